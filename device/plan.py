@@ -1,0 +1,108 @@
+"""The words a plan is written in: allocations, releases and device operations, as pure data.
+
+A plan is a sequence of steps over *tensors named by strings*. It holds no address and no number: the memory reading gives every
+tensor an address, the values reading gives it contents, the cycles reading gives every operation its time. What an operation
+computes stands in its ``work``, a frozen value whose meaning is attached by the readings.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from device.cores import CoreRangeSet
+from device.formats import DataFormat
+from device.layouts import BufferSpec, TensorSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircularBuffer:
+    """One circular buffer of a program.
+
+    Attributes:
+        name: The role it has in its operation ("act", "weights", ...).
+        size_bytes: Bytes on each of its cores.
+        page_bytes: Bytes of one page (a tile, a stick or an index list).
+        data_format: Element format of a page.
+        cores: Where it lives.
+        view_of: Name of the tensor whose shard it is placed on; None if it takes L1 of its own, bottom-up.
+        offset_bytes: Distance from the start of that shard.
+    """
+
+    name: str
+    size_bytes: int
+    page_bytes: int
+    data_format: DataFormat
+    cores: CoreRangeSet
+    view_of: str | None = None
+    offset_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """A buffer comes into being.
+
+    Attributes:
+        tensor: Name of the tensor it belongs to, unique in the plan.
+        buffer: What is asked of the allocator.
+        by: The function of the real library that asks (the name seen in a graph capture).
+    """
+
+    tensor: str
+    buffer: BufferSpec
+    by: str = "tt::tt_metal::create_device_tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """A tensor's buffer is released; doing so twice is harmless, as in the real library."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One device operation: a program on a set of cores.
+
+    Attributes:
+        name: As a graph capture of the real library shows it, for example "HaloDeviceOperation".
+        inputs: Tensors it reads.
+        outputs: Tensors it makes, allocated before it runs, in order.
+        resident: Config tensors that stay allocated as long as the program stays in the program cache.
+        circular_buffers: In order of allocation.
+        work: What it computes: a frozen value the readings understand.
+        key: Equal keys mean the same cached program (resident tensors are then not made again).
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Allocate, ...] = ()
+    resident: tuple[Allocate, ...] = ()
+    circular_buffers: tuple[CircularBuffer, ...] = ()
+    work: object = None
+    key: Hashable = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relocate:
+    """A tensor is released and allocated again to defragment; a MoveDeviceOperation runs if its address changes."""
+
+    tensor: str
+    buffer: BufferSpec
+    work: object = None
+
+
+Step = Allocate | Free | Operation | Relocate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one call does, in order.
+
+    Attributes:
+        steps: The steps.
+        tensors: Shape, format, layout and place of every named tensor (inputs included).
+        results: Names of what the call returns, by role ("output", "weight", "bias").
+    """
+
+    steps: tuple[Step, ...]
+    tensors: Mapping[str, TensorSpec] = field(default_factory=dict)
+    results: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Programs for people who work on ttsim: benchmarks, calibration, validation. Run as ``python -m tools.NAME``."""
