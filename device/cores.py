@@ -1,0 +1,248 @@
+"""Cores by their place in the compute grid, ranges of them, and sets of ranges.
+
+Coordinates are logical: (0, 0) is the first worker core, x runs over columns and y over rows, as in ttnn. ``str`` gives the
+form that graph captures of the real library show, for example ``{[0-0 - 7-2], [0-3 - 2-3]}``.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CoreCoord:
+    """One core: column ``x``, row ``y``."""
+
+    x: int
+    y: int
+
+    def __post_init__(self) -> None:
+        """Refuses negative coordinates."""
+        if self.x < 0 or self.y < 0:
+            raise ValueError(f"CoreCoord: coordinates must not be negative, not ({self.x}, {self.y})")
+
+    def __str__(self) -> str:
+        """As the real library prints it: ``x-y``."""
+        return f"{self.x}-{self.y}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CoreRange:
+    """A rectangle of cores.
+
+    Attributes:
+        start: Upper left core.
+        end: Lower right core, included.
+    """
+
+    start: CoreCoord
+    end: CoreCoord
+
+    def __post_init__(self) -> None:
+        """Refuses an end before the start."""
+        if self.end.x < self.start.x or self.end.y < self.start.y:
+            raise ValueError(
+                f"CoreRange: end must not lie left of or above start, not start {self.start} with end {self.end}"
+            )
+
+    @property
+    def cols(self) -> int:
+        """Columns of the rectangle."""
+        return self.end.x - self.start.x + 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of the rectangle."""
+        return self.end.y - self.start.y + 1
+
+    def num_cores(self) -> int:
+        """Cores in the rectangle."""
+        return self.cols * self.rows
+
+    def grid_size(self) -> CoreCoord:
+        """Columns and rows as a coordinate, as in ttnn."""
+        return CoreCoord(self.cols, self.rows)
+
+    def contains(self, other: "CoreCoord | CoreRange") -> bool:
+        """Whether a core or a whole rectangle lies inside."""
+        first, last = (other, other) if isinstance(other, CoreCoord) else (other.start, other.end)
+        return self.start.x <= first.x and self.start.y <= first.y and last.x <= self.end.x and last.y <= self.end.y
+
+    def overlaps(self, other: "CoreRange") -> bool:
+        """Whether the two rectangles share a core."""
+        return (
+            self.start.x <= other.end.x
+            and other.start.x <= self.end.x
+            and self.start.y <= other.end.y
+            and other.start.y <= self.end.y
+        )
+
+    def cores(self, row_major: bool = True) -> Iterator[CoreCoord]:
+        """Its cores, row by row or column by column."""
+        if row_major:
+            return (
+                CoreCoord(x, y)
+                for y in range(self.start.y, self.end.y + 1)
+                for x in range(self.start.x, self.end.x + 1)
+            )
+        return (
+            CoreCoord(x, y) for x in range(self.start.x, self.end.x + 1) for y in range(self.start.y, self.end.y + 1)
+        )
+
+    def __str__(self) -> str:
+        """As the real library prints it: ``[0-0 - 7-3]``."""
+        return f"[{self.start} - {self.end}]"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CoreRangeSet:
+    """Rectangles that do not overlap.
+
+    Attributes:
+        ranges: In the order given; an unordered collection is sorted.
+    """
+
+    ranges: tuple[CoreRange, ...]
+
+    def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
+        """Takes ranges in any collection, or a single one; raises ValueError when two overlap."""
+        if isinstance(ranges, CoreRange):
+            ranges = (ranges,)
+        ordered = tuple(sorted(ranges)) if isinstance(ranges, set | frozenset) else tuple(ranges)
+        for index, one in enumerate(ordered):
+            if not isinstance(one, CoreRange):
+                raise TypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")
+            for other in ordered[:index]:
+                if one.overlaps(other):
+                    raise ValueError(f"CoreRangeSet: ranges must not overlap, but {other} and {one} do")
+        object.__setattr__(self, "ranges", ordered)
+
+    def num_cores(self) -> int:
+        """Cores in all ranges."""
+        return sum(one.num_cores() for one in self.ranges)
+
+    def empty(self) -> bool:
+        """Whether there is no core in it."""
+        return not self.ranges
+
+    def cores(self, row_major: bool = True) -> tuple[CoreCoord, ...]:
+        """All cores, range by range, each row by row (or column by column): the order in which shards are dealt out."""
+        return tuple(core for one in self.ranges for core in one.cores(row_major))
+
+    def contains(self, other: "CoreCoord | CoreRange | CoreRangeSet") -> bool:
+        """Whether a core, a range or a whole set lies inside."""
+        if isinstance(other, CoreCoord):
+            return any(one.contains(other) for one in self.ranges)
+        wanted = (other,) if isinstance(other, CoreRange) else other.ranges
+        if all(any(one.contains(part) for one in self.ranges) for part in wanted):
+            return True
+        mine = set(self.cores())
+        return all(core in mine for part in wanted for core in part.cores())
+
+    def bounding_box(self) -> CoreRange:
+        """The smallest rectangle around all cores; raises ValueError for an empty set."""
+        if not self.ranges:
+            raise ValueError("CoreRangeSet: an empty set has no bounding box; check empty() first")
+        return CoreRange(
+            CoreCoord(min(one.start.x for one in self.ranges), min(one.start.y for one in self.ranges)),
+            CoreCoord(max(one.end.x for one in self.ranges), max(one.end.y for one in self.ranges)),
+        )
+
+    def union(self, other: "CoreRangeSet") -> "CoreRangeSet":
+        """The cores of either set, as few ranges as rows stacked on equal rows give."""
+        if self.contains(other):
+            return self
+        if other.contains(self):
+            return other
+        return _stacked(set(self.cores()) | set(other.cores()))
+
+    def __str__(self) -> str:
+        """As the real library prints it: ``{[0-0 - 7-2], [0-3 - 2-3]}``."""
+        return "{" + ", ".join(map(str, self.ranges)) + "}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreGrid:
+    """A grid of cores that starts at (0, 0): ``x`` columns, ``y`` rows."""
+
+    x: int
+    y: int
+
+    def __post_init__(self) -> None:
+        """Refuses a grid without cores."""
+        if self.x < 1 or self.y < 1:
+            raise ValueError(f"CoreGrid: x and y must be at least 1, not x={self.x}, y={self.y}")
+
+    @property
+    def num_cores(self) -> int:
+        """Cores in the grid."""
+        return self.x * self.y
+
+    def core_range_set(self) -> CoreRangeSet:
+        """The same cores as a set of one range."""
+        return CoreRangeSet((CoreRange(CoreCoord(0, 0), CoreCoord(self.x - 1, self.y - 1)),))
+
+    def __repr__(self) -> str:
+        """As the real library prints it."""
+        return f"ttnn.CoreGrid(x={self.x}, y={self.y})"
+
+
+def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:
+    """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one.
+
+    Raises:
+        ValueError: when the grid has fewer cores, or none is asked for.
+    """
+    if not 1 <= count <= grid_cols * grid_rows:
+        raise ValueError(
+            f"first_cores: count must be 1 to {grid_cols * grid_rows} on a grid of {grid_cols}x{grid_rows} cores, "
+            f"not {count}"
+        )
+    line_cores = grid_cols if row_wise else grid_rows
+    full_lines, rest = divmod(count, line_cores)
+    ranges = []
+    if full_lines:
+        ranges.append(_lines(0, full_lines, line_cores, row_wise))
+    if rest:
+        ranges.append(_lines(full_lines, 1, rest, row_wise))
+    return CoreRangeSet(ranges)
+
+
+def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> CoreRange:
+    """``lines`` rows (or columns) of ``line_cores`` cores, from row (or column) ``first_line``."""
+    last_line = first_line + lines - 1
+    if row_wise:
+        return CoreRange(CoreCoord(0, first_line), CoreCoord(line_cores - 1, last_line))
+    return CoreRange(CoreCoord(first_line, 0), CoreCoord(last_line, line_cores - 1))
+
+
+def _stacked(cores: set[CoreCoord]) -> CoreRangeSet:
+    """Ranges that cover exactly these cores: runs within a row, equal runs of neighbouring rows put together."""
+    open_runs: dict[tuple[int, int], int] = {}  # (first x, last x) -> first y
+    ranges: list[CoreRange] = []
+    rows = sorted({core.y for core in cores})
+    for row, above in zip(rows, [None, *rows], strict=False):
+        runs = _runs(sorted(core.x for core in cores if core.y == row))
+        for run in [one for one in open_runs if one not in runs or above != row - 1]:
+            ranges.append(CoreRange(CoreCoord(run[0], open_runs.pop(run)), CoreCoord(run[1], above or 0)))
+        for run in runs:
+            open_runs.setdefault(run, row)
+    for run, first in open_runs.items():
+        ranges.append(CoreRange(CoreCoord(run[0], first), CoreCoord(run[1], rows[-1])))
+    return CoreRangeSet(sorted(ranges, key=lambda one: (one.start.y, one.start.x)))
+
+
+def _runs(columns: list[int]) -> list[tuple[int, int]]:
+    """Consecutive columns as (first, last)."""
+    breaks = [right for left, right in pairwise(columns) if right != left + 1]
+    starts = [columns[0], *breaks]
+    return [
+        (start, columns[columns.index(later) - 1] if later is not None else columns[-1])
+        for start, later in zip(starts, [*breaks, None], strict=True)
+    ]

@@ -1,0 +1,87 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, first_cores
+
+
+def rectangle(x0: int, y0: int, x1: int, y1: int) -> CoreRange:
+    return CoreRange(CoreCoord(x0, y0), CoreCoord(x1, y1))
+
+
+def test_text_is_that_of_the_real_library() -> None:
+    cores = CoreRangeSet({rectangle(0, 3, 2, 3), rectangle(0, 0, 7, 2)})
+    assert str(cores) == repr(cores) == "{[0-0 - 7-2], [0-3 - 2-3]}"
+    assert str(CoreCoord(1, 2)) == "1-2"
+    assert repr(CoreGrid(x=8, y=7)) == "ttnn.CoreGrid(x=8, y=7)"
+
+
+@pytest.mark.parametrize(
+    ("count", "row_wise", "text"),
+    [
+        (1, True, "{[0-0 - 0-0]}"),
+        (8, True, "{[0-0 - 7-0]}"),
+        (27, True, "{[0-0 - 7-2], [0-3 - 2-3]}"),
+        (64, True, "{[0-0 - 7-7]}"),
+        (10, False, "{[0-0 - 0-7], [1-0 - 1-1]}"),
+    ],
+)
+def test_cores_are_filled_line_by_line(count: int, row_wise: bool, text: str) -> None:
+    assert str(first_cores(count, 8, 8, row_wise)) == text
+
+
+@given(st.integers(1, 13), st.integers(1, 10), st.booleans(), st.data())
+def test_first_cores_are_the_first_of_the_grid(cols: int, rows: int, row_wise: bool, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, cols * rows))
+    cores = first_cores(count, cols, rows, row_wise)
+    whole = CoreGrid(x=cols, y=rows).core_range_set().cores(row_wise)
+    assert cores.cores(row_wise) == whole[:count]
+    assert cores.num_cores() == count
+    assert len(cores.ranges) <= 2
+
+
+core_sets = st.sets(st.builds(CoreCoord, st.integers(0, 7), st.integers(0, 7)), min_size=1)
+
+
+@given(core_sets, core_sets)
+def test_a_union_has_the_cores_of_both(left: set[CoreCoord], right: set[CoreCoord]) -> None:
+    union = CoreRangeSet(CoreRange(core, core) for core in left).union(
+        CoreRangeSet(CoreRange(core, core) for core in right)
+    )
+    assert set(union.cores()) == left | right
+    assert union.num_cores() == len(left | right)
+
+
+def test_a_union_is_told_in_few_ranges() -> None:
+    left, right = CoreRangeSet(rectangle(0, 0, 3, 3)), CoreRangeSet(rectangle(4, 0, 5, 3))
+    assert str(left.union(right)) == "{[0-0 - 5-3]}"
+    assert str(CoreRangeSet(rectangle(0, 0, 0, 1)).union(CoreRangeSet(rectangle(0, 3, 0, 4)))) == (
+        "{[0-0 - 0-1], [0-3 - 0-4]}"
+    )
+    assert first_cores(20, 8, 8).union(first_cores(3, 8, 8)) == first_cores(20, 8, 8)
+
+
+def test_containment_and_bounding_box() -> None:
+    cores = first_cores(10, 8, 8)
+    assert cores.contains(CoreCoord(1, 1))
+    assert not cores.contains(CoreCoord(2, 1))
+    assert cores.contains(rectangle(0, 0, 1, 1))
+    assert cores.bounding_box() == rectangle(0, 0, 7, 1)
+    assert cores.bounding_box().grid_size() == CoreCoord(8, 2)
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(ValueError, match="ranges must not overlap, but"):
+        CoreRangeSet([rectangle(0, 0, 3, 3), rectangle(3, 3, 4, 4)])
+    with pytest.raises(ValueError, match="end must not lie left of"):
+        rectangle(2, 0, 1, 0)
+    with pytest.raises(ValueError, match="count must be 1 to 64"):
+        first_cores(65, 8, 8)
+    with pytest.raises(ValueError, match="no bounding box"):
+        CoreRangeSet().bounding_box()
+    with pytest.raises(TypeError, match="must be CoreRange objects, not tuple"):
+        CoreRangeSet([(0, 0)])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="at least 1"):
+        CoreGrid(x=0, y=1)
+    with pytest.raises(ValueError, match="must not be negative"):
+        CoreCoord(-1, 0)
