@@ -1,7 +1,7 @@
 """Cores by their place in the compute grid, ranges of them, and sets of ranges.
 
-Coordinates are logical: (0, 0) is the first worker core, x runs over columns and y over rows, as in ttnn. ``str`` gives the
-form that graph captures of the real library show, for example ``{[0-0 - 7-2], [0-3 - 2-3]}``.
+Coordinates are logical: (0, 0) is the first worker core, x runs over columns and y over rows, as in ttnn. ``str`` gives
+the form that graph captures of the real library show, for example ``{[0-0 - 7-2], [0-3 - 2-3]}``.
 """
 
 from collections.abc import Iterable, Iterator
