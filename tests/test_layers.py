@@ -1,4 +1,4 @@
-"""The borders between the packages, read from the source: who may import whom, and a few habits a linter does not know."""
+"""The borders between the packages, read from the source: who may import whom, and habits a linter does not know."""
 
 import ast
 from collections.abc import Iterator

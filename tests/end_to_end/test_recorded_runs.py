@@ -1,0 +1,85 @@
+"""Runs of the real library, made again: the sample in tests/data, and the full collection where it is at hand."""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tools.recorded.call import run
+from tools.recorded.compare import compare
+from tools.recorded.records import DATA, Outputs, inputs, left_for_later, read_records
+
+ORACLE = Path(__file__).resolve().parents[3] / "shared" / "oracle" / "ttnn"
+RECORDS = {f"{record['set']}/{record['name']}": record for record in read_records(DATA)}
+LEAST_SHARE = 0.9  # of the runs of the full collection, per aspect
+SMALL_MULTIPLICATIONS = 50_000_000  # of a run of the full collection that is worth repeating here
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    return Outputs(DATA)
+
+
+def differences(record, outputs):
+    if why := left_for_later(record):
+        pytest.skip(f"not compared yet: {why}")
+    found = compare(record, run(record), outputs.of(record))
+    return {aspect: wrong for aspect, wrong in found.items() if wrong is not None}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_sampled_run(name, outputs):
+    assert differences(RECORDS[name], outputs) == {}
+
+
+def test_sample_is_small_and_varied():
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 2_000_000
+    modes = Counter(record["mode"] for record in RECORDS.values())
+    assert set(modes) == {"sim", "mock", "plan"}
+    assert {record["arch"] for record in RECORDS.values()} == {"wh", "bh"}
+    assert sum("output_array" in record for record in RECORDS.values()) >= 20
+    assert sum("error" in record for record in RECORDS.values()) >= 10
+
+
+@pytest.mark.parametrize("name", [name for name, record in RECORDS.items() if "input_sha256" in record])
+def test_inputs_are_the_recorded_ones(name):
+    record = RECORDS[name]
+    digests = {
+        key: hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+        for key, array in zip("xwb", inputs(record["case"]), strict=True)
+    }
+    want = record["input_sha256"]
+    assert {key: digests[key] for key in want} == want
+
+
+def multiplications(case):
+    kernel = np.prod(case["kernel"])
+    return case.get("batch", 1) * case["H"] * case["W"] * case["in_channels"] * case["out_channels"] * kernel
+
+
+def full_collection():
+    if not ORACLE.exists():
+        return []
+    small = (r for r in read_records(ORACLE) if multiplications(r["case"]) <= SMALL_MULTIPLICATIONS)
+    return [r for i, r in enumerate(r for r in small if not left_for_later(r)) if i % 8 == 0]
+
+
+@pytest.mark.slow
+def test_every_eighth_small_run_of_the_full_collection():
+    records = full_collection()
+    if not records:
+        pytest.skip(f"the full collection does not lie beside the checkout ({ORACLE.parent.name}/{ORACLE.name})")
+    outputs = Outputs(ORACLE)
+    total: Counter[str] = Counter()
+    wrong: dict[str, list[str]] = {}
+    for record in records:
+        found = compare(record, run(record), outputs.of(record))
+        total.update(found)
+        for aspect, why in found.items():
+            if why is not None:
+                wrong.setdefault(aspect, []).append(f"{record['set']}/{record['name']} {aspect}: {why}")
+    low = {aspect: rows for aspect, rows in wrong.items() if len(rows) > (1 - LEAST_SHARE) * total[aspect]}
+    print("\n".join(row for rows in wrong.values() for row in rows))
+    assert not low, {aspect: f"{total[aspect] - len(rows)} of {total[aspect]} agree" for aspect, rows in low.items()}

@@ -1,0 +1,1 @@
+"""Recorded runs of the real library, made again and compared."""

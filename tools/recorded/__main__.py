@@ -1,0 +1,49 @@
+"""Repeat recorded runs of the real ttnn.conv_transpose2d on the simulated device and count what agrees.
+
+usage: python -m tools.recorded [DIR] [--only SUBSTRING] [--show N]
+
+DIR (default: tests/data) holds the records and their outputs; tests/data/README.md explains the fields. What a later
+step of the project has to reach is left out, and such runs are counted under their reason.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.recorded.call import run
+from tools.recorded.compare import ASPECTS, compare
+from tools.recorded.records import DATA, Outputs, Record, left_for_later, read_records
+
+
+def compare_all(directory: Path, only: str) -> Iterator[tuple[Record, dict[str, str | None]]]:
+    """Every comparable run of a directory with its differences."""
+    outputs = Outputs(directory)
+    for record in read_records(directory):
+        if only in record["name"] and left_for_later(record) is None:
+            yield record, compare(record, run(record), outputs.of(record))
+
+
+def main() -> None:
+    """Print how many runs agree, per aspect."""
+    parser = argparse.ArgumentParser(prog="tools.recorded", description=__doc__.split("\n\n")[0])
+    parser.add_argument("directory", nargs="?", type=Path, default=DATA)
+    parser.add_argument("--only", default="", help="runs whose name contains this")
+    parser.add_argument("--show", type=int, default=0, help="print the first N differences of each aspect")
+    options = parser.parse_args()
+    equal: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for record, found in compare_all(options.directory, options.only):
+        for aspect, wrong in found.items():
+            total[aspect] += 1
+            equal[aspect] += wrong is None
+            if wrong is not None and total[aspect] - equal[aspect] <= options.show:
+                print(f"{record['set']}/{record['name']} {aspect}: {wrong}")
+    print(", ".join(f"{aspect} {equal[aspect]}/{total[aspect]}" for aspect in ASPECTS if total[aspect]))
+    later = Counter(filter(None, map(left_for_later, read_records(options.directory))))
+    for why, count in later.items():
+        print(f"not compared yet: {count} runs, {why}")
+
+
+if __name__ == "__main__":
+    main()

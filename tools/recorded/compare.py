@@ -1,0 +1,128 @@
+"""Compare what ttsim did with what the real library did, aspect by aspect."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tools.recorded.records import PEAK_FIELDS, Floats, Outcome, Record
+
+ASPECTS = ("values", "specs", "ops", "cbs", "buffers", "peaks", "error")
+CB_OPERATIONS = ("HaloDeviceOperation", "Conv2dDeviceOperation", "MatmulDeviceOperation")
+BUFFER_FIELDS = ("ev", "type", "address", "size", "page_size", "layout", "max_size_per_bank")
+LEAST_PCC = 0.999
+
+
+def compare(
+    record: Record, outcome: Outcome, recorded: Floats | None, exact: npt.NDArray[np.float64] | None = None
+) -> dict[str, str | None]:
+    """The aspects of a run that can be compared, each with what is wrong or None.
+
+    Args:
+        record: The recorded run.
+        outcome: What ttsim did.
+        recorded: The recorded output, where there is one.
+        exact: The output in float64, of the same shape, to measure the values against as well.
+    """
+    if "error" in record:
+        want = reason(record["error"])
+        equal = outcome.error is not None and want[:60] in plain(outcome.error)
+        return {"error": None if equal else f"want {want!r}, got {outcome.error!r}"}
+    if outcome.error is not None:
+        return {} if record.get("defect") else {"error": outcome.error}
+    found = {
+        "ops": difference(device_operations(record), device_operations(outcome.fields)),
+        "cbs": difference(circular_buffers(record), circular_buffers(outcome.fields)),
+        "buffers": buffer_difference(record["buffers"], outcome.fields["buffers"]),
+    }
+    if record.get("resource_per_core"):
+        want_peaks = {key: record["resource_per_core"][key] for key in PEAK_FIELDS}
+        found["peaks"] = difference(want_peaks, outcome.fields["resource_per_core"])
+    if not record.get("defect"):
+        found["specs"] = difference(specs(record), specs(outcome.fields))
+        if recorded is not None:
+            found["values"] = value_difference(record, outcome.values, recorded, exact)
+    return found
+
+
+def value_difference(
+    record: Record, have: Floats | None, recorded: Floats, exact: npt.NDArray[np.float64] | None
+) -> str | None:
+    """What is wrong with the values: they must follow the recorded ones, and float64 as closely as those do."""
+    if have is None or have.shape != recorded.shape:
+        return f"shape {None if have is None else have.shape}, want {recorded.shape}"
+    if (found := correlation(have, recorded)) < LEAST_PCC:
+        return f"PCC {found:.6f} with the recorded values, at least {LEAST_PCC} is wanted"
+    if exact is not None:
+        least = min(LEAST_PCC, record["accuracy"]["pcc"] - (1 - LEAST_PCC))
+        if (found := correlation(have, exact)) < least:
+            return f"PCC {found:.6f} with float64, at least {least:.6f} is wanted"
+    return None
+
+
+def correlation(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
+    """Pearson correlation of all elements; 1 for two equal constants."""
+    x, y = (np.asarray(v, dtype=np.float64).ravel() for v in (a, b))
+    x, y = x - x.mean(), y - y.mean()
+    norm = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / norm if norm else float(np.array_equal(a, b))
+
+
+def reason(text: str) -> str:
+    """The first line of an error's reason, without the source position."""
+    lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s*(TT_FATAL|TT_THROW|info:)", line)]
+    return plain(lines[0]) if lines else ""
+
+
+def plain(text: str) -> str:
+    """One line, and no running number of a program."""
+    return re.sub(r"\s+", " ", re.sub(r"program \d+", "program N", text)).strip()
+
+
+def device_operations(fields: Mapping[str, Any]) -> list[str]:
+    """Names of the device programs in order."""
+    return [name.strip() for name in fields.get("ops") or () if name.strip().endswith("DeviceOperation")]
+
+
+def circular_buffers(fields: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """The circular buffers of the operations that compute."""
+    return [
+        (row["op"], int(row["size"]), int(row["address"]), row["cores"], str(row["globally_allocated"]))
+        for row in fields["cbs"]
+        if row.get("kind", "circular_buffer_allocate") == "circular_buffer_allocate" and row["op"] in CB_OPERATIONS
+    ]
+
+
+def specs(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Output, prepared weight and prepared bias; the part of a memory config that names later features is cut."""
+
+    def rows(info: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        if info is None:
+            return None
+        kept = {key: info[key] for key in ("shape", "padded_shape", "dtype", "layout")}
+        return {**kept, "memory_config": re.sub(r",nd_shard_spec=.*$", ")", info["memory_config"])}
+
+    tensors = {key: rows(fields.get(key)) for key in ("output", "weight_prepared", "bias_prepared")}
+    return {**tensors, "output_hw": fields["output_hw"]}
+
+
+def difference(want: Any, got: Any) -> str | None:
+    """None if equal, else the first thing that differs."""
+    if want == got:
+        return None
+    if isinstance(want, dict):
+        key = next(key for key in want if want[key] != got.get(key))
+        return f"{key}: want {want[key]}, got {got.get(key)}"
+    at = next((i for i, (a, b) in enumerate(zip(want, got, strict=False)) if a != b), min(len(want), len(got)))
+    return f"{len(want)} wanted, {len(got)} got; at {at} want {want[at : at + 1]}, got {got[at : at + 1]}"
+
+
+def buffer_difference(want: list[dict[str, Any]], got: list[dict[str, Any]]) -> str | None:
+    """As `difference`, over the fields a recorded buffer has."""
+    rows = [{key: str(row[key]) for key in BUFFER_FIELDS if row.get(key) is not None} for row in want]
+    have = [
+        {key: str(row.get(key)) for key in (rows[i] if i < len(rows) else BUFFER_FIELDS)} for i, row in enumerate(got)
+    ]
+    return difference(rows, have)

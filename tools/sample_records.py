@@ -1,0 +1,168 @@
+"""Choose a small, varied sample of recorded runs and store it as test data, the same bytes every time.
+
+usage: python -m tools.sample_records SOURCE [--bytes N] [--to DIR]
+
+SOURCE is a folder with ``cases.jsonl.gz`` and ``outputs.npz``. For each way of recording (with values, without
+dispatch, host code only) records are chosen greedily: the next is the one that adds most to what is not shown twice
+yet (schemes, formats, errors, options, sequences of operations).
+"""
+
+import argparse
+import gzip
+import io
+import json
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tools.recorded.compare import BUFFER_FIELDS, CB_OPERATIONS, device_operations, reason
+from tools.recorded.records import DATA, Record, left_for_later, pair, read_records
+
+ENOUGH = 2  # a trait that two chosen records show adds nothing more
+RARE = 8  # an error or a path of its own weighs as much as so many other traits
+COUNTS = {"sim": 36, "mock": 8, "plan": 28}  # records by their way of recording
+LATER_SHARE = 0.12  # of them: runs that a later step of the project has to reach
+LARGEST_OUTPUT_BYTES = 70_000
+SPEC_FIELDS = ("shape", "padded_shape", "dtype", "layout", "memory_config")
+KEPT = ("set", "name", "arch", "mode", "ttnn", "case", "output_hw", "resource_per_core", "accuracy", "input_sha256")
+PLAIN_TRAITS = ("input_dtype", "weights_in_dtype", "weights_dtype", "dtype", "input_memory", "input_layout", "input_4d")
+CONFIG_TRAITS = ("shard_layout", "act_block_h_override", "output_layout", "activation", "math_fidelity", "prep")
+FLAG_TRAITS = ("fp32_dest_acc_en", "packer_l1_acc", "mirror_kernel", "has_bias", "l1_small_size", "memory_config")
+
+
+def traits(record: Record) -> Iterator[str]:
+    """What a record shows, as words."""
+    case = record["case"]
+    yield f"set {record['set']}"
+    arch_and = f"{record['arch']} {record['mode']}"
+    yield f"{arch_and} {' '.join(dict.fromkeys(device_operations(record)))}"
+    if "error" in record:
+        yield "error " + re.sub(r"\d+", "N", reason(record["error"]))[:40]
+        return
+    memory = record["output"]["memory_config"].split(",")[0]
+    yield f"{record['arch']} {memory} {record['output']['dtype']} {record['output']['layout']}"
+    for key in PLAIN_TRAITS + CONFIG_TRAITS + FLAG_TRAITS:
+        yield f"{key} {case.get(key)}"
+    for key, value in case.get("conv_config", {}).items():
+        yield f"{key} {value} {case.get('shard_layout')}"
+    yield f"groups {min(case.get('groups', 1), 4)}"
+    yield f"batch {min(case.get('batch', 1), 4)}"
+    for key, usual in (("kernel", 0), ("stride", 1), ("dilation", 1), ("padding", 0), ("output_padding", 0)):
+        yield f"{key} {pair(case.get(key, usual))}"
+    yield f"slice {case.get('slice')}"
+    yield f"defect {bool(record.get('defect'))}"
+    if why := left_for_later(record):
+        yield f"later {why}"
+
+
+def weight(trait: str, times: int) -> float:
+    """What one more record with this trait adds to a sample that shows it so many times."""
+    if trait.startswith(("error", "later")):
+        return 0.0 if times else RARE
+    return 1 / (1 + times) if times < ENOUGH else 0.0
+
+
+def choose(records: Sequence[Record], sizes: Mapping[str, int], count: int, budget_bytes: int) -> list[Record]:
+    """A sample of the records, in their order.
+
+    Args:
+        records: What to choose from.
+        sizes: Bytes of the output array by its key.
+        count: How many records at most.
+        budget_bytes: How many bytes of output arrays at most.
+    """
+    shown: Counter[str] = Counter()
+    later_left = round(count * LATER_SHARE)
+    chosen: set[int] = set()
+    all_traits = [frozenset(traits(record)) for record in records]
+    while len(chosen) < count:
+        best, gain = -1, 0.0
+        for i, record in enumerate(records):
+            size = sizes.get(record.get("output_array", ""), 0)
+            if i in chosen or size > min(LARGEST_OUTPUT_BYTES, budget_bytes) or "output_sha256" in record:
+                continue
+            if later_left == 0 and left_for_later(record):
+                continue
+            worth = sum(weight(trait, shown[trait]) for trait in all_traits[i])
+            if worth > gain:
+                best, gain = i, worth
+        if best < 0:
+            break
+        chosen.add(best)
+        shown.update(all_traits[best])
+        budget_bytes -= sizes.get(records[best].get("output_array", ""), 0)
+        later_left -= left_for_later(records[best]) is not None
+    return [records[i] for i in sorted(chosen)]
+
+
+def shorten(record: Record) -> dict[str, Any]:
+    """A record with the fields that are compared, and no others."""
+    kept = {key: record[key] for key in KEPT if key in record}
+    for key in ("output", "weight_prepared", "bias_prepared"):
+        if record.get(key):
+            kept[key] = {name: record[key][name] for name in SPEC_FIELDS}
+    if "error" in record:
+        return {**kept, "error": reason(record["error"])}
+    kept["ops"] = device_operations(record)
+    kept["cbs"] = [
+        {key: row[key] for key in ("op", "size", "address", "cores", "globally_allocated")}
+        for row in record["cbs"]
+        if row.get("kind", "circular_buffer_allocate") == "circular_buffer_allocate" and row["op"] in CB_OPERATIONS
+    ]
+    kept["buffers"] = [
+        {key: row[key] for key in BUFFER_FIELDS if row.get(key) is not None} for row in record["buffers"]
+    ]
+    return {**kept, **{key: record[key] for key in ("output_array", "defect") if key in record}}
+
+
+def write_records(path: Path, records: Sequence[Record]) -> None:
+    """One JSON line per record, gzip without a time stamp."""
+    text = "".join(json.dumps(record, sort_keys=True, separators=(",", ":")) + "\n" for record in records)
+    path.write_bytes(gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """An .npz with sorted names and no time stamps."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for key in sorted(arrays):
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.asarray(arrays[key]), allow_pickle=False)
+            entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content.getvalue(), compresslevel=9)
+
+
+def main() -> None:
+    """Choose and write the sample."""
+    parser = argparse.ArgumentParser(prog="tools.sample_records", description=__doc__.split("\n\n")[0])
+    parser.add_argument("source", type=Path)
+    parser.add_argument("--bytes", type=int, default=1_200_000, help="of output arrays, before compression")
+    parser.add_argument("--to", type=Path, default=DATA)
+    options = parser.parse_args()
+    archive = np.load(options.source / "outputs.npz")
+    records = read_records(options.source)
+    keys = [record["output_array"] for record in records if "output_array" in record]
+    sizes = {key: archive[key].nbytes for key in keys}
+    short = [
+        shorten(record)
+        for mode, count in COUNTS.items()
+        for record in choose([r for r in records if r["mode"] == mode], sizes, count, options.bytes)
+    ]
+    options.to.mkdir(parents=True, exist_ok=True)
+    write_records(options.to / "recorded_runs.jsonl.gz", short)
+    arrays = {record["output_array"]: archive[record["output_array"]] for record in short if "output_array" in record}
+    write_arrays(options.to / "recorded_outputs.npz", arrays)
+    for name, number in sorted(Counter(record["set"] for record in short).items()):
+        print(f"{name}: {number}")
+    print(
+        f"{len(short)} records, {len(arrays)} with values, {sum('error' in record for record in short)} with an error"
+    )
+
+
+if __name__ == "__main__":
+    main()
