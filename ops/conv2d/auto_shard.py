@@ -1,0 +1,100 @@
+"""What a convolution takes of L1, and the shard scheme that takes least: reference, sections 2.6 and 3.6."""
+
+from dataclasses import dataclass, replace
+
+from device.cores import CoreRangeSet
+from device.memory_config import TensorMemoryLayout
+from device.spec import DeviceSpec
+from device.tiles import TILE
+from ops.conv2d.circular_buffers import conv_circular_buffers, local_bytes
+from ops.conv2d.layout import (
+    ConvLayout,
+    ConvOptions,
+    ConvProblem,
+    buffers_arguments,
+    choose_cores,
+    estimated_blocks,
+    lay_out,
+    scheme_alignment,
+)
+from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.halo.ranges import stick_ranges
+
+BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L1Estimate:
+    """Bytes on each core that a convolution takes, as the real library estimates them.
+
+    Attributes:
+        layout: The layout they belong to.
+        input_bytes: The sharded input.
+        halo_bytes: The halo output.
+        output_bytes: The output.
+        buffers_bytes: Circular buffers that take L1 of their own.
+    """
+
+    layout: ConvLayout
+    input_bytes: int
+    halo_bytes: int
+    output_bytes: int
+    buffers_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """What the choice of a scheme compares."""
+        return self.buffers_bytes + self.output_bytes + self.halo_bytes
+
+    @property
+    def peak_bytes(self) -> int:
+        """What slicing compares with the free L1."""
+        return max(self.total_bytes, self.input_bytes + self.halo_bytes)
+
+    @property
+    def cores(self) -> int:
+        """Cores of the larger side."""
+        return max(self.layout.config.cores.num_cores(), self.layout.out_config.cores.num_cores())
+
+
+def estimate_l1(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool) -> L1Estimate:
+    """Estimate one scheme, with the library's choice of cores.
+
+    Raises:
+        DeviceError: `lay_out` refuses the blocks.
+    """
+    alignment = scheme_alignment(problem, scheme, matmul=matmul)
+    config = choose_cores(problem, replace(options, core_grid=None), spec, scheme, alignment=alignment, matmul=matmul)
+    layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
+    shards = layout.shards
+    indices = shards.out_row_tiles * TILE * BYTES_PER_INDEX
+    arguments = replace(
+        buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=indices),
+        multicast=scheme is not HEIGHT,
+        accumulation_blocks=estimated_blocks(problem, layout, alignment),
+    )
+    nowhere = CoreRangeSet([])
+    buffers = conv_circular_buffers(arguments, output="output", halo="halo", reader_indices="indices", cores=nowhere)
+    sticks = stick_ranges(problem.frame, output_rows=shards.out_rows, cores=layout.config.nhw_cores).max_sticks
+    element_bytes = problem.act_format.element_bytes or 0
+    in_bytes = shards.in_rows * shards.in_width * element_bytes
+    return L1Estimate(
+        layout=layout,
+        input_bytes=in_bytes // 2 if problem.in_format.is_block else in_bytes,
+        halo_bytes=sticks * shards.in_width * element_bytes,
+        output_bytes=next(b.size_bytes for b in buffers if b.name == "out"),
+        buffers_bytes=local_bytes(buffers),
+    )
+
+
+def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> TensorMemoryLayout:
+    """The shard scheme the real library picks when none is given: least L1, with two conditions.
+
+    BLOCK must reach a grid row of cores, WIDTH can not run a matmul.
+    """
+    best, block, width = (estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH))
+    if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
+        best = block
+    if width.total_bytes < best.total_bytes and not matmul:
+        best = width
+    return best.layout.scheme
