@@ -1,0 +1,230 @@
+"""The full frame of a convolution: the input with its zeros around and in between, and who is what in it.
+
+A *stick* is the channels of one pixel. The frame is flattened: stick ``(image * rows.length + row) * columns.length + column``.
+Sticks that hold input are *data*, all others are *padding*. Every question here has a closed form, so nothing in this module is as
+long as the frame, but for `frame_sources`, which lists it.
+"""
+
+from dataclasses import dataclass
+from math import lcm
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameAxis:
+    """One spatial axis of the frame.
+
+    Attributes:
+        input_length: Input positions.
+        before: Zeros ahead of the first input. Negative (a transposed convolution padded by more than its window) makes the real
+            library take the whole frame for padding.
+        after: Zeros behind the last input; negative cuts inputs off.
+        insertion: Distance between neighbouring inputs; the positions in between are zeros.
+        trailing: Zeros behind those, the output padding of a transposed convolution.
+        kernel: Window positions.
+        dilation: Distance between neighbouring window positions.
+        step: Distance between neighbouring windows; 1 for a transposed convolution.
+    """
+
+    input_length: int
+    before: int
+    after: int
+    insertion: int = 1
+    trailing: int = 0
+    kernel: int
+    dilation: int = 1
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuses an axis in which no window fits."""
+        if min(self.input_length, self.insertion, self.kernel, self.dilation, self.step) < 1:
+            raise ValueError(
+                "FrameAxis: input_length, insertion, kernel, dilation and step must be at least 1, not "
+                f"{(self.input_length, self.insertion, self.kernel, self.dilation, self.step)}"
+            )
+        if self.length <= self.reach:
+            raise ValueError(
+                f"FrameAxis: a window that spans {self.reach + 1} positions does not fit a frame of {self.length}; "
+                "use less padding, a smaller kernel or a larger input"
+            )
+
+    @property
+    def length(self) -> int:
+        """Positions in the frame."""
+        return self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
+
+    @property
+    def reach(self) -> int:
+        """Distance from the first to the last position of a window."""
+        return self.dilation * (self.kernel - 1)
+
+    @property
+    def outputs(self) -> int:
+        """Windows that fit, which is the output length."""
+        return (self.length - self.reach - 1) // self.step + 1
+
+    @property
+    def data(self) -> int:
+        """Positions that hold input."""
+        if self.before < 0:
+            return 0
+        return min(max(-(-(self.length - self.before) // self.insertion), 0), self.input_length)
+
+    def data_before(self, positions: Integers) -> Integers:
+        """Data positions below each of ``positions``."""
+        below = (positions + (self.insertion - 1 - self.before)) // self.insertion
+        return np.minimum(np.maximum(below, 0), self.data)
+
+
+def transposed_axis(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
+) -> FrameAxis:
+    """The axis of a transposed convolution run as a convolution of stride 1 (reference, 2.1); ``padding`` is (before, after)."""
+    reach = dilation * (kernel - 1)
+    return FrameAxis(
+        input_length=input_length,
+        before=reach - padding[0],
+        after=reach - padding[1],
+        insertion=stride,
+        trailing=output_padding,
+        kernel=kernel,
+        dilation=dilation,
+    )
+
+
+def convolution_axis(*, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int) -> FrameAxis:
+    """The axis of an ordinary convolution; ``padding`` is (before, after)."""
+    return FrameAxis(
+        input_length=input_length, before=padding[0], after=padding[1], kernel=kernel, dilation=dilation, step=stride
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The full frame.
+
+    Attributes:
+        batch: Images.
+        rows: The axis of rows.
+        columns: The axis of columns.
+    """
+
+    batch: int
+    rows: FrameAxis
+    columns: FrameAxis
+
+    @property
+    def sticks(self) -> int:
+        """Sticks of all images."""
+        return self.batch * self.rows.length * self.columns.length
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of all images."""
+        return self.batch * self.rows.outputs * self.columns.outputs
+
+    @property
+    def data_shape(self) -> tuple[int, int]:
+        """Rows and columns of an image that hold data; (0, 0) when either axis has none."""
+        rows, columns = self.rows.data, self.columns.data
+        return (rows, columns) if rows and columns else (0, 0)
+
+    @property
+    def data(self) -> int:
+        """Data sticks of all images."""
+        rows, columns = self.data_shape
+        return self.batch * rows * columns
+
+    @property
+    def reach(self) -> int:
+        """Distance from the first to the last stick of a window."""
+        return self.rows.reach * self.columns.length + self.columns.reach
+
+
+def window_starts(frame: Frame, outputs: Integers) -> Integers:
+    """The stick in the upper left corner of the window of each output (flattened over image, row, column)."""
+    rows, columns = frame.rows, frame.columns
+    line, column = np.divmod(outputs, columns.outputs)
+    image, row = np.divmod(line, rows.outputs)
+    return (image * rows.length + row * rows.step) * columns.length + column * columns.step
+
+
+def data_before(frame: Frame, sticks: Integers) -> Integers:
+    """Data sticks below each of ``sticks``: for a data stick, its number among the data."""
+    data_rows, data_columns = frame.data_shape
+    line, column = np.divmod(sticks, frame.columns.length)
+    image, row = np.divmod(line, frame.rows.length)
+    rows_above = frame.rows.data_before(row)
+    in_data_row = frame.rows.data_before(row + 1) - rows_above
+    in_row = in_data_row * frame.columns.data_before(column) if data_columns else 0
+    return (image * data_rows + np.minimum(rows_above, data_rows)) * data_columns + in_row
+
+
+def data_sticks(frame: Frame, numbers: Integers) -> Integers:
+    """The stick of each data number: the inverse of `data_before` on data."""
+    data_rows, data_columns = frame.data_shape
+    line, column = np.divmod(numbers, max(data_columns, 1))
+    image, row = np.divmod(line, max(data_rows, 1))
+    frame_row = image * frame.rows.length + frame.rows.before + row * frame.rows.insertion
+    return frame_row * frame.columns.length + frame.columns.before + column * frame.columns.insertion
+
+
+class Breaks(NamedTuple):
+    """Where padding follows a data stick: within a row, at the end of a row, at the end of an image."""
+
+    in_row: bool
+    at_row_end: bool
+    at_image_end: bool
+
+
+def data_breaks(frame: Frame) -> Breaks:
+    """Between which data sticks of the frame there is padding."""
+    rows, columns = frame.rows, frame.columns
+    data_rows, data_columns = frame.data_shape
+    row_wraps = columns.before == 0 and (data_columns - 1) * columns.insertion + 1 == columns.length
+    image_wraps = rows.before == 0 and (data_rows - 1) * rows.insertion + 1 == rows.length
+    return Breaks(
+        in_row=columns.insertion > 1,
+        at_row_end=not (row_wraps and rows.insertion == 1),
+        at_image_end=not (row_wraps and image_wraps),
+    )
+
+
+def count_breaks(frame: Frame, numbers: Integers, *, also_every: int = 0) -> Integers:
+    """How many of the data sticks below each of ``numbers`` are followed by padding.
+
+    Args:
+        frame: The frame.
+        numbers: Data numbers (of `data_before`).
+        also_every: If positive, every so many data sticks there is a further break, padding or not.
+    """
+    data_rows, data_columns = frame.data_shape
+    if not data_columns:
+        return np.zeros_like(numbers)
+    row, image = data_columns, data_rows * data_columns
+    breaks = data_breaks(frame)
+    count = np.zeros_like(numbers)
+    for broken, inner, outer in ((breaks.in_row, 1, row), (breaks.at_row_end, row, image), (breaks.at_image_end, image, 0)):
+        if not broken and also_every:
+            inner, outer = lcm(also_every, inner), lcm(also_every, outer)
+        elif not broken:
+            continue
+        count += numbers // inner
+        if outer:
+            count -= numbers // outer
+    return count
+
+
+def frame_sources(frame: Frame, start: int, stop: int) -> Integers:
+    """For the sticks ``start`` to ``stop`` (not included): the number of the input stick each holds, -1 for padding.
+
+    The real library numbers the data it meets one after the other. That is the flattened input, unless ``after`` is negative:
+    then inputs are missing from the frame and all that follow are taken from the wrong place.
+    """
+    below = data_before(frame, np.arange(start, stop + 1, dtype=np.int64))
+    return np.where(below[1:] > below[:-1], below[:-1], -1)
