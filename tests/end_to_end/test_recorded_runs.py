@@ -12,7 +12,10 @@ from tools.recorded.compare import compare
 from tools.recorded.records import DATA, Outputs, inputs, left_for_later, read_records
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "oracle" / "ttnn"
-RECORDS = {f"{record['set']}/{record['name']}": record for record in read_records(DATA)}
+RECORDS = {
+    f"{record['set']}/{record['name']}": record
+    for record in [*read_records(DATA), *read_records(DATA / "unet_layer_runs.jsonl.gz")]
+}
 LEAST_SHARE = 0.9  # of the runs of the full collection, per aspect
 SMALL_MULTIPLICATIONS = 50_000_000  # of a run of the full collection that is worth repeating here
 

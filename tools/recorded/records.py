@@ -27,10 +27,13 @@ class Outcome:
     error: str | None = None
 
 
-def read_records(directory: Path = DATA) -> list[Record]:
-    """All records of a directory, in file order."""
-    name = "recorded_runs.jsonl.gz" if (directory / "recorded_runs.jsonl.gz").exists() else "cases.jsonl.gz"
-    with gzip.open(directory / name, "rt", encoding="utf-8") as lines:
+def read_records(source: Path = DATA) -> list[Record]:
+    """All records of a file, or of the one in a directory, in file order."""
+    path = source
+    if source.is_dir():
+        named = source / "recorded_runs.jsonl.gz"
+        path = named if named.exists() else source / "cases.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
