@@ -1,0 +1,177 @@
+"""Weights and bias as the matrix unit wants them: one matrix of K rows and output-channel columns, made on the host.
+
+A raw weight [C, O / groups, kh, kw] becomes a dense matrix whose columns are output channels and whose rows are (kernel
+row, kernel column, input channel) in the order in which the sharding scheme walks through K. Groups are spelled out
+with zeros and the kernel is mirrored, so that a plain stride-1 convolution over the frame gives the transposed one.
+Source of the rules: uploads of ttnn 0.81.1, intercepted, on Wormhole and Blackhole.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from device.formats import Array, DataFormat, quantize
+from device.layouts import TensorMemoryLayout
+from device.rounding import round_up
+from device.tiles import TILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsLayout:
+    """How a weight is laid out: all that the preparation needs to know of a plan.
+
+    Attributes:
+        in_channels: C.
+        out_channels: O.
+        kernel: (kh, kw).
+        groups: Groups of the convolution; they divide C and O.
+        mirror: Whether kh and kw are flipped here (False: the caller's kernel is flipped already).
+        scheme: HEIGHT_SHARDED and BLOCK_SHARDED pad every kernel row to whole tiles, BLOCK_SHARDED for one shard of
+            channels after the other; WIDTH_SHARDED and INTERLEAVED (a plain matmul) run through the kernel unpadded.
+        padded_in_channels: C rounded up as the activation shards have it; channel_shards divide it.
+        padded_out_channels: O rounded up to what the output cores and sub-blocks take: the columns, whole tiles.
+        channel_shards: Cores that share the input channels; read for BLOCK_SHARDED only.
+        k_block_rows: Rows of one K block; the matrix of a WIDTH_SHARDED layout has whole blocks.
+        data_format: The weights dtype.
+    """
+
+    in_channels: int
+    out_channels: int
+    kernel: tuple[int, int]
+    groups: int = 1
+    mirror: bool = True
+    scheme: TensorMemoryLayout
+    padded_in_channels: int
+    padded_out_channels: int
+    channel_shards: int = 1
+    k_block_rows: int = TILE
+    data_format: DataFormat
+
+    def __post_init__(self) -> None:
+        """Refuses contradictions between the sizes."""
+        for name, channels in (("in_channels", self.in_channels), ("out_channels", self.out_channels)):
+            if self.groups < 1 or channels % self.groups:
+                raise ValueError(f"groups must divide {name}, but {self.groups} does not divide {channels}")
+        if self.padded_in_channels < self.in_channels or self.padded_in_channels % self.shards:
+            raise ValueError(
+                f"padded_in_channels must be a multiple of the {self.shards} channel shards and hold "
+                f"{self.in_channels} channels, not {self.padded_in_channels}"
+            )
+        if self.padded_out_channels < self.out_channels or self.padded_out_channels % TILE:
+            raise ValueError(
+                f"padded_out_channels must be whole tiles of {TILE} and hold {self.out_channels} channels, "
+                f"not {self.padded_out_channels}"
+            )
+
+    @property
+    def shards(self) -> int:
+        """Shards of input channels that the rows are ordered by."""
+        return self.channel_shards if self.scheme is TensorMemoryLayout.BLOCK_SHARDED else 1
+
+    @property
+    def shard_channels(self) -> int:
+        """Padded input channels of one shard."""
+        return self.padded_in_channels // self.shards
+
+    @property
+    def kernel_row_rows(self) -> int:
+        """Matrix rows from one kernel row of a shard to the next."""
+        rows = self.kernel[1] * self.shard_channels
+        padded = self.scheme in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
+        return round_up(rows, TILE) if padded else rows
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix, whole tiles."""
+        return round_up(self.kernel_row_rows * self.kernel[0] * self.shards, self.k_block_rows)
+
+    @property
+    def logical_shape(self) -> tuple[int, int, int, int]:
+        """Shape the prepared tensor shows to the user; the padding is not part of it."""
+        return (1, 1, self.in_channels * prod(self.kernel), self.out_channels)
+
+    @property
+    def padded_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the prepared tensor in memory."""
+        return (1, 1, self.rows, self.padded_out_channels)
+
+    @property
+    def bias_logical_shape(self) -> tuple[int, int, int, int]:
+        """Shape the prepared bias shows to the user."""
+        return (1, 1, 1, self.out_channels)
+
+    @property
+    def bias_padded_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the prepared bias in memory: one row of tiles."""
+        return (1, 1, TILE, self.padded_out_channels)
+
+
+def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
+    """Lay a raw weight out and convert it.
+
+    Args:
+        weights: [C, O / groups, kh, kw], float32 or bfloat16.
+        layout: Sizes, order and format.
+
+    Returns:
+        [rows, padded_out_channels] in ``layout.data_format.storage``; padding is zero. Block floats share exponents
+        among 16 output channels of a row.
+
+    Raises:
+        ValueError: The weight has another shape than the layout says.
+    """
+    expected = (layout.in_channels, layout.out_channels // layout.groups, *layout.kernel)
+    if weights.shape != expected:
+        raise ValueError(
+            "weight_tensor must have the shape (in_channels, out_channels / groups, kernel height, kernel width) = "
+            f"{expected}, not {weights.shape}"
+        )
+    fmt = layout.data_format
+    kernel_rows, kernel_cols = layout.kernel
+    taps = (weights if fmt.is_block else quantize(weights, fmt)).transpose(2, 3, 0, 1)
+    if layout.mirror:
+        taps = taps[::-1, ::-1]
+    matrix = np.zeros((layout.rows, layout.padded_out_channels), fmt.storage)
+    used_rows = kernel_cols * layout.shard_channels
+    for shard in range(layout.shards):
+        for kernel_row in range(kernel_rows):
+            start = (shard * kernel_rows + kernel_row) * layout.kernel_row_rows
+            target = matrix[start : start + used_rows]
+            wide = np.zeros(target.shape, np.float32) if fmt.is_block else target
+            _fill(wide.reshape(kernel_cols, layout.shard_channels, -1), taps[kernel_row], shard, layout)
+            if fmt.is_block:
+                target[:] = quantize(wide, fmt)
+    return matrix
+
+
+def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
+    """Lay a bias out as a row of tiles and convert it to the weights dtype.
+
+    Args:
+        bias: O values in any shape, float32 or bfloat16.
+        layout: As for the weights.
+
+    Returns:
+        [32, padded_out_channels] in ``layout.data_format.storage``: row 0 is the bias, the others are zero.
+
+    Raises:
+        ValueError: The bias has not O values.
+    """
+    if bias.size != layout.out_channels:
+        raise ValueError(f"bias_tensor must have out_channels = {layout.out_channels} values, not shape {bias.shape}")
+    row = np.zeros(layout.padded_out_channels, np.float32 if layout.data_format.is_block else bias.dtype)
+    row[: layout.out_channels] = bias.reshape(-1)
+    out = np.zeros((TILE, layout.padded_out_channels), layout.data_format.storage)
+    out[0] = quantize(row, layout.data_format)
+    return out
+
+
+def _fill(target: Array, taps: Array, shard: int, layout: WeightsLayout) -> None:
+    """Copy one kernel row's taps [kw, C, O / groups] into a shard's zeros [kw, shard_channels, columns]."""
+    first = shard * layout.shard_channels
+    last = min(first + layout.shard_channels, layout.in_channels)
+    ins, outs = layout.in_channels // layout.groups, layout.out_channels // layout.groups
+    for group in range(first // ins, -(-last // ins)):
+        begin, end = max(first, group * ins), min(last, (group + 1) * ins)
+        target[:, begin - first : end - first, group * outs : (group + 1) * outs] = taps[:, begin:end]
