@@ -1,0 +1,77 @@
+"""What the README shows runs, and what it names exists."""
+
+import re
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from ttsim.__main__ import build_parser
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
+SCRIPTS = [text for language, text in BLOCKS if language == "python"]
+COMMANDS = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines() if line.strip()]
+SINGLE = [part.strip() for line in COMMANDS for part in line.split("&&")]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_script_runs(script, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "MemoryConfig" in done.stdout
+
+
+def test_the_script_is_short():
+    assert len(SCRIPTS) == 1
+    assert len([line for line in SCRIPTS[0].splitlines() if line.strip()]) <= 12
+
+
+@pytest.mark.parametrize("command", [c for c in SINGLE if " -m " in c])
+def test_module_of_a_command_exists(command):
+    words = shlex.split(command)
+    module = words[words.index("-m") + 1]
+    assert find_spec(module) is not None, f"{module} of {command!r}"
+
+
+@pytest.mark.parametrize("command", [c for c in SINGLE if "-m ttsim" in c])
+def test_arguments_of_a_command_are_understood(command):
+    words = shlex.split(command)
+    build_parser().parse_args(words[words.index("ttsim") + 1 :])
+
+
+@pytest.mark.parametrize("command", SINGLE)
+def test_files_of_a_command_exist(command):
+    for word in shlex.split(command):
+        if word.startswith((".ci/", "tools/", "tests/")):
+            assert (ROOT / word).exists(), word
+
+
+def test_both_commands_set_a_fresh_machine_up():
+    setups = [line for line in COMMANDS if "venv" in line]
+    assert len(setups) == 2
+    assert all("pip install" in line for line in setups)
+    assert setups[0].endswith("-m ttsim run")
+    assert setups[1].endswith("-m pytest")
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
+def test_links_lead_somewhere(target):
+    assert target.startswith("http") or (ROOT / target).exists()
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:ttsim|ops|device|tools|tests|docs)/[\w./]+)`", README))))
+def test_paths_in_prose_exist(path):
+    assert (ROOT / path).exists()
