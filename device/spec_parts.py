@@ -1,4 +1,4 @@
-"""Parts of a device description that say what the machine is: grid, memories, networks, compute, the planner's rates."""
+"""Parts of a device description that say what the machine is: grid, memories, networks, compute, planner's rates."""
 
 from dataclasses import dataclass
 
@@ -69,7 +69,7 @@ class DramSpec:
         banks: Independent banks; interleaved buffers spread over all.
         bank_bytes: First address behind a bank.
         base_bytes: First address a buffer may have: buffers are placed upwards from here.
-        alignment_bytes: A page of a buffer is padded to this; a buffer starts at a multiple of it, counted from the base.
+        alignment_bytes: A page of a buffer is padded to this; a buffer starts at a multiple of it, from the base on.
         peak_bytes_per_second: All banks together, by the data sheet.
         achieved_bytes_per_cycle: All banks together, as measured with well placed readers.
         read_latency_cycles: Round trip of a small read.
