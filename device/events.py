@@ -1,0 +1,115 @@
+"""The one list of what happened on a device, and what it says about the use of L1.
+
+A device appends to every recorder that listens; reports and the graph capture read the list and compute nothing of
+their own.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from device.cores import CoreRangeSet
+from device.layouts import BufferSpec, BufferType
+
+
+class OperationBegin(NamedTuple):
+    """A function of the library, or a device operation, starts."""
+
+    name: str
+
+
+class OperationEnd(NamedTuple):
+    """It ends; begins and ends nest."""
+
+    name: str
+
+
+class BufferAllocated(NamedTuple):
+    """A buffer came to life.
+
+    Attributes:
+        number: Running number of the buffer on its device.
+        name: What it is for.
+        address: Where it begins in every bank.
+        buffer: Type, layout, sizes and cores.
+        by: The function of the real library that asks for it.
+    """
+
+    number: int
+    name: str
+    address: int
+    buffer: BufferSpec
+    by: str = ""
+
+
+class BufferFreed(NamedTuple):
+    """A buffer died; the fields are those of ``BufferAllocated``."""
+
+    number: int
+    name: str
+    address: int
+    buffer: BufferSpec
+    by: str = ""
+
+
+class CircularBufferAllocated(NamedTuple):
+    """A program got a circular buffer.
+
+    Attributes:
+        operation: The device operation.
+        name: Its role there.
+        size_bytes: On each core.
+        address: On each core.
+        cores: Where it is.
+        view: Whether it lies on a tensor's shard and takes no L1 of its own.
+    """
+
+    operation: str
+    name: str
+    size_bytes: int
+    address: int
+    cores: CoreRangeSet
+    view: bool
+
+
+class CircularBuffersFreed(NamedTuple):
+    """The circular buffers of the last program are gone: the next program is being made."""
+
+
+Event = OperationBegin | OperationEnd | BufferAllocated | BufferFreed | CircularBufferAllocated | CircularBuffersFreed
+
+
+class UsagePerCore(NamedTuple):
+    """Peaks of L1 use on a core.
+
+    Attributes:
+        peak_cb: Circular buffers of one program that are no views, in bytes.
+        peak_l1: L1 and L1_SMALL buffers, in bytes.
+        peak_total: Both together at one moment, in bytes.
+    """
+
+    peak_cb: int
+    peak_l1: int
+    peak_total: int
+
+
+def usage_per_core(events: Iterable[Event]) -> UsagePerCore:
+    """What the real library's ``extract_resource_usage_per_core`` says of a capture.
+
+    Buffers count with their bytes per bank, not rounded, wherever their cores are. Circular buffers are added up
+    whatever cores they are on, and count until the next program is made (one that is found in the program cache makes
+    none). A buffer that was there before the first event does not count, and does not when it is freed either.
+    """
+    live: dict[int, int] = {}
+    cb = l1 = peak_cb = peak_l1 = peak_total = 0
+    for event in events:
+        if isinstance(event, BufferAllocated) and event.buffer.buffer_type in (BufferType.L1, BufferType.L1_SMALL):
+            live[event.number] = event.buffer.bank_bytes
+            l1 += event.buffer.bank_bytes
+        elif isinstance(event, BufferFreed):
+            l1 -= live.pop(event.number, 0)
+        elif isinstance(event, CircularBufferAllocated) and not event.view:
+            cb += event.size_bytes
+        elif isinstance(event, CircularBuffersFreed):
+            cb = 0
+        peak_cb, peak_l1, peak_total = max(peak_cb, cb), max(peak_l1, l1), max(peak_total, cb + l1)
+    return UsagePerCore(peak_cb, peak_l1, peak_total)

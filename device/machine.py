@@ -1,0 +1,173 @@
+"""A device: its description, its memories, its program cache, and who listens. It knows no operation."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from device.allocator import Allocator
+from device.circular_buffers import check, place
+from device.errors import DeviceClosedError
+from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event
+from device.formats import Array
+from device.layouts import BufferSpec, BufferType
+from device.memory import Buffer, Memory
+from device.plan import CircularBuffer
+from device.spec import DeviceSpec, load_spec
+
+
+class Device:
+    """One simulated device.
+
+    Attributes:
+        spec: What it is made of.
+        allocator: Addresses.
+        memory: Live buffers, by address.
+        program_cache: Buffers that stay as long as a program stays cached, by the program's key.
+        recorders: Lists to which every event is appended.
+        closed: Whether it was closed.
+
+    Args:
+        spec: A description, the name of a catalog entry, or the path of a TOML file.
+        l1_small_bytes: Bytes at the top of L1 that only L1_SMALL buffers may use.
+
+    Raises:
+        DeviceError: ``l1_small_bytes`` is negative or leaves no L1.
+    """
+
+    def __init__(self, spec: DeviceSpec | str, *, l1_small_bytes: int = 0) -> None:
+        self.spec = load_spec(spec)
+        self.allocator = Allocator(self.spec, l1_small_bytes)
+        self.memory = Memory()
+        self.program_cache: dict[Hashable, tuple[Buffer, ...]] = {}
+        self.recorders: list[list[Event]] = []
+        self.closed = False
+        self._buffers_made = 0
+
+    @property
+    def l1_small_bytes(self) -> int:
+        """Bytes set apart for L1_SMALL buffers, rounded up as the allocator wants them."""
+        return self.allocator.l1_small_bytes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def record(self, event: Event) -> None:
+        """Tell everybody who listens."""
+        for recorder in self.recorders:
+            recorder.append(event)
+
+    def allocate(self, buffer: BufferSpec, name: str = "", *, by: str = "tt::tt_metal::create_device_tensor") -> Buffer:
+        """Make a buffer; it is poison until something is stored.
+
+        Args:
+            buffer: What is asked for.
+            name: What it is for.
+            by: The function of the real library that asks.
+
+        Raises:
+            OutOfMemoryError: No free block is large enough.
+            DeviceClosedError: The device was closed.
+        """
+        self._require_open()
+        address = self.allocator.allocate(buffer)
+        self._buffers_made += 1
+        made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made)
+        self.memory.add(made)
+        self.record(BufferAllocated(made.number, name, address, buffer, by))
+        return made
+
+    def free(self, buffer: Buffer, *, by: str = "Tensor::deallocate") -> None:
+        """Give a buffer back; doing so twice is harmless, as in the real library."""
+        if not buffer.allocated:
+            return
+        self.memory.remove(buffer)
+        self.allocator.free(buffer.address, buffer.spec.buffer_type)
+        buffer.free()
+        self.record(BufferFreed(buffer.number, buffer.name, buffer.address, buffer.spec, by))
+
+    def make_program(
+        self, operation: str, circular_buffers: Sequence[CircularBuffer], tensors: Mapping[str, int]
+    ) -> tuple[int, ...]:
+        """Place the circular buffers of a new program; those of the program before are released.
+
+        To be called after the operation's outputs and resident tensors were allocated, and for every operation that is
+        not found in the program cache, whether it has circular buffers or not.
+
+        Args:
+            operation: Name of the device operation.
+            circular_buffers: In order of allocation.
+            tensors: Address of each tensor that a circular buffer is a view of.
+
+        Returns:
+            One address for each circular buffer.
+
+        Raises:
+            CircularBufferError: They are larger than L1 or meet its buffers.
+            DeviceClosedError: The device was closed.
+        """
+        self._require_open()
+        self.allocator.programs += 1
+        self.record(CircularBuffersFreed())
+        placement = place([(one.size_bytes, one.cores) for one in circular_buffers if one.view_of is None],
+        self.spec.l1) local = iter(placement.addresses)
+        addresses = []
+        for one in circular_buffers:
+            view = one.view_of is not None
+            address = next(local) if one.view_of is None else tensors[one.view_of] + one.offset_bytes
+            addresses.append(address)
+            self.record(CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view))
+        check(
+            placement.regions,
+            self.spec.l1,
+            lowest_l1_address=self.allocator.lowest_l1_address,
+            program=self.allocator.programs,
+        )
+        return tuple(addresses)
+
+    def cache_program(self, key: Hashable, resident: Sequence[Buffer] = ()) -> None:
+        """Remember a program and the buffers that stay with it; a program of the same key is dropped."""
+        self._require_open()
+        for buffer in self.program_cache.pop(key, ()):
+            self.free(buffer)
+        self.program_cache[key] = tuple(resident)
+
+    def clear_program_cache(self) -> None:
+        """Forget all programs and free their resident buffers."""
+        for buffers in self.program_cache.values():
+            for buffer in buffers:
+                self.free(buffer)
+        self.program_cache.clear()
+
+    def read(self, buffer_type: BufferType, bank: int, address: int, size_bytes: int) -> Array:
+        """Bytes at an address.
+
+        Args:
+            buffer_type: Which memory; L1 and L1_SMALL are one here.
+            bank: DRAM bank, or core counted row by row.
+            address: First byte.
+            size_bytes: How many, all in one buffer.
+
+        Returns:
+            uint8 [size_bytes].
+
+        Raises:
+            MemoryAccessError: Some bytes belong to no buffer.
+            PoisonError: Some bytes were never written.
+        """
+        return self.memory.read(buffer_type, bank, address, size_bytes)
+
+    def close(self) -> None:
+        """Free everything; closing twice is harmless."""
+        self.clear_program_cache()
+        for buffer in self.memory.live():
+            self.free(buffer)
+        self.closed = True
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise DeviceClosedError(f"device {self.spec.name} was closed; open a new one")
