@@ -113,8 +113,9 @@ class Device:
         self._require_open()
         self.allocator.programs += 1
         self.record(CircularBuffersFreed())
-        placement = place([(one.size_bytes, one.cores) for one in circular_buffers if one.view_of is None],
-        self.spec.l1) local = iter(placement.addresses)
+        requests = [(one.size_bytes, one.cores) for one in circular_buffers if one.view_of is None]
+        placement = place(requests, self.spec.l1)
+        local = iter(placement.addresses)
         addresses = []
         for one in circular_buffers:
             view = one.view_of is not None
