@@ -1,8 +1,8 @@
 """The list that tells the reader of a convolution where its windows begin.
 
-Words are uint16. For every activation block (for every half of one, with two readers): the number of segments as uint32, then
-(first stick, last stick) for each. Sticks are those of the core's halo shard, in which the windows of one segment lie ``step``
-apart. All cores' lists are as long as the longest.
+Words are uint16. For every activation block (for every half of one, with two readers): the number of segments as
+uint32, then (first stick, last stick) for each. Sticks are those of the core's halo shard, in which the windows of one
+segment lie ``step`` apart. All cores' lists are as long as the longest.
 """
 
 from typing import TypeAlias
@@ -10,6 +10,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from device.errors import DeviceError
+from device.rounding import round_up
+from device.tiles import TILE
 from ops.halo.frame import Frame, Integers, window_starts
 
 Words: TypeAlias = NDArray[np.uint16]
@@ -37,7 +40,7 @@ def reader_index_words(frame: Frame, *, output_rows: int, cores: int, block_rows
 
 def reader_indices(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> Words:
     """The lists, [cores, words]; arguments as of `reader_index_words`."""
-    begin, end, core = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
+    begin, _, core = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
     outputs = np.arange(frame.outputs, dtype=np.int64)
     sticks = window_starts(frame, outputs)
     new_block = np.zeros(frame.outputs, dtype=np.bool_)
@@ -60,7 +63,29 @@ def reader_indices(frame: Frame, *, output_rows: int, cores: int, block_rows: tu
     return words
 
 
-def _blocks(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> tuple[Integers, Integers, Integers]:
+def check_reader_indices(page_bytes: int, *, output_rows: int) -> None:
+    """Refuses a list for which the real library has not reserved room: one index per output row, in whole tiles.
+
+    Args:
+        page_bytes: Bytes of the list of one core.
+        output_rows: Output rows of a core.
+
+    Raises:
+        DeviceError: The list is longer.
+    """
+    room = round_up(output_rows, TILE) * WORD_BYTES
+    if page_bytes > room:
+        raise DeviceError(
+            f"Reader indices buffer page size {page_bytes} exceeds worst-case CB size {room} "
+            "(config tensor layout changed?)\n"
+            "shard_layout: every row of the image that a core computes takes 4 bytes, and the real library reserves 2 "
+            f"for each of its {output_rows} outputs; use wider images or another shard_layout"
+        )
+
+
+def _blocks(
+    frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]
+) -> tuple[Integers, Integers, Integers]:
     """First output, last output + 1 and core of every block that has outputs."""
     ends = [0]
     while ends[-1] < output_rows:

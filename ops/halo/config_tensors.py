@@ -1,12 +1,13 @@
 """The four lists that tell the two data-movement processors of a core what to do in a halo.
 
-Words are uint16. A *padding list* is pairs (stick, length), ended by (0, 0): the first processor gets the first half of a core's
-runs, the second the rest. A *gather list* is the number of routes, then for every route the receiving core's x and y, the number of
-transfers, and (source stick, destination stick, length) for each. A route ends where the receiver changes. All cores' lists are as
-long as the longest, and even.
+Words are uint16. A *padding list* is pairs (stick, length), ended by (0, 0): the first processor gets the first half of
+a core's runs, the second the rest. A *gather list* is the number of routes, then for every route the receiving core's x
+and y, the number of transfers, and (source stick, destination stick, length) for each. A route ends where the receiver
+changes. All cores' lists are as long as the longest, and even.
 
-Row-major input: transfers to the core itself come first, then those to others in core order; they alternate between the processors.
-Tiled input: transfers are cut at blocks of 32 sticks, the unit of untilising, and follow the source; blocks alternate.
+Row-major input: transfers to the core itself come first, then those to others in core order; they alternate between the
+processors. Tiled input: transfers are cut at blocks of 32 sticks, the unit of untilising, and follow the source; blocks
+alternate.
 """
 
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from ops.halo.transfers import Padding, Transfers, count_padding, list_padding, 
 Words: TypeAlias = NDArray[np.uint16]
 
 WORD_BYTES = 2
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigWords:
@@ -121,8 +123,9 @@ def _gather_list(transfers: Transfers, cores: CoreOrder, noc_x: Integers, noc_y:
     return words
 
 
-def _padding_lists(padding: Padding, runs: Integers) -> tuple[Words, Words]:
+def _padding_lists(padding: Padding, cores: int) -> tuple[Words, Words]:
     """Both padding lists."""
+    runs = np.bincount(padding.core, minlength=cores)
     place = ordinals(runs)
     half = (runs // 2)[padding.core]
     lists = []
@@ -137,7 +140,7 @@ def _padding_lists(padding: Padding, runs: Integers) -> tuple[Words, Words]:
 
 
 def config_words(frame: Frame, ranges: StickRanges, cores: CoreOrder, *, input_rows: int, tiled: bool) -> ConfigWords:
-    """Sizes of the four lists; counted without listing a transfer.
+    """Sizes of the four lists, counted without listing a transfer, but for a replicating frame.
 
     Args:
         frame: The frame.
@@ -146,10 +149,18 @@ def config_words(frame: Frame, ranges: StickRanges, cores: CoreOrder, *, input_r
         input_rows: Sticks of an input shard.
         tiled: The input is in tiles.
     """
+    if frame.replicate:
+        made = config_tensors(frame, ranges, cores, input_rows=input_rows, tiled=tiled)
+        return ConfigWords(_widths(made.padding), _widths(made.gather))
     padding = padding_words(count_padding(frame, ranges))
     if tiled:
         return ConfigWords(padding, gather_words_tiled(frame, ranges, cores.rank, input_rows=input_rows))
     return ConfigWords(padding, gather_words_row_major(frame, ranges, input_rows=input_rows))
+
+
+def _widths(lists: tuple[Words, Words]) -> tuple[int, int]:
+    """Words per core of both lists."""
+    return lists[0].shape[1], lists[1].shape[1]
 
 
 def config_tensors(
@@ -178,6 +189,6 @@ def config_tensors(
     rows = np.arange(cores.y.max() + 1) if noc_y is None else noc_y
     first, second = deal_transfers(listed, cores, tiled=tiled)
     return ConfigTensors(
-        padding=_padding_lists(list_padding(frame, ranges), count_padding(frame, ranges)),
+        padding=_padding_lists(list_padding(frame, ranges), len(ranges.starts)),
         gather=(_gather_list(first, cores, columns, rows), _gather_list(second, cores, columns, rows)),
     )

@@ -1,8 +1,8 @@
 """The full frame of a convolution: the input with its zeros around and in between, and who is what in it.
 
-A *stick* is the channels of one pixel. The frame is flattened: stick ``(image * rows.length + row) * columns.length + column``.
-Sticks that hold input are *data*, all others are *padding*. Every question here has a closed form, so nothing in this module is as
-long as the frame, but for `frame_sources`, which lists it.
+A *stick* is the channels of one pixel. The frame is flattened: stick ``(image * rows.length + row) * columns.length +
+column``. Sticks that hold input are *data*, all others are *padding*. Every question here has a closed form, so
+nothing in this module is as long as the frame, but for `frame_sources`, which lists it.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class FrameAxis:
 
     Attributes:
         input_length: Input positions.
-        before: Zeros ahead of the first input. Negative (a transposed convolution padded by more than its window) makes the real
-            library take the whole frame for padding.
+        before: Zeros ahead of the first input. Negative (a transposed convolution padded by more than its window) makes
+            the real library take the whole frame for padding.
         after: Zeros behind the last input; negative cuts inputs off.
         insertion: Distance between neighbouring inputs; the positions in between are zeros.
         trailing: Zeros behind those, the output padding of a transposed convolution.
@@ -84,7 +84,10 @@ class FrameAxis:
 def transposed_axis(
     *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
 ) -> FrameAxis:
-    """The axis of a transposed convolution run as a convolution of stride 1 (reference, 2.1); ``padding`` is (before, after)."""
+    """The axis of a transposed convolution, run as a convolution of stride 1 (reference, 2.1).
+
+    ``padding`` is (before, after), as the user gave it.
+    """
     reach = dilation * (kernel - 1)
     return FrameAxis(
         input_length=input_length,
@@ -97,7 +100,9 @@ def transposed_axis(
     )
 
 
-def convolution_axis(*, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int) -> FrameAxis:
+def convolution_axis(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int
+) -> FrameAxis:
     """The axis of an ordinary convolution; ``padding`` is (before, after)."""
     return FrameAxis(
         input_length=input_length, before=padding[0], after=padding[1], kernel=kernel, dilation=dilation, step=stride
@@ -112,11 +117,14 @@ class Frame:
         batch: Images.
         rows: The axis of rows.
         columns: The axis of columns.
+        replicate: Sticks outside the image hold its nearest stick instead of zeros; the zeros between inputs stay. Only
+            `frame_sources` knows: everywhere else such a stick counts as padding.
     """
 
     batch: int
     rows: FrameAxis
     columns: FrameAxis
+    replicate: bool = False
 
     @property
     def sticks(self) -> int:
@@ -151,7 +159,8 @@ def window_starts(frame: Frame, outputs: Integers) -> Integers:
     rows, columns = frame.rows, frame.columns
     line, column = np.divmod(outputs, columns.outputs)
     image, row = np.divmod(line, rows.outputs)
-    return (image * rows.length + row * rows.step) * columns.length + column * columns.step
+    starts: Integers = (image * rows.length + row * rows.step) * columns.length + column * columns.step
+    return starts
 
 
 def data_before(frame: Frame, sticks: Integers) -> Integers:
@@ -163,15 +172,6 @@ def data_before(frame: Frame, sticks: Integers) -> Integers:
     in_data_row = frame.rows.data_before(row + 1) - rows_above
     in_row = in_data_row * frame.columns.data_before(column) if data_columns else 0
     return (image * data_rows + np.minimum(rows_above, data_rows)) * data_columns + in_row
-
-
-def data_sticks(frame: Frame, numbers: Integers) -> Integers:
-    """The stick of each data number: the inverse of `data_before` on data."""
-    data_rows, data_columns = frame.data_shape
-    line, column = np.divmod(numbers, max(data_columns, 1))
-    image, row = np.divmod(line, max(data_rows, 1))
-    frame_row = image * frame.rows.length + frame.rows.before + row * frame.rows.insertion
-    return frame_row * frame.columns.length + frame.columns.before + column * frame.columns.insertion
 
 
 class Breaks(NamedTuple):
@@ -209,7 +209,11 @@ def count_breaks(frame: Frame, numbers: Integers, *, also_every: int = 0) -> Int
     row, image = data_columns, data_rows * data_columns
     breaks = data_breaks(frame)
     count = np.zeros_like(numbers)
-    for broken, inner, outer in ((breaks.in_row, 1, row), (breaks.at_row_end, row, image), (breaks.at_image_end, image, 0)):
+    for broken, inner, outer in (
+        (breaks.in_row, 1, row),
+        (breaks.at_row_end, row, image),
+        (breaks.at_image_end, image, 0),
+    ):
         if not broken and also_every:
             inner, outer = lcm(also_every, inner), lcm(also_every, outer)
         elif not broken:
@@ -223,8 +227,23 @@ def count_breaks(frame: Frame, numbers: Integers, *, also_every: int = 0) -> Int
 def frame_sources(frame: Frame, start: int, stop: int) -> Integers:
     """For the sticks ``start`` to ``stop`` (not included): the number of the input stick each holds, -1 for padding.
 
-    The real library numbers the data it meets one after the other. That is the flattened input, unless ``after`` is negative:
-    then inputs are missing from the frame and all that follow are taken from the wrong place.
+    The real library numbers the data it meets one after the other. That is the flattened input, unless ``after`` is
+    negative: then inputs are missing from the frame and all that follow are taken from the wrong place.
     """
-    below = data_before(frame, np.arange(start, stop + 1, dtype=np.int64))
-    return np.where(below[1:] > below[:-1], below[:-1], -1)
+    sticks = np.arange(start, stop, dtype=np.int64)
+    if frame.replicate:
+        sticks = _nearest_inside(frame, sticks)
+    below = data_before(frame, sticks)
+    return np.where(data_before(frame, sticks + 1) > below, below, -1)
+
+
+def _nearest_inside(frame: Frame, sticks: Integers) -> Integers:
+    """The stick nearest to each of ``sticks`` that lies between the first and the last input of both axes."""
+    line, column = np.divmod(sticks, frame.columns.length)
+    image, row = np.divmod(line, frame.rows.length)
+    inside_row, inside_column = (
+        np.clip(place, axis.before, axis.before + (axis.input_length - 1) * axis.insertion)
+        for axis, place in ((frame.rows, row), (frame.columns, column))
+    )
+    nearest: Integers = (image * frame.rows.length + inside_row) * frame.columns.length + inside_column
+    return nearest

@@ -27,7 +27,8 @@ def even(words: int) -> int:
 def gather_words_row_major(frame: Frame, ranges: StickRanges, *, input_rows: int) -> tuple[int, int]:
     """Words of both gather lists of a row-major input with shards of ``input_rows`` sticks.
 
-    The transfers between two cores follow each other, so each processor has one route for every pair of cores of which it got any.
+    The transfers between two cores follow each other, so each processor has one route for every pair of cores of which
+    it got any.
     """
     cores = len(ranges.starts)
     pairs = count_transfers(frame, ranges, input_rows=input_rows)
@@ -69,7 +70,8 @@ def gather_words_tiled(frame: Frame, ranges: StickRanges, rank: Integers, *, inp
     Args:
         frame: The frame.
         ranges: What every core needs.
-        rank: [cores] place of each core when they are ordered by x, then y: the order in which a stick is sent to several cores.
+        rank: [cores] place of each core when they are ordered by x, then y: the order in which a stick is sent to
+            several cores.
         input_rows: Sticks of an input shard.
     """
     groups = _groups(frame, ranges, input_rows=input_rows)
@@ -82,14 +84,17 @@ def gather_words_tiled(frame: Frame, ranges: StickRanges, rank: Integers, *, inp
     transfers = (receivers * groups.rounds)[order]
     routes = np.where(receivers[order] > 1, transfers, 1)
     routes[1:] -= (queue[1:] == queue[:-1]) & (first[1:] == last[:-1])
-    words = np.bincount(queue, weights=TRANSFER_WORDS * transfers + ROUTE_WORDS * routes, minlength=2 * len(ranges.starts))
+    words = np.bincount(
+        queue, weights=TRANSFER_WORDS * transfers + ROUTE_WORDS * routes, minlength=2 * len(ranges.starts)
+    )
     return even(1 + int(words[0::2].max())), even(1 + int(words[1::2].max()))
 
 
 def _groups(frame: Frame, ranges: StickRanges, *, input_rows: int) -> _Groups:
     """The data, cut where the receivers change and at every block of the source, as groups in the order of the data.
 
-    At a cut, a receiver whose range begins there starts a transfer of its own; the others do so only at a break of the data.
+    At a cut, a receiver whose range begins there starts a transfer of its own; the others do so only at a break of the
+    data.
     """
     edges = np.unique(np.concatenate([_block_begins(frame, input_rows), ranges.first_data, ranges.stop_data]))
     begin, end = edges[:-1], edges[1:]

@@ -1,7 +1,7 @@
 """Plan of the halo operation: its output, its resident config tensors and its circular buffers.
 
-Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read (`ops.halo.ranges`), always
-row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
+Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read
+(`ops.halo.ranges`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
 """
 
 from dataclasses import dataclass
@@ -114,8 +114,8 @@ def plan_halo(arguments: HaloArguments, *, input_tensor: str, output_tensor: str
 def core_order(a: HaloArguments) -> CoreOrder:
     """Where the cores that split the rows lie.
 
-    HEIGHT counts them along the rows of the grid. BLOCK addresses the first column (or row): every column of cores repeats the same
-    transfers among themselves. WIDTH has one.
+    HEIGHT counts them along the rows of the grid. BLOCK addresses the first column (or row): every column of cores
+    repeats the same transfers among themselves. WIDTH has one.
     """
     cores = np.arange(a.nhw_cores, dtype=np.int64)
     if a.scheme is BLOCK:
@@ -139,8 +139,8 @@ def halo_output(a: HaloArguments, max_sticks: int) -> TensorSpec:
 def config_tensor_spec(a: HaloArguments, words: int) -> TensorSpec:
     """A config tensor with a list of ``words`` for every core that splits the rows.
 
-    In L1_SMALL every core holds its list, so that cores which share rows hold copies: the lists are dealt against the orientation
-    of a BLOCK tensor. In DRAM there is one copy.
+    In L1_SMALL every core holds its list, so that cores which share rows hold copies: the lists are dealt against the
+    orientation of a BLOCK tensor. In DRAM there is one copy.
     """
     if a.config_tensors_in_dram:
         return TensorSpec((a.nhw_cores, words), UINT16, Layout.ROW_MAJOR)
@@ -152,7 +152,11 @@ def config_tensor_spec(a: HaloArguments, words: int) -> TensorSpec:
 
 
 def _circular_buffers(
-    a: HaloArguments, max_sticks: int, resident: tuple[tuple[str, TensorSpec], ...], input_tensor: str, output_tensor: str
+    a: HaloArguments,
+    max_sticks: int,
+    resident: tuple[tuple[str, TensorSpec], ...],
+    input_tensor: str,
+    output_tensor: str,
 ) -> tuple[CircularBuffer, ...]:
     """Input, output, a padding stick for each processor, untilised blocks for each, and the config tensors."""
     out_format = halo_format(a.data_format)
@@ -163,9 +167,16 @@ def _circular_buffers(
     else:
         in_page, in_pages = stick_bytes, a.input_rows
 
-    def buffer(name: str, pages: int, page_bytes: int, data_format: DataFormat, view_of: str | None = None) -> CircularBuffer:
+    def buffer(
+        name: str, pages: int, page_bytes: int, data_format: DataFormat, view_of: str | None = None
+    ) -> CircularBuffer:
         return CircularBuffer(
-            name=name, size_bytes=pages * page_bytes, page_bytes=page_bytes, data_format=data_format, cores=a.cores, view_of=view_of
+            name=name,
+            size_bytes=pages * page_bytes,
+            page_bytes=page_bytes,
+            data_format=data_format,
+            cores=a.cores,
+            view_of=view_of,
         )
 
     made = [
@@ -182,7 +193,9 @@ def _circular_buffers(
     return tuple(made)
 
 
-def halo_config_tensors(plan: HaloPlan, *, noc_x: Integers | None = None, noc_y: Integers | None = None) -> ConfigTensors:
+def halo_config_tensors(
+    plan: HaloPlan, *, noc_x: Integers | None = None, noc_y: Integers | None = None
+) -> ConfigTensors:
     """Contents of the config tensors, one row per core that splits the rows.
 
     Args:

@@ -1,14 +1,15 @@
 """Who sends which sticks to whom, and what is left to fill with the padding value.
 
-Every core pushes sticks of its input shard into the output shards of the cores that need them (its own among them). A transfer is
-a run of sticks that lie next to each other at both ends.
+Every core pushes sticks of its input shard into the output shards of the cores that need them (its own among them). A
+transfer is a run of sticks that lie next to each other at both ends.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ops.halo.frame import Frame, Integers, count_breaks, data_breaks, data_sticks
+from ops.halo.frame import Frame, Integers, count_breaks, frame_sources
 from ops.halo.ranges import StickRanges
 
 
@@ -98,6 +99,13 @@ def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int) -> Pa
     )
 
 
+def count_padding(frame: Frame, ranges: StickRanges) -> Integers:
+    """[cores] runs of padding sticks in the range of every core, counted without listing them."""
+    cores = len(ranges.starts)
+    breaks = count_breaks(frame, np.concatenate([ranges.first_data, ranges.last_stick_data]))
+    return breaks[cores:] - breaks[:cores] + ranges.begins_with_padding
+
+
 def list_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
     """All transfers.
 
@@ -107,65 +115,42 @@ def list_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_
         input_rows: Sticks of an input shard.
         block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
     """
-    cuts = _cuts(frame, input_rows=input_rows, block_rows=block_rows)
-    first, last = ranges.first_data, ranges.stop_data
-    low = np.searchsorted(cuts, first, side="right")
-    runs = np.where(last > first, np.searchsorted(cuts, last, side="left") - low + 1, 0)
-    core = np.repeat(np.arange(len(runs), dtype=np.int64), runs)
-    place = low[core] + ordinals(runs)
-    begin = np.maximum(cuts[place - 1], first[core])
-    end = np.minimum(cuts[place], last[core])
-    source = begin // input_rows
+    sources = frame_sources(frame, 0, frame.sticks)
+    follows = (sources[1:] == sources[:-1] + 1) & (sources[1:] % input_rows % (block_rows or input_rows) != 0)
+    core, begin, end = _runs_of_cores(~follows, sources >= 0, ranges)
+    source_core, source_stick = np.divmod(sources[begin], input_rows)
     return Transfers(
-        source_core=source,
-        source_stick=begin - source * input_rows,
+        source_core=source_core,
+        source_stick=source_stick,
         destination_core=core,
-        destination_stick=data_sticks(frame, begin) - ranges.starts[core],
+        destination_stick=begin - ranges.starts[core],
         length=end - begin,
     )
 
 
-def _cuts(frame: Frame, *, input_rows: int, block_rows: int) -> Integers:
-    """Data numbers at which a transfer begins, 0 first, and the end of the data."""
-    data_rows, data_columns = frame.data_shape
-    row, image, total = data_columns, data_rows * data_columns, frame.data
-    if not total:
-        return np.zeros(1, dtype=np.int64)
-    shards = -(-total // input_rows)
-    begins = np.zeros(shards * input_rows, dtype=np.bool_)
-    breaks = data_breaks(frame)
-    begins[:] = breaks.in_row
-    begins[::row] = breaks.at_row_end
-    begins[::image] = breaks.at_image_end
-    by_shard = begins.reshape(shards, input_rows)
-    by_shard[:, :: block_rows or input_rows] = True
-    return np.append(np.flatnonzero(begins[:total]), total)
-
-
-def count_padding(frame: Frame, ranges: StickRanges) -> Integers:
-    """[cores] runs of padding sticks in the range of every core."""
-    cores = len(ranges.starts)
-    breaks = count_breaks(frame, np.concatenate([ranges.first_data, ranges.last_stick_data]))
-    inside = breaks[cores:] - breaks[:cores]
-    return inside + ranges.begins_with_padding
-
-
 def list_padding(frame: Frame, ranges: StickRanges) -> Padding:
     """All runs of padding sticks."""
-    cuts = _cuts(frame, input_rows=max(frame.data, 1), block_rows=0)
-    if frame.data:
-        runs_start, runs_stop = data_sticks(frame, cuts[:-1]), data_sticks(frame, cuts[1:] - 1) + 1
-    else:
-        runs_start = runs_stop = np.zeros(0, dtype=np.int64)
-    gap_start = np.concatenate([[0], runs_stop])
-    gap_stop = np.concatenate([runs_start, [frame.sticks]])
-    full = gap_stop > gap_start
-    gap_start, gap_stop = gap_start[full], gap_stop[full]
-    low = np.searchsorted(gap_stop, ranges.starts, side="right")
-    high = np.searchsorted(gap_start, ranges.stops, side="left")
-    counts = np.maximum(high - low, 0)
-    core = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    gap = low[core] + ordinals(counts)
-    begin = np.maximum(gap_start[gap], ranges.starts[core])
-    end = np.minimum(gap_stop[gap], ranges.stops[core])
+    padding = frame_sources(frame, 0, frame.sticks) < 0
+    core, begin, end = _runs_of_cores(padding[1:] != padding[:-1], padding, ranges)
     return Padding(core=core, stick=begin - ranges.starts[core], length=end - begin)
+
+
+def _runs_of_cores(
+    cuts: NDArray[np.bool_], wanted: NDArray[np.bool_], ranges: StickRanges
+) -> tuple[Integers, Integers, Integers]:
+    """Core, first stick and last stick + 1 of every run of wanted sticks that a core needs.
+
+    Args:
+        cuts: [sticks - 1] whether a run ends between a stick and the next.
+        wanted: [sticks] whether a stick belongs to a run; the same for all sticks of a run.
+        ranges: What every core needs.
+    """
+    begin = np.concatenate([[0], np.flatnonzero(cuts) + 1])
+    end = np.append(begin[1:], len(wanted))
+    kept = wanted[begin]
+    begin, end = begin[kept], end[kept]
+    low = np.searchsorted(end, ranges.starts, side="right")
+    runs = np.maximum(np.searchsorted(begin, ranges.stops, side="left") - low, 0)
+    core = np.repeat(np.arange(len(runs), dtype=np.int64), runs)
+    run = low[core] + ordinals(runs)
+    return core, np.maximum(begin[run], ranges.starts[core]), np.minimum(end[run], ranges.stops[core])
