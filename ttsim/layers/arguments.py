@@ -1,0 +1,99 @@
+"""The arguments of a call out of a layer's plain names."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+from ttsim.activations import UnaryOpType, UnaryWithParam
+from ttsim.compute_config import (
+    MathFidelity,
+    ThrottleLevel,
+    WormholeComputeKernelConfig,
+    init_device_compute_kernel_config,
+)
+from ttsim.conv_config import (
+    Conv2dConfig,
+    Conv2dDRAMSliceHeight,
+    Conv2dDRAMSliceWidth,
+    Conv2dL1FullSliceConfig,
+    Conv2dSliceConfig,
+    PaddingMode,
+)
+from ttsim.dtypes import DataType
+from ttsim.layers.layer import Layer, Setting
+from ttsim.layouts import Layout, TensorMemoryLayout
+
+Member = TypeVar("Member", bound=Enum)
+SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}
+
+
+def member(kind: type[Member], field: str, value: Setting) -> Member:
+    """The member of an enumeration by its name, in either case.
+
+    Raises:
+        ValueError: There is none; the message lists the names if they are few.
+    """
+    names = {name.lower(): name for name in kind.__members__}
+    name = names.get(str(value).lower())
+    if name is None:
+        known = f"one of {', '.join(names.values())}" if len(names) <= 16 else f"a name of {kind.__name__}"
+        raise ValueError(f"{field} must be {known}, not {value!r}")
+    return kind[name]
+
+
+def dtype(name: Setting, field: str = "dtype") -> DataType:
+    """The data type of that name."""
+    return member(DataType, field, name)
+
+
+CONFIG_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
+    "weights_dtype": lambda value: dtype(value, "weights_dtype"),
+    "activation": lambda value: UnaryWithParam(member(UnaryOpType, "activation", value)),
+    "shard_layout": lambda value: member(TensorMemoryLayout, "shard_layout", value),
+    "output_layout": lambda value: member(Layout, "output_layout", value),
+    "padding_mode": lambda value: member(PaddingMode, "padding_mode", value),
+}
+COMPUTE_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
+    "math_fidelity": lambda value: member(MathFidelity, "math_fidelity", value),
+    "throttle_level": lambda value: member(ThrottleLevel, "throttle_level", value),
+}
+
+
+def conv_config(layer: Layer) -> Conv2dConfig | None:
+    """The Conv2dConfig of a layer, None if it sets nothing.
+
+    Raises:
+        ValueError: An enumeration has no member of that name.
+        TypeError: A field is unknown, or its value is of the wrong type.
+    """
+    settings = {key: CONFIG_FIELDS.get(key, as_it_is)(value) for key, value in layer.config.items()}
+    return Conv2dConfig(**settings) if settings else None
+
+
+def compute_config(layer: Layer, arch: object) -> WormholeComputeKernelConfig | None:
+    """The compute kernel config of a layer for an architecture, None if it sets nothing; raises as `conv_config`."""
+    settings = {key: COMPUTE_FIELDS.get(key, as_it_is)(value) for key, value in layer.compute.items()}
+    return init_device_compute_kernel_config(arch, **settings) if settings else None
+
+
+def as_it_is(value: Setting) -> Any:
+    """A plain value."""
+    return value
+
+
+def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
+    """The slice config of a layer.
+
+    Raises:
+        ValueError: It is neither "l1_full" nor "H:n" nor "W:n".
+    """
+    if layer.slice is None:
+        return None
+    if layer.slice.lower() == "l1_full":
+        return Conv2dL1FullSliceConfig
+    axis, _, count = layer.slice.partition(":")
+    if axis.upper() not in SLICE_AXES or not count.isdecimal():
+        raise ValueError(
+            f"slice must be 'l1_full', 'H:n' or 'W:n' with n slices (0: as few as fit), not {layer.slice!r}"
+        )
+    return Conv2dSliceConfig(slice_type=SLICE_AXES[axis.upper()], num_slices=int(count))

@@ -1,0 +1,1 @@
+"""What a run used and gave: one summary of frozen figures, and writers that lay it out."""

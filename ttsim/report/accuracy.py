@@ -1,0 +1,57 @@
+"""How close an output comes to float64."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+CHUNK = 1 << 20  # elements taken at a time, so that no float64 copy of a whole output is made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """An output against the exact one.
+
+    Attributes:
+        pcc: Pearson correlation of all elements; 1 for equal constants.
+        max_abs_error: Largest absolute difference.
+        rms_error: Root of the mean squared difference.
+        exact_std: Standard deviation of the exact output, to measure the errors by.
+    """
+
+    pcc: float
+    max_abs_error: float
+    rms_error: float
+    exact_std: float
+
+
+def measure(output: npt.NDArray[Any], exact: npt.NDArray[Any]) -> Accuracy:
+    """Compare an output with the exact one of the same number of elements, in the same order.
+
+    Raises:
+        ValueError: The numbers of elements differ, or there are none.
+    """
+    if output.size != exact.size or not output.size:
+        raise ValueError(f"accuracy compares arrays of equal, positive size, not {output.shape} and {exact.shape}")
+    have, want = output.reshape(-1), exact.reshape(-1)
+    mean_have, mean_want = (float(np.mean(values, dtype=np.float64)) for values in (have, want))
+    squares_have = squares_want = products = squared_error = largest = 0.0
+    for start in range(0, have.size, CHUNK):
+        a = have[start : start + CHUNK].astype(np.float64)
+        b = want[start : start + CHUNK].astype(np.float64)
+        error = a - b
+        largest = float(np.maximum(largest, np.max(np.abs(error))))  # a NaN stays a NaN
+        squared_error += float(error @ error)
+        a -= mean_have
+        b -= mean_want
+        squares_have += float(a @ a)
+        squares_want += float(b @ b)
+        products += float(a @ b)
+    norm = float(np.sqrt(squares_have * squares_want))
+    return Accuracy(
+        pcc=products / norm if norm else float(squared_error == 0.0),
+        max_abs_error=largest,
+        rms_error=float(np.sqrt(squared_error / have.size)),
+        exact_std=float(np.sqrt(squares_want / have.size)),
+    )
