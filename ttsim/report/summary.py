@@ -102,19 +102,25 @@ def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[Opera
 
 
 def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:
-    """The device operations of a call, each with what lay in memory when it ended."""
+    """The device operations of a call, each with what lay in memory when it ended, or when it failed."""
     live: dict[int, BufferAllocated] = {}
     track(live, before)
     found: list[OperationUse] = []
     circular: list[CircularBufferAllocated] = []
+    running: str | None = None
     for event in events:
         track(live, (event,))
         if isinstance(event, CircularBufferAllocated):
             circular.append(event)
-        elif isinstance(event, CircularBuffersFreed) or (isinstance(event, OperationBegin) and is_program(event.name)):
+        elif isinstance(event, CircularBuffersFreed):
             circular = []
-        elif isinstance(event, OperationEnd) and is_program(event.name):
-            found.append(operation_use(spec, event.name, circular, live.values()))
+        elif isinstance(event, OperationBegin) and is_program(event.name):
+            running, circular = event.name, []
+        elif isinstance(event, OperationEnd) and event.name == running:
+            found.append(operation_use(spec, running, circular, live.values()))
+            running = None
+    if running is not None:
+        found.append(operation_use(spec, running, circular, live.values()))
     return tuple(found)
 
 

@@ -131,3 +131,9 @@ def test_nothing_happened():
 )
 def test_fullest_core(local, bytes_):
     assert fullest_core_bytes(local) == bytes_
+
+
+def test_the_operation_that_failed_is_there():
+    failed = operation_uses(SPEC, [INPUT], CALL[:-2])
+    assert [use.name for use in failed] == ["HaloDeviceOperation", "Conv2dDeviceOperation"]
+    assert failed == operation_uses(SPEC, [INPUT], CALL)
