@@ -1,0 +1,1 @@
+"""What happens around the halo and the micro-op of a convolution: uploads, reshapes, sharding, conversions, slices."""

@@ -1,0 +1,69 @@
+"""What the data movement operations do to numbers, on logical arrays in the storage type of their format.
+
+Padding is not part of a logical array, so that sharding, moving and tilising change nothing. A view (a tensor under
+another shape) has no operation of its own: arrays keep their elements in order, and every reader gives them the shape
+that it needs.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from device.formats import Array, DataFormat, quantize
+from ops.data_movement.work import FillPad, PaddedSlice, Relayout, Reshape, SliceWrite, Typecast, Window
+
+Work = Relayout | Reshape | Typecast | FillPad | PaddedSlice | SliceWrite
+
+
+def result(work: Work, inputs: Sequence[Array]) -> Array:
+    """What an operation makes, or what it leaves in its last input if it makes nothing.
+
+    Args:
+        work: What is computed.
+        inputs: Arrays of the operation's inputs, in order.
+    """
+    match work:
+        case Relayout():
+            return inputs[0]
+        case FillPad():
+            return inputs[-1]
+        case Reshape(shape=shape):
+            return inputs[0].reshape(shape)
+        case Typecast(data_format=data_format):
+            return converted(inputs[0], data_format)
+        case PaddedSlice(window=window):
+            return _image(inputs[0], window)[_box(window)]
+        case SliceWrite(window=window, source_width=source_width):
+            return _written(inputs[-1], inputs[0], window, source_width)
+    assert_never(work)
+
+
+def converted(values: Array, data_format: DataFormat) -> Array:
+    """Numbers in another format.
+
+    Only block floats on their way through bfloat16 and back take this path: their groups of 16 keep their neighbours,
+    so that they fit the shared exponents again and no rounding happens.
+    """
+    return quantize(values, data_format)
+
+
+def _written(target: Array, source: Array, window: Window, source_width: int) -> Array:
+    """A copy of the target with the source in its window.
+
+    Source columns and rows beyond the window are dropped; rows that the source lacks keep what the target had (the
+    real library can compute too few, and then writes the window all the same).
+    """
+    batch, rows, cols, channels = window.window_shape
+    image = _image(target, window).copy()
+    part = source.reshape(batch, -1, source_width, channels)[:, :rows, :cols]
+    image[_box(window)][:, : part.shape[1]] = part
+    return image
+
+
+def _image(values: Array, window: Window) -> Array:
+    """The array as the image tensor that the window belongs to."""
+    return values.reshape(window.shape)
+
+
+def _box(window: Window) -> tuple[slice, ...]:
+    """The window as an index."""
+    return tuple(slice(begin, end) for begin, end in zip(window.begins, window.ends, strict=True))
