@@ -58,7 +58,7 @@ def test_segments_are_counted_as_element_by_element(images, width, channels, fla
 
 
 def test_segments_of_a_recorded_map():
-    # A recorded run (28x28 image of 128 channels, flattened) keeps a map with pages of 1792 bytes: 112 segments of four words.
+    # A recorded run flattens a 28x28 image of 128 channels and keeps a map with pages of 1792 bytes: 112 segments.
     assert segments_per_page((28, 28, 128), (1, 784, 128)) == 112
 
 

@@ -22,7 +22,7 @@ def shards(scheme, shape, cols=1, rows=1):
 
 
 def spelled(staged):
-    """Steps as words: +x allocates x, -x frees it, ^x moves it; operations by name, with what they allocate after them."""
+    """Steps as words: +x allocates x, -x frees it, ^x moves it; operations by name, then what they allocate."""
     words = []
     for step in staged.steps:
         match step:

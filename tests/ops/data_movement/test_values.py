@@ -53,6 +53,12 @@ def test_columns_beyond_the_window_are_dropped():
     np.testing.assert_array_equal(written[0, :, :, 0], [[-1, 0, 1], [-1, 4, 5]])
 
 
+def test_rows_that_a_slice_lacks_keep_what_was_there():
+    window = Window(shape=(1, 3, 2, 1), begins=(0, 0, 0, 0), ends=(1, 3, 2, 1))
+    written = result(SliceWrite(window, 2), (image(1, 1, 4, 1), np.full((1, 3, 2, 1), -1, np.float32)))
+    np.testing.assert_array_equal(written[0, :, :, 0], [[0, 1], [2, 3], [-1, -1]])
+
+
 def test_unknown_work_is_refused():
     with pytest.raises(AssertionError):
         result(object(), ())
