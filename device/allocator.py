@@ -52,7 +52,7 @@ class Allocator:
 
     def __init__(self, spec: DeviceSpec, l1_small_bytes: int = 0) -> None:
         small = round_up(l1_small_bytes, spec.l1.allocation_alignment_bytes)
-        if not 0 <= small < spec.l1.usable_bytes:
+        if l1_small_bytes < 0 or small >= spec.l1.usable_bytes:
             raise DeviceError(
                 f"l1_small_size must be at least 0 and below the {spec.l1.usable_bytes} B of L1, not {l1_small_bytes}; "
                 "32768 is usual"

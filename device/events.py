@@ -5,10 +5,12 @@ their own.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
 from device.layouts import BufferSpec, BufferType
+
+_L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 
 
 class OperationBegin(NamedTuple):
@@ -97,16 +99,15 @@ def usage_per_core(events: Iterable[Event]) -> UsagePerCore:
 
     Buffers count with their bytes per bank, not rounded, wherever their cores are. Circular buffers are added up
     whatever cores they are on, and count until the next program is made (one that is found in the program cache makes
-    none). A buffer that was there before the first event does not count, and does not when it is freed either.
+    none). A buffer that was there before the first event does not count, but is taken off when it is freed, as there.
+    (The real library adds up without a sign: where that makes its sum negative, it reports numbers near 2**64.)
     """
-    live: dict[int, int] = {}
     cb = l1 = peak_cb = peak_l1 = peak_total = 0
     for event in events:
-        if isinstance(event, BufferAllocated) and event.buffer.buffer_type in (BufferType.L1, BufferType.L1_SMALL):
-            live[event.number] = event.buffer.bank_bytes
+        if isinstance(event, BufferAllocated) and event.buffer.buffer_type in _L1:
             l1 += event.buffer.bank_bytes
-        elif isinstance(event, BufferFreed):
-            l1 -= live.pop(event.number, 0)
+        elif isinstance(event, BufferFreed) and event.buffer.buffer_type in _L1:
+            l1 -= event.buffer.bank_bytes
         elif isinstance(event, CircularBufferAllocated) and not event.view:
             cb += event.size_bytes
         elif isinstance(event, CircularBuffersFreed):

@@ -1,0 +1,115 @@
+import pytest
+
+from device.cores import CoreRangeSet, first_cores
+from device.errors import CircularBufferError, DeviceClosedError
+from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event
+from device.formats import BFLOAT16
+from device.layouts import BufferSpec, BufferType, Layout, MemoryConfig, TensorSpec
+from device.machine import Device
+from device.plan import CircularBuffer
+from device.spec import load_spec
+
+CORES = first_cores(8, 8, 8)
+L1 = MemoryConfig(buffer_type=BufferType.L1)
+
+
+def rows(device: Device, count: int) -> BufferSpec:
+    return TensorSpec([count, 512], BFLOAT16, Layout.ROW_MAJOR, L1).buffer(device.spec)
+
+
+def circular(
+    name: str, size_bytes: int, cores: CoreRangeSet = CORES, view_of: str | None = None, offset_bytes: int = 0
+) -> CircularBuffer:
+    return CircularBuffer(
+        name=name,
+        size_bytes=size_bytes,
+        page_bytes=32,
+        data_format=BFLOAT16,
+        cores=cores,
+        view_of=view_of,
+        offset_bytes=offset_bytes,
+    )
+
+
+def test_two_devices_do_not_know_of_each_other() -> None:
+    one, other = Device("wormhole_n150"), Device("blackhole_p150", l1_small_bytes=1000)
+    first, second = one.allocate(rows(one, 1)), other.allocate(rows(other, 1))
+    assert (first.address, second.address) == (1498112, 1570816)
+    assert (one.l1_small_bytes, other.l1_small_bytes) == (0, 1024)
+    one.close()
+    assert second.allocated
+    assert not first.allocated
+
+
+def test_a_device_takes_a_spec() -> None:
+    spec = load_spec("wormhole_n150").replace(grid_rows=7)
+    assert Device(spec).spec is spec
+
+
+def test_every_recorder_hears_what_happens() -> None:
+    device = Device("wormhole_n150")
+    heard: list[Event] = []
+    device.recorders.append(heard)
+    buffer = device.allocate(rows(device, 1), "x", by="Tensor::to_device")
+    device.recorders.append(late := [])
+    device.free(buffer)
+    device.free(buffer)
+    assert heard == [
+        BufferAllocated(1, "x", buffer.address, buffer.spec, "Tensor::to_device"),
+        BufferFreed(1, "x", buffer.address, buffer.spec, "Tensor::deallocate"),
+    ]
+    assert late == heard[1:]
+
+
+def test_a_program_gets_its_circular_buffers_and_views() -> None:
+    device = Device("wormhole_n150")
+    device.recorders.append(heard := [])
+    parts = [circular("a", 100), circular("out", 64, view_of="y", offset_bytes=32), circular("b", 64)]
+    assert device.make_program("Conv2dDeviceOperation", parts, {"y": 1000000}) == (105824, 1000032, 105952)
+    assert heard == [
+        CircularBuffersFreed(),
+        CircularBufferAllocated("Conv2dDeviceOperation", "a", 100, 105824, CORES, False),
+        CircularBufferAllocated("Conv2dDeviceOperation", "out", 64, 1000032, CORES, True),
+        CircularBufferAllocated("Conv2dDeviceOperation", "b", 64, 105952, CORES, False),
+    ]
+
+
+def test_programs_that_do_not_fit_are_refused_after_they_were_recorded() -> None:
+    device = Device("wormhole_n150")
+    device.recorders.append(heard := [])
+    device.make_program("MoveDeviceOperation", (), {})
+    with pytest.raises(CircularBufferError, match=r"on core range \[0-0 - 7-0\] grow to 1605824 B"):
+        device.make_program("Conv2dDeviceOperation", [circular("a", 1500000)], {})
+    assert len(heard) == 3
+    buffer = device.allocate(rows(device, 1))
+    with pytest.raises(
+        CircularBufferError, match=rf"in program 3 clash with .* L1 buffer allocated at {buffer.address}"
+    ):
+        device.make_program("Conv2dDeviceOperation", [circular("a", device.spec.l1.usable_bytes)], {})
+
+
+def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared() -> None:
+    device = Device("wormhole_n150", l1_small_bytes=4096)
+    first, second, again = (device.allocate(rows(device, 1), name) for name in ("first", "second", "again"))
+    device.cache_program("k", [first])
+    device.cache_program("other", [second])
+    device.cache_program("k", [again])
+    assert (first.allocated, second.allocated, again.allocated) == (False, True, True)
+    device.clear_program_cache()
+    assert device.program_cache == {}
+    assert (second.allocated, again.allocated) == (False, False)
+    assert device.allocator.lowest_l1_address is None
+
+
+def test_closing_frees_everything_once_and_for_all() -> None:
+    with Device("wormhole_n150") as device:
+        buffer = device.allocate(rows(device, 3))
+        device.cache_program("k", [device.allocate(rows(device, 1))])
+    assert device.closed
+    assert not buffer.allocated
+    assert device.memory.live() == ()
+    assert device.allocator.lowest_l1_address is None
+    device.close()
+    device.free(buffer)
+    with pytest.raises(DeviceClosedError, match=r"device wormhole_n150 was closed; open a new one"):
+        device.allocate(rows(device, 1))
