@@ -1,0 +1,1 @@
+"""Benchmarks: how fast the simulator is, and how much memory it takes."""

@@ -1,0 +1,81 @@
+"""Measure the simulator.
+
+usage: python -m tools.bench [--layers] [--planning] [--import] [--memory] [--repeats N] [--json] [--check]
+
+Without a choice, everything is measured. Every figure is the best of some repeats.
+
+layers    the eight layers with values="fast": the call on tensors that are in place, the report of its figures, the
+          output read back; against torch.nn.functional.conv_transpose2d in float32 in the same process with the same
+          number of threads, where torch is installed. Accuracy against float64 is not part of it.
+planning  the same calls with values="off" and cycles=False
+import    `import ttsim` in a fresh interpreter
+memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
+          made to after the output is read, against the bytes of input, weights and output
+"""
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from tools.bench.figure import Figure
+from tools.bench.imports import bench_imports
+from tools.bench.layers import bench_layers, bench_planning, threads
+from tools.bench.memory import bench_memory
+
+BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
+    "layers": bench_layers,
+    "planning": bench_planning,
+    "import": bench_imports,
+    "memory": bench_memory,
+}  # a new benchmark is one more entry: it takes the number of repeats and yields figures
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="tools.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in BENCHES:
+        parser.add_argument(f"--{name}", action="append_const", const=name, dest="chosen", help=f"measure {name}")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each, the best counts (default 3)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a figure is over its limit")
+    return parser
+
+
+def print_table(figures: list[Figure]) -> None:
+    """A row for each figure."""
+    table = Table(title=f"Python {platform.python_version()}, {threads()} threads")
+    for heading in ("bench", "case", "figure"):
+        table.add_column(heading)
+    for heading in ("value", "limit", ""):
+        table.add_column(heading, justify="right")
+    for figure in figures:
+        limit = "" if figure.limit is None else f"{figure.limit:g} {figure.unit}"
+        verdict = "" if figure.limit is None else "ok" if figure.within else "over"
+        table.add_row(figure.bench, figure.case, figure.name, f"{figure.value:.3f} {figure.unit}", limit, verdict)
+    Console().print(table)
+
+
+def main() -> None:
+    """Measure what was asked for and print it."""
+    options = build_parser().parse_args()
+    chosen = options.chosen or list(BENCHES)
+    figures = [figure for name in BENCHES if name in chosen for figure in BENCHES[name](options.repeats)]
+    if options.json:
+        rows = [{**asdict(figure), "within": figure.within} for figure in figures]
+        print(json.dumps({"python": platform.python_version(), "threads": threads(), "figures": rows}, indent=1))
+    else:
+        print_table(figures)
+    if options.check and not all(figure.within for figure in figures):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
