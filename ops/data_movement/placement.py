@@ -45,13 +45,11 @@ def to_shards(source: Staged, config: MemoryConfig, device: DeviceSpec, name: st
 
 
 def can_reshard(before: TensorSpec, after: TensorSpec) -> bool:
-    """Whether one program deals the shards anew: tiles always, rows only if scheme and shard width stay."""
+    """Whether one program deals the shards anew: tiles always, rows only if the shard width stays."""
     if before.layout is Layout.TILE:
         return True
-    old, new = before.memory_config, after.memory_config
-    if old.shard_spec is None or new.shard_spec is None:
-        return False
-    return old.memory_layout is new.memory_layout and old.shard_spec.shape[1] == new.shard_spec.shape[1]
+    old, new = before.memory_config.shard_spec, after.memory_config.shard_spec
+    return old is not None and new is not None and old.shape[1] == new.shape[1]
 
 
 def to_interleaved(source: Staged, config: MemoryConfig, device: DeviceSpec, name: str) -> Staged:

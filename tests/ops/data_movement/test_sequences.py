@@ -105,14 +105,15 @@ def test_an_input_that_lies_right_is_used_as_it_is():
 
 def test_other_shards_are_dealt_anew_or_by_way_of_dram():
     before, after = shards("HEIGHT", (32, 64), cols=2), shards("BLOCK", (32, 32), cols=2, rows=2)
-    by_way = convolution_input.sharded_input(
-        source((1, 1, 64, 64), config=before), after, WORMHOLE, "s", deallocate=False
-    )
+    given = source((1, 1, 64, 64), config=before)
+    by_way = convolution_input.sharded_input(given, after, WORMHOLE, "s", deallocate=False)
     assert spelled(by_way) == "+s ShardedToInterleaved +s.interleaved InterleavedToSharded -s.interleaved"
-    freed = convolution_input.sharded_input(
-        source((1, 1, 64, 64), config=before), after, WORMHOLE, "s", deallocate=True
-    )
+    freed = convolution_input.sharded_input(given, after, WORMHOLE, "s", deallocate=True)
     assert spelled(freed).endswith("InterleavedToSharded -s.interleaved -x ^s")
+    same_width = convolution_input.sharded_input(
+        given, shards("BLOCK", (32, 64), rows=2), WORMHOLE, "s", deallocate=False
+    )
+    assert spelled(same_width) == "+s Reshard"
     tiles = convolution_input.sharded_input(
         source((1, 1, 64, 64), TILES, before), after, WORMHOLE, "s", deallocate=False
     )
