@@ -12,6 +12,13 @@ from device.tiles import TILE
 from ops.data_movement.staged import Staged, allocated, computed, in_place
 from ops.data_movement.work import Relayout
 
+_CONVERSIONS = {  # which program copies a tensor, by whether source and target are sharded
+    (True, True): "Reshard",
+    (True, False): "ShardedToInterleaved",
+    (False, True): "InterleavedToSharded",
+    (False, False): "Copy",
+}
+
 
 def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     """The same tensor in another place, padded as it is there."""
@@ -62,11 +69,14 @@ def to_config(source: Staged, config: MemoryConfig, device: DeviceSpec, name: st
     spec = source.spec
     if config == spec.memory_config:
         return Staged(name=source.name, spec=spec)
-    if not config.is_sharded():
-        copy = to_interleaved(source, config, device, name)
-    else:
-        copy = computed("Reshard", source, name, in_memory(spec, config), device, Relayout())
-    return copy.then(Free(source.name))
+    made = in_memory(spec, config)
+    sharded = spec.memory_config.is_sharded()
+    if config.is_sharded() and sharded and not can_reshard(spec, made):
+        by_way = to_interleaved(source, DRAM_MEMORY_CONFIG, device, f"{name}.interleaved")
+        copy = by_way.followed_by(computed("InterleavedToSharded", by_way, name, made, device, Relayout()))
+        return copy.then(Free(by_way.name), Free(source.name))
+    operation = _CONVERSIONS[sharded, config.is_sharded()]
+    return computed(operation, source, name, made, device, Relayout()).then(Free(source.name))
 
 
 def moved(source: Staged, device: DeviceSpec) -> Staged:

@@ -212,6 +212,13 @@ def test_the_result_goes_where_it_is_wanted():
     assert spelled(placement.to_config(result, L1_MEMORY_CONFIG, WORMHOLE, "y")) == "ShardedToInterleaved +y -x"
     assert spelled(placement.to_config(result, shards("HEIGHT", (64, 64)), WORMHOLE, "y")) == "Reshard +y -x"
     assert spelled(placement.to_config(result, result.spec.memory_config, WORMHOLE, "y")) == ""
+    rows = source((1, 1, 64, 64), ROWS, shards("BLOCK", (32, 32), cols=2, rows=2))
+    by_way = placement.to_config(rows, shards("HEIGHT", (32, 64), cols=2), WORMHOLE, "y")
+    assert spelled(by_way) == "ShardedToInterleaved +y.interleaved InterleavedToSharded +y -y.interleaved -x"
+    in_dram = source((1, 1, 64, 64), TILES)
+    assert spelled(placement.to_config(in_dram, L1_MEMORY_CONFIG, WORMHOLE, "y")) == "Copy +y -x"
+    spread = placement.to_config(in_dram, shards("HEIGHT", (32, 64), cols=2), WORMHOLE, "y")
+    assert spelled(spread) == "InterleavedToSharded +y -x"
 
 
 @pytest.mark.parametrize(
