@@ -4,6 +4,10 @@ Rules: tt-metal 0.81.1, compared with recorded runs. All functions leave their s
 otherwise.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
 from device.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout, TensorSpec
 from device.plan import Free, Relocate
 from device.rounding import round_up
@@ -12,12 +16,15 @@ from device.tiles import TILE
 from ops.data_movement.staged import Staged, allocated, computed, in_place
 from ops.data_movement.work import Relayout
 
-_CONVERSIONS = {  # which program copies a tensor, by whether source and target are sharded
-    (True, True): "Reshard",
-    (True, False): "ShardedToInterleaved",
-    (False, True): "InterleavedToSharded",
-    (False, False): "Copy",
-}
+# Which program copies a tensor, by whether source and target are sharded.
+_CONVERSIONS: Final[Mapping[tuple[bool, bool], str]] = MappingProxyType(
+    {
+        (True, True): "Reshard",
+        (True, False): "ShardedToInterleaved",
+        (False, True): "InterleavedToSharded",
+        (False, False): "Copy",
+    }
+)
 
 
 def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
