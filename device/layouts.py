@@ -104,7 +104,7 @@ class TensorSpec:
         """
         if data_format.is_block and layout is not Layout.TILE:
             raise DeviceError(
-                f"Only TILE layout is supported for {data_format.name.upper()} dtype!\n"
+                "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
                 f"A block float has no rows: ask for TILE layout, or for bfloat16 instead of {data_format}"
             )
         logical = tuple(int(side) for side in shape)

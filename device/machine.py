@@ -61,23 +61,27 @@ class Device:
         for recorder in self.recorders:
             recorder.append(event)
 
-    def allocate(self, buffer: BufferSpec, name: str = "", *, by: str = "tt::tt_metal::create_device_tensor") -> Buffer:
+    def allocate(
+        self, buffer: BufferSpec, name: str = "", *, by: str = "tt::tt_metal::create_device_tensor", placed: bool = True
+    ) -> Buffer:
         """Make a buffer; it is poison until something is stored.
 
         Args:
             buffer: What is asked for.
             name: What it is for.
             by: The function of the real library that asks.
+            placed: False: it gets address 0 and takes no memory, as in a capture without dispatch.
 
         Raises:
             OutOfMemoryError: No free block is large enough.
             DeviceClosedError: The device was closed.
         """
         self._require_open()
-        address = self.allocator.allocate(buffer)
+        address = self.allocator.allocate(buffer) if placed else 0
         self._buffers_made += 1
-        made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made)
-        self.memory.add(made)
+        made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
+        if placed:
+            self.memory.add(made)
         self.record(BufferAllocated(made.number, name, address, buffer, by))
         return made
 
@@ -85,13 +89,19 @@ class Device:
         """Give a buffer back; doing so twice is harmless, as in the real library."""
         if not buffer.allocated:
             return
-        self.memory.remove(buffer)
-        self.allocator.free(buffer.address, buffer.spec.buffer_type)
+        if buffer.placed:
+            self.memory.remove(buffer)
+            self.allocator.free(buffer.address, buffer.spec.buffer_type)
         buffer.free()
         self.record(BufferFreed(buffer.number, buffer.name, buffer.address, buffer.spec, by))
 
     def make_program(
-        self, operation: str, circular_buffers: Sequence[CircularBuffer], tensors: Mapping[str, int]
+        self,
+        operation: str,
+        circular_buffers: Sequence[CircularBuffer],
+        tensors: Mapping[str, int],
+        *,
+        placed: bool = True,
     ) -> tuple[int, ...]:
         """Place the circular buffers of a new program; those of the program before are released.
 
@@ -102,6 +112,7 @@ class Device:
             operation: Name of the device operation.
             circular_buffers: In order of allocation.
             tensors: Address of each tensor that a circular buffer is a view of.
+            placed: False: all get address 0 and nothing is checked, as in a capture without dispatch.
 
         Returns:
             One address for each circular buffer.
@@ -120,14 +131,16 @@ class Device:
         for one in circular_buffers:
             view = one.view_of is not None
             address = next(local) if one.view_of is None else tensors[one.view_of] + one.offset_bytes
+            address = address if placed else 0
             addresses.append(address)
             self.record(CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view))
-        check(
-            placement.regions,
-            self.spec.l1,
-            lowest_l1_address=self.allocator.lowest_l1_address,
-            program=self.allocator.programs,
-        )
+        if placed:
+            check(
+                placement.regions,
+                self.spec.l1,
+                lowest_l1_address=self.allocator.lowest_l1_address,
+                program=self.allocator.programs,
+            )
         return tuple(addresses)
 
     def cache_program(self, key: Hashable, resident: Sequence[Buffer] = ()) -> None:

@@ -40,18 +40,27 @@ class Buffer:
         address: Where it begins.
         allocated: False once it was freed.
         device_spec: Of the device it lives on.
+        placed: False for a buffer that was never given an address (a capture without dispatch).
     """
 
-    __slots__ = ("_pages", "_tensor", "_values", "address", "allocated", "device_spec", "name", "number", "spec")
+    __slots__ = ("_pages", "_tensor", "_values", "address", "allocated", "device_spec", "name", "number", "placed", "spec")
 
     def __init__(
-        self, spec: BufferSpec, address: int, *, device_spec: DeviceSpec, name: str = "", number: int = 0
+        self,
+        spec: BufferSpec,
+        address: int,
+        *,
+        device_spec: DeviceSpec,
+        name: str = "",
+        number: int = 0,
+        placed: bool = True,
     ) -> None:
         self.number = number
         self.name = name
         self.spec = spec
         self.address = address
         self.allocated = True
+        self.placed = placed
         self.device_spec = device_spec
         self._values: Array | None = None
         self._tensor: TensorSpec | None = None

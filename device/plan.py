@@ -44,11 +44,15 @@ class Allocate:
         tensor: Name of the tensor it belongs to, unique in the plan.
         buffer: What is asked of the allocator.
         by: The function of the real library that asks (the name seen in a graph capture).
+        source: Host tensor that is written into it at once; None if an operation writes it later.
+        work: What the host does to that tensor on the way; None writes it as it is.
     """
 
     tensor: str
     buffer: BufferSpec
     by: str = "tt::tt_metal::create_device_tensor"
+    source: str | None = None
+    work: object = None
 
 
 @dataclass(frozen=True, slots=True)

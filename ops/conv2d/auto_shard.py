@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from device.cores import CoreRangeSet
 from device.memory_config import TensorMemoryLayout
+from device.plan import CircularBuffer
+from device.rounding import round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.conv2d.circular_buffers import conv_circular_buffers, local_bytes
@@ -18,6 +19,7 @@ from ops.conv2d.layout import (
     scheme_alignment,
 )
 from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.halo.frame import Frame
 from ops.halo.ranges import stick_ranges
 
 BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
@@ -57,8 +59,24 @@ class L1Estimate:
         return max(self.layout.config.cores.num_cores(), self.layout.out_config.cores.num_cores())
 
 
-def estimate_l1(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool) -> L1Estimate:
+def estimate_l1(
+    problem: ConvProblem,
+    options: ConvOptions,
+    spec: DeviceSpec,
+    scheme: TensorMemoryLayout,
+    *,
+    matmul: bool,
+    halo_frame: Frame | None = None,
+) -> L1Estimate:
     """Estimate one scheme, with the library's choice of cores.
+
+    Args:
+        problem: The convolution.
+        options: The caller's choices.
+        spec: The device.
+        scheme: The shard scheme.
+        matmul: It runs as a matmul.
+        halo_frame: The frame whose halo is estimated, where the real library takes another than the convolution's.
 
     Raises:
         DeviceError: `lay_out` refuses the blocks.
@@ -67,32 +85,51 @@ def estimate_l1(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, sc
     config = choose_cores(problem, replace(options, core_grid=None), spec, scheme, alignment=alignment, matmul=matmul)
     layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
     shards = layout.shards
-    indices = shards.out_row_tiles * TILE * BYTES_PER_INDEX
-    arguments = replace(
-        buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=indices),
-        multicast=scheme is not HEIGHT,
-        accumulation_blocks=estimated_blocks(problem, layout, alignment),
-    )
-    nowhere = CoreRangeSet([])
-    buffers = conv_circular_buffers(arguments, output="output", halo="halo", reader_indices="indices", cores=nowhere)
-    sticks = stick_ranges(problem.frame, output_rows=shards.out_rows, cores=layout.config.nhw_cores).max_sticks
+    buffers = estimated_buffers(problem, options, layout, accumulation_blocks=estimated_blocks(problem, layout, alignment))
+    halo_bytes = estimated_halo_bytes(problem, halo_frame or problem.frame, layout.config.nhw_cores, shards.in_width)
     element_bytes = problem.act_format.element_bytes or 0
     in_bytes = shards.in_rows * shards.in_width * element_bytes
     return L1Estimate(
         layout=layout,
         input_bytes=in_bytes // 2 if problem.in_format.is_block else in_bytes,
-        halo_bytes=sticks * shards.in_width * element_bytes,
+        halo_bytes=halo_bytes,
         output_bytes=next(b.size_bytes for b in buffers if b.name == "out"),
         buffers_bytes=local_bytes(buffers),
     )
 
 
-def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> TensorMemoryLayout:
+def estimated_buffers(
+    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int
+) -> tuple[CircularBuffer, ...]:
+    """Circular buffers as the estimates count them: always with a multicast, and with one reader index for each output row."""
+    indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
+    arguments = replace(
+        buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=indices),
+        multicast=layout.scheme is not HEIGHT,
+        accumulation_blocks=accumulation_blocks,
+    )
+    return conv_circular_buffers(
+        arguments, output="output", halo="halo", reader_indices="indices", cores=layout.program_cores
+    )
+
+
+def estimated_halo_bytes(problem: ConvProblem, frame: Frame, nhw_cores: int, shard_width: int) -> int:
+    """Bytes of the halo of a frame on one core."""
+    rows = round_up(frame.outputs, nhw_cores * TILE) // nhw_cores
+    sticks = stick_ranges(frame, output_rows=rows, cores=nhw_cores).max_sticks
+    return sticks * shard_width * (problem.act_format.element_bytes or 0)
+
+
+def choose_scheme(
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool, halo_frame: Frame | None = None
+) -> TensorMemoryLayout:
     """The shard scheme the real library picks when none is given: least L1, with two conditions.
 
-    BLOCK must reach a grid row of cores, WIDTH can not run a matmul.
+    BLOCK must reach a grid row of cores, WIDTH can not run a matmul. Arguments as of `estimate_l1`.
     """
-    best, block, width = (estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH))
+    best, block, width = (
+        estimate_l1(problem, options, spec, scheme, matmul=matmul, halo_frame=halo_frame) for scheme in (HEIGHT, BLOCK, WIDTH)
+    )
     if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
         best = block
     if width.total_bytes < best.total_bytes and not matmul:

@@ -165,3 +165,47 @@ def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kern
     if scheme is WIDTH:
         return round_up(shards.in_channels * kernel[0] * kernel[1], blocks.act_w_tiles * TILE)
     return blocks.act_w_tiles * TILE * blocks.k_blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KBlock:
+    """One K block: the columns of the activation matrix that are multiplied between two trips through the packer.
+
+    Columns run over kernel rows, kernel columns and channels, slowest first.
+
+    Attributes:
+        kernel_rows: Kernel rows in it.
+        first_channel: Its first (padded) channel.
+        channels: Channels of each tap.
+        weight_row: Row of the prepared weight matrix that belongs to its first column.
+        weight_stride: Distance between the weight rows of one tap and of the next.
+    """
+
+    kernel_rows: range
+    first_channel: int
+    channels: int
+    weight_row: int
+    weight_stride: int
+
+
+def k_block_order(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int], *, act_block_w_div: int, full_inner_dim: bool) -> tuple[KBlock, ...]:
+    """The K blocks, first to last (exact values, section 3)."""
+    kh, cores, height = kernel[0], config.channel_cores, blocks.act_w_tiles * TILE
+    width = shards.in_width
+    if config.scheme is HEIGHT:
+        return tuple(
+            KBlock(kernel_rows=range(i, i + 1), first_channel=0, channels=width, weight_row=i * height, weight_stride=width)
+            for i in range(kh)
+        )
+    if config.scheme is BLOCK:
+        rows = [range(kh)] if full_inner_dim else [range(i, i + 1) for i in range(kh)]
+        return tuple(
+            KBlock(kernel_rows=r, first_channel=s * width, channels=width, weight_row=(s * len(rows) + n) * height, weight_stride=width)
+            for n, r in enumerate(rows)
+            for s in range(cores)
+        )
+    part = width // act_block_w_div
+    first = [s * width + p * part for p in range(act_block_w_div) for s in range(cores)]
+    return tuple(
+        KBlock(kernel_rows=range(kh), first_channel=c, channels=part, weight_row=c, weight_stride=shards.in_channels) for c in first
+    )

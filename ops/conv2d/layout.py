@@ -145,8 +145,8 @@ class ConvLayout:
 
     @property
     def output_memory(self) -> MemoryConfig:
-        """Where the output lies."""
-        return _sharded(self.out_config, self.shards.out_rows, self.shards.out_width)
+        """Where the output lies; WIDTH shards are padded to tiles only here."""
+        return _sharded(self.out_config, round_up(self.shards.out_rows, TILE), self.shards.out_width)
 
 
 def _sharded(config: ParallelConfig, rows: int, width: int) -> MemoryConfig:
@@ -192,6 +192,7 @@ def lay_out(
     config: ParallelConfig,
     *,
     alignment: int,
+    reader_alignment: int | None = None,
     matmul: bool = False,
 ) -> ConvLayout:
     """Shards, blocks and readers of a convolution whose input lies on `config`.
@@ -202,6 +203,7 @@ def lay_out(
         spec: The device.
         config: Cores of the input.
         alignment: Channels an input shard is a multiple of.
+        reader_alignment: The same where it differs for the choice of readers (in estimates).
         matmul: It runs as a matmul.
 
     Raises:
@@ -240,7 +242,7 @@ def lay_out(
         act_h_tiles=blocks.act_h_tiles,
         act_w_tiles=blocks.act_w_tiles,
         out_w_tiles=shards.out_col_tiles,
-        padded_channels=shards.in_channels,
+        padded_channels=round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment)),
         kernel_w=problem.kernel[1],
         dilation_w=problem.frame.columns.dilation,
         act_format=problem.act_format,

@@ -1,0 +1,34 @@
+"""What one conv2d program computes, as data for the readings of values and of cycles."""
+
+from dataclasses import dataclass
+
+from device.formats import DataFormat
+from ops.conv2d.blocks import KBlock
+from ops.conv2d.layout import ConvLayout, ConvOptions, ConvProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvWork:
+    """One conv2d program.
+
+    Attributes:
+        problem: Sizes and formats.
+        options: The caller's choices.
+        layout: Partition, shards and blocks.
+        k_blocks: The K blocks, first to last.
+        phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
+        partials_format: What partial sums are packed to between K blocks.
+        l1_accumulation: Partial sums are added in L1.
+        activation: Fused activation: its name in lower case and its parameters; None without.
+        replicate_padding: Frame positions outside the image take the nearest pixel.
+    """
+
+    problem: ConvProblem
+    options: ConvOptions
+    layout: ConvLayout
+    k_blocks: tuple[KBlock, ...]
+    phases: int
+    partials_format: DataFormat
+    l1_accumulation: bool
+    activation: tuple[str, tuple[float, ...]] | None = None
+    replicate_padding: bool = False

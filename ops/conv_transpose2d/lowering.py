@@ -1,0 +1,82 @@
+"""A transposed convolution as a stride-1 convolution over a zero-filled frame: reference, section 2.1."""
+
+from dataclasses import replace
+
+from device.formats import FLOAT32, DataFormat
+from device.memory_config import Layout, TensorMemoryLayout
+from ops.conv2d.layout import ConvOptions, ConvProblem
+from ops.conv_transpose2d.arguments import ComputeConfig, ConvTranspose2dArguments
+from ops.halo.frame import Frame, transposed_axis
+
+DEFAULT_PHASES = 4  # HiFi4, when no compute config is given (reference, 1.4)
+
+
+def weight_format(a: ConvTranspose2dArguments) -> DataFormat:
+    """Format of prepared weights and bias."""
+    return a.conv_config.weights_format or a.weight.spec.data_format
+
+
+def output_format(a: ConvTranspose2dArguments) -> DataFormat:
+    """Format of the output."""
+    return a.out_format or a.input.spec.data_format
+
+
+def compute_config(a: ConvTranspose2dArguments) -> ComputeConfig:
+    """The compute config, with the library's default: HiFi4, and a float32 Dst if input and weights are both float32."""
+    if a.compute_config is not None:
+        return a.compute_config
+    both_float32 = a.input.spec.data_format == FLOAT32 and weight_format(a) == FLOAT32
+    return ComputeConfig(phases=DEFAULT_PHASES, fp32_dest=both_float32)
+
+
+def is_matmul(a: ConvTranspose2dArguments) -> bool:
+    """Whether the call runs as a matmul: a 1x1 kernel with stride 1, no padding, dilation 1, not WIDTH sharded (reference, 2.5)."""
+    pointwise = a.kernel_size == a.stride == a.dilation == (1, 1) and not any(a.padding)
+    return pointwise and a.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
+
+
+def frame_of(a: ConvTranspose2dArguments) -> Frame:
+    """The zero-filled, padded input."""
+    rows, columns = (
+        transposed_axis(
+            input_length=length, kernel=a.kernel_size[n], stride=a.stride[n], padding=padding, output_padding=a.output_padding[n], dilation=a.dilation[n]
+        )
+        for n, (length, padding) in enumerate([(a.input_height, a.padding[:2]), (a.input_width, a.padding[2:])])
+    )
+    return Frame(batch=a.batch_size, rows=rows, columns=columns, replicate=a.conv_config.replicate_padding)
+
+
+def lower(a: ConvTranspose2dArguments) -> tuple[ConvProblem, ConvOptions]:
+    """The convolution that computes a call, and the choices that lay it out."""
+    config, compute = a.conv_config, compute_config(a)
+    problem = ConvProblem(
+        frame=frame_of(a),
+        in_channels=a.in_channels,
+        out_channels=a.out_channels,
+        in_format=a.input.spec.data_format,
+        weight_format=weight_format(a),
+        out_format=output_format(a),
+        row_major=a.input.spec.layout is Layout.ROW_MAJOR,
+        bias=a.bias is not None,
+    )
+    options = ConvOptions(
+        act_block_h_override=config.act_block_h_override,
+        act_block_w_div=config.act_block_w_div,
+        transpose_shards=config.transpose_shards,
+        untilize_out=config.output_layout is Layout.ROW_MAJOR,
+        act_double_buffer=config.enable_act_double_buffer,
+        weights_double_buffer=config.enable_weights_double_buffer,
+        full_inner_dim=config.full_inner_dim,
+        force_split_reader=config.force_split_reader,
+        config_tensors_in_dram=config.config_tensors_in_dram,
+        core_grid=config.core_grid if config.override_sharding_config else None,
+        fp32_dest=compute.fp32_dest,
+        packer_l1_acc=compute.packer_l1_acc,
+    )
+    return problem, options
+
+
+def as_slice(a: ConvTranspose2dArguments) -> ConvTranspose2dArguments:
+    """The call as every part of the DRAM path makes it: tiled output, halo moved, its own input released."""
+    config = replace(a.conv_config, deallocate_activation=True, reallocate_halo_output=True, output_layout=Layout.TILE)
+    return replace(a, conv_config=config, memory_config=None)

@@ -1,0 +1,261 @@
+"""Cutting a call into slices of its output that fit L1 one at a time: reference, section 2.6.
+
+A slice is a transposed convolution of its own: a window of the input, with paddings that give exactly the slice's outputs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from device.errors import DeviceError
+from device.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.rounding import div_up, round_up
+from device.spec import DeviceSpec
+from device.tiles import TILE
+from ops.conv2d.auto_shard import choose_scheme, estimated_buffers, estimated_halo_bytes
+from ops.conv2d.circular_buffers import local_bytes
+from ops.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out
+from ops.conv2d.partition import BLOCK, WIDTH, ParallelConfig, channel_alignment
+from ops.conv_transpose2d.arguments import ConvTranspose2dArguments, SliceConfig, SliceType
+from ops.conv_transpose2d.lowering import lower
+from ops.halo.frame import Frame, FrameAxis, convolution_axis
+
+WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
+TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
+
+
+@dataclass(frozen=True, slots=True)
+class AxisWindow:
+    """What a slice takes of the input along one axis, and how it is padded.
+
+    Attributes:
+        start: First input position.
+        stop: One past the last.
+        padding: Padding before and after, as an argument of the slice's own call.
+        output_padding: Output padding of the slice's own call.
+    """
+
+    start: int
+    stop: int
+    padding: tuple[int, int]
+    output_padding: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSlice:
+    """One slice.
+
+    Attributes:
+        rows: First row of the output, one past the last.
+        columns: First column, one past the last.
+        down: The input window's rows.
+        across: The input window's columns; its outputs may be more than `columns`, to fill tiles.
+    """
+
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    down: AxisWindow
+    across: AxisWindow
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no input is in its window (the real library then leaves this slice and all that follow unwritten)."""
+        return self.down.start >= self.down.stop or self.across.start >= self.across.stop
+
+
+def _axis_window(a: ConvTranspose2dArguments, axis: int, bounds: tuple[int, int], out_length: int) -> AxisWindow:
+    """The window of output positions `bounds` on one axis, in the real library's own arithmetic."""
+    length, stride = (a.input_height, a.input_width)[axis], a.stride[axis]
+    before, after = a.padding[2 * axis : 2 * axis + 2]
+    reach = a.dilation[axis] * (a.kernel_size[axis] - 1)
+    real_before, real_after = reach - before, reach - after
+    first, last = bounds
+    start = max(0, div_up(first - real_before, stride))
+    skipped = max(0, first - real_before)
+    lead = -skipped % stride
+    end = last - real_before + reach
+    trail = (end - 1) % stride if last < out_length else 0
+    stop = min(length, (end - 1) // stride + 1)
+    pad_before = max(0, real_before - first, lead)
+    pad_after = max(0, end - out_length, trail)
+    output_padding = 0
+    if first == 0:
+        start, pad_before = 0, real_before
+    if last == out_length:
+        stop, pad_after, output_padding = length, real_after, a.output_padding[axis]
+    return AxisWindow(start, stop, (reach - pad_before, reach - pad_after), output_padding)
+
+
+def _slice(a: ConvTranspose2dArguments, frame: Frame, rows: tuple[int, int], columns: tuple[int, int]) -> OutputSlice:
+    down = _axis_window(a, 0, rows, frame.rows.outputs)
+    across = _axis_window(a, 1, columns, frame.columns.outputs)
+    whole = (down.start, down.stop, across.start, across.stop) == (0, a.input_height, 0, a.input_width)
+    if a.conv_config.output_layout is Layout.TILE and not whole:
+        across = replace(across, output_padding=across.output_padding + -(columns[1] - columns[0]) % TILE)
+    return OutputSlice(rows, columns, down, across)
+
+
+def _rounding(a: ConvTranspose2dArguments, slice_type: SliceType) -> int:
+    return TILE if a.conv_config.output_layout is Layout.TILE and slice_type is SliceType.DRAM_WIDTH else 1
+
+
+def _sliced_length(frame: Frame, slice_type: SliceType) -> int:
+    return frame.rows.outputs if slice_type is SliceType.DRAM_HEIGHT else frame.columns.outputs
+
+
+def most_slices(a: ConvTranspose2dArguments, slice_type: SliceType) -> int:
+    """The most slices a call can be cut into."""
+    problem, _ = lower(a)
+    return div_up(_sliced_length(problem.frame, slice_type), _rounding(a, slice_type))
+
+
+def output_slices(a: ConvTranspose2dArguments, config: SliceConfig) -> Iterator[OutputSlice]:
+    """The slices of a call, in order; those without outputs are left out."""
+    problem, _ = lower(a)
+    frame, rounding = problem.frame, _rounding(a, config.slice_type)
+    length = _sliced_length(frame, config.slice_type)
+    base, rest = divmod(div_up(length, rounding), config.num_slices)
+    start = 0
+    for index in range(config.num_slices):
+        size = rounding * (base + (index < rest))
+        bounds = start, min(length, start + size)
+        if bounds[0] >= bounds[1]:
+            continue
+        by_height = config.slice_type is SliceType.DRAM_HEIGHT
+        rows = bounds if by_height else (0, frame.rows.outputs)
+        columns = (0, frame.columns.outputs) if by_height else bounds
+        part = _slice(a, frame, rows, columns)
+        yield part
+        if not part.is_empty:
+            start += size
+
+
+def slice_call(a: ConvTranspose2dArguments, part: OutputSlice) -> ConvTranspose2dArguments:
+    """The transposed convolution that computes one slice."""
+    return replace(
+        a,
+        input_height=part.down.stop - part.down.start,
+        input_width=part.across.stop - part.across.start,
+        padding=(*part.down.padding, *part.across.padding),
+        output_padding=(part.down.output_padding, part.across.output_padding),
+    )
+
+
+def input_cores(a: ConvTranspose2dArguments, part: OutputSlice, spec: DeviceSpec) -> ParallelConfig:
+    """Cores among which the input window of a slice is dealt."""
+    problem, options = lower(slice_call(a, part))
+    scheme = a.conv_config.shard_layout or _scheme(a, problem, options, spec)
+    plain = replace(options, act_block_h_override=0, core_grid=None)
+    return choose_cores(problem, plain, spec, scheme, alignment=_window_alignment(scheme))
+
+
+def _window_alignment(scheme: TensorMemoryLayout) -> int:
+    return channel_alignment(scheme, row_major=True, sliced=True, matmul=False, shard_width=None)
+
+
+def _scheme(a: ConvTranspose2dArguments, problem: ConvProblem, options: ConvOptions, spec: DeviceSpec) -> TensorMemoryLayout:
+    """The scheme of a slice that has none given; here the real library estimates halos with the call's own stride and padding."""
+    frame = problem.frame
+    (top, bottom, left, right), (down, across) = a.padding, a.stride
+    try:
+        rows = _ordinary(frame.rows, down, (top, bottom))
+        columns = _ordinary(frame.columns, across, (left, right))
+    except ValueError:
+        return choose_scheme(problem, options, spec, matmul=False)
+    return choose_scheme(
+        problem, options, spec, matmul=False, halo_frame=Frame(batch=frame.batch, rows=rows, columns=columns)
+    )
+
+
+def _ordinary(axis: FrameAxis, stride: int, padding: tuple[int, int]) -> FrameAxis:
+    return convolution_axis(
+        input_length=axis.length, kernel=axis.kernel, stride=stride, padding=padding, dilation=axis.dilation
+    )
+
+
+def input_memory(a: ConvTranspose2dArguments, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
+    """Where the input window of a slice is put in L1."""
+    window = slice_call(a, part)
+    rows = a.batch_size * window.input_height * window.input_width
+    unit = 1 if config.scheme is WIDTH and a.input.spec.layout is Layout.ROW_MAJOR else TILE
+    shard_rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores
+    width = round_up(a.in_channels, config.channel_cores * _window_alignment(config.scheme)) // config.channel_cores
+    return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (shard_rows, width), config.orientation))
+
+
+def slice_l1_bytes(a: ConvTranspose2dArguments, part: OutputSlice, spec: DeviceSpec, *, slices: int) -> int:
+    """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
+    problem, options = lower(slice_call(a, part))
+    config = input_cores(a, part, spec)
+    shards = input_memory(a, part, config).shard_spec
+    if shards is None:
+        raise AssertionError("the window of a slice is always sharded")
+    reader_row_major = a.conv_config.output_layout is Layout.ROW_MAJOR
+    reader_alignment = channel_alignment(
+        config.scheme, row_major=reader_row_major, sliced=slices > 1, matmul=False, shard_width=None
+    )
+    counted = replace(problem, frame=_without_filling(problem.frame, part))
+    layout = lay_out(counted, options, spec, config, alignment=TILE, reader_alignment=reader_alignment)
+    blocks = layout.blocks.k_blocks if config.scheme is not BLOCK else layout.blocks.k_blocks * layout.out_config.channel_cores
+    buffers = estimated_buffers(counted, options, layout, accumulation_blocks=blocks)
+    halo_bytes = estimated_halo_bytes(problem, problem.frame, config.nhw_cores, shards.shape[1])
+    element_bytes = problem.act_format.element_bytes or 0
+    output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
+    return max(halo_bytes + output_bytes + local_bytes(buffers), shards.shape[0] * shards.shape[1] * element_bytes + halo_bytes)
+
+
+def _without_filling(frame: Frame, part: OutputSlice) -> Frame:
+    """The frame without the columns that only fill the slice's last tile."""
+    filling = frame.columns.outputs - (part.columns[1] - part.columns[0])
+    columns = replace(frame.columns, trailing=frame.columns.trailing - filling)
+    return replace(frame, columns=columns)
+
+
+def guess_slice_type(a: ConvTranspose2dArguments) -> SliceType:
+    """Along which axis a call is cut if the caller does not say."""
+    if a.conv_config.output_layout is Layout.ROW_MAJOR:
+        tall = a.input_height > TALL_RATIO * a.input_width
+    else:
+        tall = a.input_width < WIDE_IMAGE or a.input_height > a.input_width
+    return SliceType.DRAM_HEIGHT if tall else SliceType.DRAM_WIDTH
+
+
+def choose_slices(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> SliceConfig:
+    """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
+
+    Raises:
+        DeviceError: No number of slices fits, with the real library's text.
+    """
+    if a.slice_config is not None:
+        kinds = [a.slice_config.slice_type]
+    else:
+        guess = guess_slice_type(a)
+        kinds = [guess, SliceType.DRAM_WIDTH if guess is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT]
+    for kind in kinds:
+        for count in range(1, most_slices(a, kind) + 1):
+            config = SliceConfig(slice_type=kind, num_slices=count)
+            parts = [part for part in output_slices(a, config) if not part.is_empty]
+            if max((slice_l1_bytes(a, part, spec, slices=count) for part in parts), default=0) <= free_l1_bytes:
+                return config
+    problem, _ = lower(a)
+    axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
+    raise DeviceError(
+        f"DRAM Auto slice could not find valid slice configuration. Tried up to {most_slices(a, kinds[-1])} slices for {axis}-slicing "
+        f"on output dimension {_sliced_length(problem.frame, kinds[-1])}. Available L1: {free_l1_bytes} bytes. "
+        "Operation requires more memory than available even with maximum slicing.\n"
+        "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another shard_layout take less; "
+        "other live L1 tensors may be released first"
+    )
+
+
+def check_slice_count(a: ConvTranspose2dArguments, config: SliceConfig) -> None:
+    """Refuse more slices than the output has rows, columns or tiles.
+
+    Raises:
+        DeviceError: With the real library's text.
+    """
+    most = most_slices(a, config.slice_type)
+    if config.num_slices > most:
+        raise DeviceError(
+            f"Number of slices ({config.num_slices}) exceeds the maximum allowed ({most}) for the given output dimension and alignment.\n"
+            f"dram_slice_config: at most {most} slices of type {config.slice_type.name} fit this output; 0 finds the number by itself"
+        )

@@ -1,0 +1,63 @@
+"""What every kind of work does to numbers: the one place where meaning is attached to the works of a plan."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from device.fast_product import BlockProduct
+from device.formats import FLOAT32, Array
+from device.packer import unpack
+from device.spec import DeviceSpec
+from ops.conv2d.values import conv_values
+from ops.conv2d.work import ConvWork
+from ops.conv_transpose2d.weights import prepare_bias, prepare_weights
+from ops.conv_transpose2d.work import PrepareBias, PrepareWeights
+from ops.data_movement import values as data_movement
+from ops.data_movement.work import FillPad, PaddedSlice, Relayout, Reshape, SliceWrite, Typecast
+from ops.halo.work import HaloWork
+
+
+def evaluator(spec: DeviceSpec, product: BlockProduct) -> Callable[[object, Sequence[Array | None]], Array]:
+    """A function from a work and the arrays of its inputs to the array it makes.
+
+    Args:
+        spec: The device.
+        product: How blocks are multiplied.
+    """
+    return partial(_evaluate, spec, product)
+
+
+def _evaluate(spec: DeviceSpec, product: BlockProduct, work: object, inputs: Sequence[Array | None]) -> Array:
+    first = inputs[0]
+    match work:
+        case ConvWork() if first is not None:
+            return _convolve(work, [one for one in inputs if one is not None], spec, product)
+        case HaloWork() if first is not None:
+            return halo_values(work, first)
+        case PrepareWeights(layout=layout) if first is not None:
+            return prepare_weights(first, layout).reshape(layout.padded_shape)
+        case PrepareBias(layout=layout) if first is not None:
+            return prepare_bias(first, layout).reshape(layout.bias_padded_shape)
+        case Relayout() | Reshape() | Typecast() | FillPad() | PaddedSlice() | SliceWrite():
+            return data_movement.result(work, [one for one in inputs if one is not None])
+    raise AssertionError(f"nothing is known of {work} with inputs {[one is not None for one in inputs]}")
+
+
+def _convolve(work: ConvWork, inputs: list[Array], spec: DeviceSpec, product: BlockProduct) -> Array:
+    sticks, weights = inputs[0], inputs[1]
+    bias = inputs[2].reshape(-1, inputs[2].shape[-1])[0] if len(inputs) > 2 else None
+    out = conv_values(
+        work, sticks.reshape(-1, sticks.shape[-1]), weights.reshape(-1, weights.shape[-1]), bias, spec, product
+    )
+    return out.reshape(1, 1, *out.shape)
+
+
+def halo_values(work: HaloWork, sticks: Array) -> Array:
+    """The input as the convolution reads it; the frame around it is left to the convolution, which knows where zeros are.
+
+    Untilising passes a float32 through the matrix unit's registers, which cuts it (exact values, section 2).
+    """
+    if work.tiled and work.in_format == FLOAT32:
+        return unpack(np.ascontiguousarray(sticks), FLOAT32, fp32_dest=work.fp32_dest)
+    return sticks
