@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import accumulate
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from device.matrix_unit_operands import (
 )
 from device.matrix_unit_vectorised import multiply_rows
 
-__all__ = ["BlockProduct", "Engine", "block_product", "compiled_engine_available"]
+__all__ = ["Engine", "block_product", "compiled_engine_available"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Engine: TypeAlias = Literal["auto", "compiled", "numpy", "truth"]
@@ -34,22 +34,6 @@ COMPILED_MODULE: Final = "device.matrix_unit_compiled"
 WORTH_LOADING: Final = 4_000_000  # multiply-adds from which loading numba (0.3 s) costs less than doing without
 WORTH_THREADS: Final = 16_000_000  # and from which a second core helps
 UNIT_ROWS: Final = 1024  # rows one thread works on at a time
-
-
-class BlockProduct(Protocol):
-    """A way to multiply blocks: ``block_product``, or one that gives up the very bits."""
-
-    def __call__(
-        self,
-        activations: Array,
-        weights: Array,
-        dst: Array | None,
-        *,
-        half_counts: tuple[int, ...],
-        mode: MatrixUnitMode,
-    ) -> Array:
-        """``dst + activations @ weights``; arguments as those of ``block_product``."""
-        ...
 
 
 class _Work(NamedTuple):
