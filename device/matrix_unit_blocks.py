@@ -42,7 +42,7 @@ class _Work(NamedTuple):
     Attributes:
         activations: uint32 [rows, halves * 16].
         weights: uint32 [halves * 16, cols].
-        dst: uint32 [rows, cols], exponents of 0 flushed.
+        dst: uint32 [rows, cols], as steps leave it.
         half_counts: Halves of each K tile.
         mode: Set-up of the unit.
     """
@@ -87,7 +87,7 @@ def block_product(
         activations: [rows, K], float32 or their bit patterns as uint32, already cut to what Src holds
             (``device.packer.read_operand``); K is 16 times the number of halves.
         weights: [K, cols], likewise.
-        dst: [rows, cols], where Dst starts; None: +0. Denormals read as zero.
+        dst: [rows, cols], where Dst starts; None: +0. Denormals read as zero, NaN as infinity.
         mode: Set-up of the unit.
         half_counts: Halves present in each K tile, 1 or 2 (0 for a tile that is left out); None: all tiles whole.
         engine: Who computes; "auto" takes the compiled engine when it can be loaded and the work is worth it.
@@ -145,8 +145,15 @@ def _checked(
             raise ValueError(
                 "block_product: a 16-bit Dst holds bfloat16 values; cut dst first (device.packer.read_operand)"
             )
-        start = np.where(start & np.uint32(0x7F800000), start, np.uint32(0))
+        start = _as_steps_leave_it(start)
     return _Work(activations, weights, start, tuple(count for count in counts if count), mode)
+
+
+def _as_steps_leave_it(dst: Array) -> Array:
+    """Bit patterns without denormals, negative zeros and NaNs, so that a step that adds nothing changes nothing."""
+    exponents = dst & np.uint32(0x7F800000)
+    dst = np.where(exponents, dst, np.uint32(0))
+    return np.where(exponents == np.uint32(0x7F800000), dst & np.uint32(0xFF800000), dst)
 
 
 def _bits(name: str, array: Array) -> Array:

@@ -219,7 +219,7 @@ def multiply_column_block(
         weights: float32 [2, halves, 16 * LANES], high and low parts (``weight_parts``).
         weight_exponents: int16 [halves, 16 * LANES].
         activations: int32 bit patterns [rows, halves, 16].
-        dst: int32 bit patterns [rows, LANES], exponents of 0 flushed.
+        dst: int32 bit patterns [rows, LANES], without denormals, negative zeros and NaNs.
         tile_starts: First half of each K tile, and the number of halves at the end.
         phases: Fidelity phases, 1 to 4.
         fp32_dest: Width of Dst.

@@ -52,7 +52,7 @@ def multiply_rows(
     Args:
         activations: uint32 [rows, halves * 16].
         weights: uint32 [halves * 16, cols].
-        dst: uint32 [rows, cols], exponents of 0 flushed.
+        dst: uint32 [rows, cols], without denormals, negative zeros and NaNs.
         half_counts: Halves of each K tile, 1 or 2.
         mode: Set-up of the unit.
 

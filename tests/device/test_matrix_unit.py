@@ -261,6 +261,17 @@ def test_nothing_to_multiply(engine, rows, depth, cols):
     assert same_bits(got, dst)
 
 
+@pytest.mark.parametrize("engine", ["truth", *ENGINES])
+def test_a_dst_no_step_would_leave(engine):
+    """NaN, denormals and negative zero do not occur in Dst; skipping steps must make no difference to them."""
+    dst = np.array([[np.nan, -np.nan, 1e-40, -0.0, -np.inf]], np.float32)
+    for activations in (np.zeros((1, 32), np.float32), np.full((1, 32), 2.0**-60, np.float32)):
+        mode = MatrixUnitMode(phases=1, fp32_dest=True, minus_one_quirk=False)
+        got = block_product(activations, np.zeros((32, 5), np.float32), dst, mode=mode, engine=engine)
+        assert got.tolist() == [[np.inf, -np.inf, 0.0, 0.0, -np.inf]]
+        assert not np.signbit(got[0, 2:4]).any()
+
+
 @each_engine
 def test_arguments_are_left_alone(engine):
     rng = np.random.default_rng(23)
