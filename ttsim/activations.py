@@ -1,0 +1,54 @@
+"""Activations a convolution may end with, under ttnn's names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+# Names and numbers of ttnn 0.81.1.
+UnaryOpType = Enum(
+    "UnaryOpType",
+    """
+    EXP RECIP GELU GELU_TANH RELU SQRT SIGMOID LOG LOG1P TANH LOG2 LOG10 SIN COS COSH SINH ABS ABS_INT32 SIGN
+    SQUARE EQZ NEZ GTZ LTZ GEZ LEZ RELU_MAX RELU_MIN POWER POWER_ITERATIVE LEAKY_RELU ELU EXP2 HEAVISIDE EXPM1
+    SIGNBIT ASIN ACOS ACOSH RSQRT RELU6 ATAN ASINH ATANH ERF ERFC ISINF ISPOSINF ISNEGINF ISNAN
+    LOGICAL_NOT_UNARY ISFINITE ERFINV I0 I1 TAN RSUB RDIV SILU SOFTPLUS IDENTITY NEG ADD_UNARY_SFPU
+    SUB_UNARY_SFPU MUL_UNARY_SFPU DIV_UNARY_SFPU UNARY_NE UNARY_EQ UNARY_GT UNARY_LT UNARY_GE UNARY_LE
+    TILED_PROD TYPECAST BITCAST BITWISE_XOR BITWISE_NOT BITWISE_AND BITWISE_OR RIGHT_SHIFT FLOOR CEIL TRUNC FRAC
+    ROUND LEFT_SHIFT REMAINDER FMOD DROPOUT FILL PRELU_SFPU ZERO_POINT ALT_COMPLEX_ROTATE90 MISH HARDMISH
+    MAXIMUM MINIMUM TANHSHRINK THRESHOLD SOFTSHRINK HARDSHRINK HARDTANH HARDSIGMOID HARDSWISH WHERE_TSS MAC_TSS
+    SOFTSIGN CELU CLAMP_TSS SELU RPOW CBRT LOGSIGMOID LOGIT XIELU LGAMMA DIGAMMA POLYGAMMA SOFTCAP
+    """,
+    start=0,
+)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class UnaryWithParam:
+    """An activation and its parameters.
+
+    Attributes:
+        op_type: Which.
+        params: Its numbers, for example the slope of a LEAKY_RELU.
+    """
+
+    op_type: UnaryOpType
+    params: tuple[float, ...]
+
+    def __init__(self, op_type: UnaryOpType, *params: float | Sequence[float]) -> None:
+        """Takes the parameters one by one or as one sequence; raises TypeError for anything but a UnaryOpType."""
+        if not isinstance(op_type, UnaryOpType):
+            near = str(op_type).upper()
+            hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
+            raise TypeError(
+                "__init__(): incompatible function arguments. The following argument types are supported:\n"
+                "    1. __init__(op_type: UnaryOpType, *params: float)\n"
+                f"UnaryWithParam: op_type must be a UnaryOpType, not {op_type!r}{hint}"
+            )
+        numbers = [number for one in params for number in ([one] if isinstance(one, int | float) else one)]
+        object.__setattr__(self, "op_type", op_type)
+        object.__setattr__(self, "params", tuple(map(float, numbers)))
+
+    def __repr__(self) -> str:
+        """As the real library prints it."""
+        params = f", params={list(self.params)}" if self.params else ""
+        return f"UnaryWithParam(op_type=UnaryOpType::{self.op_type.name}{params})"

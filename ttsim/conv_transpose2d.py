@@ -1,0 +1,133 @@
+"""ttnn.conv_transpose2d: checks what the user gave, has it planned and run, and hands back what was asked for."""
+
+from typing import Any
+
+from device.layouts import MemoryConfig
+from ops.conv_transpose2d.arguments import ConvConfig, ConvTranspose2dArguments, Operand
+from ops.conv_transpose2d.plan import plan_conv_transpose2d
+from ops.conv_transpose2d.strictness import output_size, require_possible, require_sane
+from ops.conv_transpose2d.validation import validate
+from ttsim.compute_config import WormholeComputeKernelConfig
+from ttsim.conv_config import Conv2dConfig, Conv2dSliceConfig
+from ttsim.device import Device
+from ttsim.dtypes import DataType
+from ttsim.execution import free_l1_bytes, run
+from ttsim.signature import Padding, Pair, checked, four, two
+from ttsim.tensor import Tensor, not_allocated
+
+
+@checked
+def conv_transpose2d(
+    *,
+    input_tensor: Tensor,
+    weight_tensor: Tensor,
+    device: Device,
+    in_channels: int,
+    out_channels: int,
+    batch_size: int,
+    input_height: int,
+    input_width: int,
+    kernel_size: Pair,
+    stride: Pair = (1, 1),
+    padding: Padding = (0, 0),
+    output_padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+    dtype: DataType | None = None,
+    bias_tensor: Tensor | None = None,
+    conv_config: Conv2dConfig | None = None,
+    compute_config: WormholeComputeKernelConfig | None = None,
+    memory_config: MemoryConfig | None = None,
+    dram_slice_config: Conv2dSliceConfig | None = None,
+    mirror_kernel: bool = True,
+    return_output_dim: bool = False,
+    return_weights_and_bias: bool = False,
+) -> Any:
+    """Transposed convolution of a channels-last tensor.
+
+    Args:
+        input_tensor: [N, H, W, C] or [1, 1, N*H*W, C], on the host or the device.
+        weight_tensor: [C, O / groups, kernel height, kernel width] on the host, or prepared on the device.
+        device: Where to run.
+        in_channels: C.
+        out_channels: O.
+        batch_size: N.
+        input_height: H.
+        input_width: W.
+        kernel_size: Height and width.
+        stride: Down and across.
+        padding: (height, width), or (top, bottom, left, right): what is cut off the full output.
+        output_padding: Rows and columns added at the bottom and on the right.
+        dilation: Down and across.
+        groups: Groups of channels.
+        dtype: Of the output; None for the input's.
+        bias_tensor: [1, 1, 1, O] on the host, or prepared on the device.
+        conv_config: Blocks and shards.
+        compute_config: Fidelity and accumulators; None for HiFi4, with float32 sums if input and weights are float32.
+        memory_config: Place of the output, for inputs in L1.
+        dram_slice_config: Slices of inputs in DRAM.
+        mirror_kernel: False if the kernel was flipped already.
+        return_output_dim: Return (height, width), too.
+        return_weights_and_bias: Return the prepared weights and bias, too; a later call may take them.
+
+    Returns:
+        The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other, or (on a strict device) would give a wrong result.
+        DeviceError: The call does not fit the device.
+    """
+    arguments = ConvTranspose2dArguments(
+        input=operand(input_tensor),
+        weight=operand(weight_tensor),
+        bias=None if bias_tensor is None else operand(bias_tensor),
+        in_channels=in_channels,
+        out_channels=out_channels,
+        batch_size=batch_size,
+        input_height=input_height,
+        input_width=input_width,
+        kernel_size=two(kernel_size),
+        stride=two(stride),
+        padding=four(padding),
+        output_padding=two(output_padding),
+        dilation=two(dilation),
+        groups=groups,
+        out_format=None if dtype is None else dtype.format,
+        conv_config=ConvConfig() if conv_config is None else conv_config.argument(),
+        compute_config=None if compute_config is None else compute_config.argument(),
+        memory_config=memory_config,
+        slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
+        mirror_kernel=mirror_kernel,
+    )
+    require_allocated(input_tensor, weight_tensor, bias_tensor)
+    validate(arguments)
+    require_possible(arguments)
+    if device.strict:
+        require_sane(arguments)
+    tensors = {"input": input_tensor, "weight": weight_tensor}
+    if bias_tensor is not None:
+        tensors["bias"] = bias_tensor
+    plan = plan_conv_transpose2d(
+        arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=return_weights_and_bias
+    )
+    with device.function("ttnn.conv_transpose2d"):
+        results = run(plan, tensors, device)
+    returned: list[Any] = [results["output"]]
+    if return_output_dim:
+        returned.append(output_size(arguments))
+    if return_weights_and_bias:
+        returned.append((results["weight"], results.get("bias")))
+    return returned[0] if len(returned) == 1 else tuple(returned)
+
+
+def operand(tensor: Tensor) -> Operand:
+    """A tensor as an argument of a plan."""
+    return Operand(spec=tensor.spec, on_host=tensor.device() is None)
+
+
+def require_allocated(*tensors: Tensor | None) -> None:
+    """Raises DeviceError if one of the tensors was deallocated."""
+    for tensor in tensors:
+        if tensor is not None and not tensor.is_allocated():
+            raise not_allocated()

@@ -1,0 +1,47 @@
+"""Carries out a plan on a device: allocate what it needs, compute what it returns."""
+
+from collections.abc import Mapping
+
+from device.layouts import BufferType
+from device.matrix_unit_blocks import block_product
+from device.plan import Plan
+from ops.run import run_memory, run_values
+from ops.values import evaluator
+from ttsim.device import Device
+from ttsim.session import current
+from ttsim.tensor import Tensor
+
+
+def free_l1_bytes(device: Device) -> int:
+    """Bytes of every L1 bank that no buffer has."""
+    return device.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+
+
+def run(plan: Plan, tensors: Mapping[str, Tensor], device: Device) -> dict[str, Tensor]:
+    """Runs a plan.
+
+    Args:
+        plan: What to do.
+        tensors: The caller's tensors by their names in the plan, on the host or on the device.
+        device: Where.
+
+    Returns:
+        Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is.
+
+    Raises:
+        DeviceError: A buffer or the circular buffers of a program do not fit.
+    """
+    dispatch = current().dispatch
+    computes = dispatch and device.values != "off"
+    arrays = {name: tensor.values() for name, tensor in tensors.items()} if computes else {}
+    held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    buffers = run_memory(plan, device.listened(), held, dispatch=dispatch)
+    results = {}
+    for role, name in plan.results.items():
+        own = tensors.get(name)
+        results[role] = own if own is not None else Tensor.of_buffer(device, buffers[name], plan.tensors[name])
+    if computes:
+        made = run_values(plan, arrays, evaluator(device.spec, block_product))
+        for name in set(plan.results.values()) - set(tensors):
+            buffers[name].store(made[name], plan.tensors[name])
+    return results

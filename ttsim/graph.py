@@ -1,0 +1,88 @@
+"""ttnn.graph: record what calls do, and read peaks of memory from the record."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, usage_per_core
+from device.events import UsagePerCore as PeakMemoryUsagePerCore
+from device.layouts import BufferType
+from ttsim import capture_nodes
+from ttsim.capture_nodes import Node
+from ttsim.session import Capture, current, remember
+
+__all__ = [
+    "PeakMemoryUsagePerCore",
+    "RunMode",
+    "begin_graph_capture",
+    "end_graph_capture",
+    "extract_calltrace",
+    "extract_peak_L1_memory_usage",
+    "extract_resource_usage_per_core",
+    "is_graph_capture_active",
+]
+
+
+class RunMode(Enum):
+    """Whether captured calls run on the device.
+
+    NO_DISPATCH plans without placing anything: addresses are 0, no program is kept, and results have no values.
+    """
+
+    NORMAL = 0
+    NO_DISPATCH = 1
+
+
+def begin_graph_capture(run_mode: RunMode = RunMode.NORMAL) -> None:
+    """Records, until end_graph_capture, what calls of this thread do on any device; captures may nest."""
+    remember(replace(current(), captures=(*current().captures, Capture(dispatch=run_mode is RunMode.NORMAL))))
+
+
+def is_graph_capture_active() -> bool:
+    """Whether a capture runs in this thread."""
+    return bool(current().captures)
+
+
+def end_graph_capture() -> list[Node]:
+    """Ends the innermost capture and returns its nodes; an empty list if none runs."""
+    captures = current().captures
+    if not captures:
+        return []
+    captures[-1].stop()
+    remember(replace(current(), captures=captures[:-1]))
+    return capture_nodes.nodes(captures[-1].events)
+
+
+def extract_resource_usage_per_core(
+    trace: Sequence[Mapping[str, Any]], interleaved_storage_cores: int | None = None
+) -> PeakMemoryUsagePerCore:
+    """Peak bytes of one core: circular buffers (peak_cb), L1 buffers (peak_l1), both at one moment (peak_total).
+
+    Args:
+        trace: Nodes of a capture.
+        interleaved_storage_cores: Not used, as in ttnn.
+    """
+    return usage_per_core(capture_nodes.events(trace))
+
+
+def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802 - ttnn's name
+    """Peak of a rough sum, as ttnn has it: L1 buffers with their sizes over all cores, circular buffers once."""
+    circular = peak = 0
+    live: dict[int, int] = {}
+    for event in capture_nodes.events(trace):
+        if isinstance(event, CircularBufferAllocated):
+            circular += event.size_bytes
+        elif isinstance(event, CircularBuffersFreed):
+            circular = 0
+        elif isinstance(event, BufferAllocated) and event.buffer.buffer_type is not BufferType.DRAM:
+            live[event.number] = event.buffer.size_bytes
+        elif isinstance(event, BufferFreed):
+            live.pop(event.number, None)
+        peak = max(peak, circular + sum(live.values()))
+    return peak
+
+
+def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of all functions, in order of their start."""
+    return [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]

@@ -1,0 +1,69 @@
+"""What the real library keeps for the whole process: the running graph captures and the default device.
+
+ttnn's functions ``begin_graph_capture`` and ``SetDefaultDevice`` take no handle, so something must remember between
+calls. It is this one context variable, holding a frozen value: each thread and each asynchronous task has its own, and
+nothing else in the project outlives the objects that the caller holds.
+"""
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from device.events import Event
+from device.machine import Device as Machine
+
+
+class Capture:
+    """A list of events that every device used while it runs appends to.
+
+    Attributes:
+        events: What happened, in order.
+        dispatch: Whether captured calls run; otherwise nothing is placed and addresses are 0.
+    """
+
+    def __init__(self, *, dispatch: bool) -> None:
+        self.dispatch = dispatch
+        self.events: list[Event] = []
+        self._machines: list[Machine] = []
+
+    def listen(self, machine: Machine) -> None:
+        """Records what happens on a device from now on; doing so twice is harmless."""
+        if machine not in self._machines:
+            self._machines.append(machine)
+            machine.recorders.append(self.events)
+
+    def stop(self) -> None:
+        """Ends the recording."""
+        for machine in self._machines:
+            machine.recorders[:] = [one for one in machine.recorders if one is not self.events]
+        self._machines.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is remembered between calls.
+
+    Attributes:
+        captures: Running captures, outermost first.
+        default_device: The device set by SetDefaultDevice, as an object of ttsim.
+    """
+
+    captures: tuple[Capture, ...] = ()
+    default_device: object = None
+
+    @property
+    def dispatch(self) -> bool:
+        """Whether calls run: unless a capture says otherwise."""
+        return all(capture.dispatch for capture in self.captures)
+
+
+_SESSION: ContextVar[Session] = ContextVar("ttsim session", default=Session())  # noqa: B039 - frozen
+
+
+def current() -> Session:
+    """What is remembered now."""
+    return _SESSION.get()
+
+
+def remember(session: Session) -> None:
+    """Replaces what is remembered."""
+    _SESSION.set(session)

@@ -1,0 +1,52 @@
+"""Shapes as ttnn shows them."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import SupportsIndex
+
+from device.errors import DeviceError
+
+
+class Shape(tuple[int, ...]):
+    """Sides of a tensor; equal to a list or tuple of the same numbers."""
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        """How many sides."""
+        return len(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a sequence of the same numbers."""
+        return isinstance(other, list | tuple) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Whether it is not."""
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        """As the real library prints it: ``Shape([1, 1, 4, 4])``."""
+        return f"Shape({list(self)})"
+
+
+def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) -> tuple[int, ...]:
+    """The shape asked of a reshape: numbers one by one or as one sequence, at most one of them -1.
+
+    Raises:
+        DeviceError: The volume does not fit; the first line is the real library's.
+    """
+    first = sides[0] if len(sides) == 1 else sides
+    wanted = [int(side) for side in (first if isinstance(first, Sequence) else [first])]  # type: ignore[arg-type]
+    if wanted.count(-1) == 1:
+        rest = prod(side for side in wanted if side != -1)
+        if rest:
+            wanted[wanted.index(-1)] = volume // rest
+    if any(side < 0 for side in wanted) or prod(wanted) != volume:
+        raise DeviceError(
+            f"Invalid arguments to reshape\nreshape: a tensor of {volume} elements cannot take the shape {wanted}, "
+            f"which has {prod(wanted)}"
+        )
+    return tuple(wanted)

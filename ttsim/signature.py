@@ -1,0 +1,279 @@
+"""Keyword arguments checked by their annotations, with the errors of the real library's bindings.
+
+Two users: functions (``checked``) and configs whose fields stay assignable (``CheckedRecord``). A wrong, unknown or
+missing argument raises a TypeError that begins like the real one; its last line names the argument, the value and what
+would work.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from functools import wraps
+from inspect import Parameter, signature
+from operator import index
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    ParamSpec,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
+REQUIRED = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an argument may be.
+
+    Attributes:
+        text: How a message names it.
+        convert: Gives the value in its plain form; raises TypeError when it is not of this kind.
+    """
+
+    text: str
+    convert: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One keyword: its kind and its default (REQUIRED if it has none)."""
+
+    kind: Kind
+    default: object = REQUIRED
+
+
+def _integer(value: Any) -> int:
+    number = index(value)
+    if not 0 <= number < 1 << 32:
+        raise TypeError("not an unsigned 32-bit integer")
+    return number
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError("not a bool")
+    return bool(value)
+
+
+def integers(*lengths: int) -> Kind:
+    """The kind of sequences of non-negative integers with one of the given lengths."""
+
+    def convert(value: Any) -> tuple[int, ...]:
+        if isinstance(value, str | bytes) or len(value) not in lengths:
+            raise TypeError("wrong length")
+        return tuple(map(_integer, value))
+
+    return Kind(f"{' or '.join(map(str, lengths))} non-negative integers", convert)
+
+
+Pair = Annotated[Sequence[int], integers(2)]  # down, across
+Padding = Annotated[Sequence[int], integers(2, 4)]  # (height, width) or (top, bottom, left, right)
+
+
+def two(pair: Sequence[int]) -> tuple[int, int]:
+    """A checked Pair as a tuple."""
+    return pair[0], pair[1]
+
+
+def four(padding: Sequence[int]) -> tuple[int, int, int, int]:
+    """A checked Padding as (top, bottom, left, right)."""
+    if len(padding) == 2:
+        return padding[0], padding[0], padding[1], padding[1]
+    return padding[0], padding[1], padding[2], padding[3]
+
+
+def _instance(wanted: type) -> Kind:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, wanted):
+            raise TypeError("wrong type")
+        return value
+
+    return Kind(wanted.__name__, convert)
+
+
+def _either(kinds: list[Kind]) -> Kind:
+    def convert(value: Any) -> Any:
+        for kind in kinds:
+            try:
+                return kind.convert(value)
+            except TypeError:
+                continue
+        raise TypeError("none of these")
+
+    return Kind(" or ".join(kind.text for kind in kinds), convert)
+
+
+def kind_of(hint: Any) -> Kind:
+    """The kind that an annotation stands for."""
+    if get_origin(hint) is Annotated:
+        return next(extra for extra in get_args(hint) if isinstance(extra, Kind))
+    if get_origin(hint) in (Union, UnionType):
+        return _either([kind_of(part) for part in get_args(hint)])
+    if hint is int:
+        return Kind("non-negative int", _integer)
+    if hint is bool:
+        return Kind("bool", _boolean)
+    if hint is NoneType:
+        return Kind("None", _instance(NoneType).convert)
+    return _instance(hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Keyword-only arguments of a function or a config.
+
+    Attributes:
+        entry: What the bindings call it in an error ("__call__", "__init__").
+        name: What the user calls it.
+        arguments: By name, in order.
+        retired: Names that older versions had, with what to do instead: accepted with a warning, and ignored.
+    """
+
+    entry: str
+    name: str
+    arguments: Mapping[str, Argument]
+    retired: Mapping[str, str] = field(default_factory=dict)
+
+    def bind(self, args: tuple[object, ...], given: Mapping[str, object]) -> dict[str, Any]:
+        """Every argument in its plain form, defaults filled in.
+
+        Raises:
+            TypeError: An argument is positional, unknown, missing or of the wrong type.
+        """
+        if args:
+            raise TypeError(self.refusal(given, f"arguments are keyword-only, but {len(args)} came without a name"))
+        for name in given:
+            if not self.known(name, stack_level=4):
+                raise TypeError(self.refusal(given, f"there is no {name!r}{self.nearest(name)}"))
+        bound = {}
+        for name, argument in self.arguments.items():
+            value = given.get(name, argument.default)
+            if value is REQUIRED:
+                raise TypeError(self.refusal(given, f"{name} is missing; it must be {argument.kind.text}"))
+            bound[name] = self.convert(name, value, given) if name in given else value
+        return bound
+
+    def convert(self, name: str, value: object, given: Mapping[str, object] | None = None) -> Any:
+        """One argument in its plain form; raises TypeError if it is of the wrong type."""
+        kind = self.arguments[name].kind
+        try:
+            return kind.convert(value)
+        except (TypeError, ValueError):
+            what = f"{name} must be {kind.text}, not {_shown(value)}"
+            raise TypeError(self.refusal(given or {name: value}, what)) from None
+
+    def known(self, name: str, *, stack_level: int) -> bool:
+        """Whether a name means something; warns if it is a retired one."""
+        if name in self.retired:
+            text = f"{self.name}: {name} is gone from the library and ignored here; {self.retired[name]}"
+            warnings.warn(text, FutureWarning, stacklevel=stack_level)
+        return name in self.arguments or name in self.retired
+
+    def nearest(self, name: str) -> str:
+        """A question about the nearest right spelling, if one is near."""
+        close = get_close_matches(name, self.arguments, n=1)
+        return f"; did you mean {close[0]!r}?" if close else ""
+
+    def refusal(self, given: Mapping[str, object], what: str) -> str:
+        """The text of the bindings, then what is wrong in our words."""
+        wanted = ", ".join(
+            f"{name}: {one.kind.text}" + ("" if one.default is REQUIRED else f" = {one.default}")
+            for name, one in self.arguments.items()
+        )
+        received = ", ".join(f"{name}: {type(value).__name__}" for name, value in given.items())
+        return (
+            f"{self.entry}(): incompatible function arguments. The following argument types are supported:\n"
+            f"    1. {self.entry}(*, {wanted})\n\n"
+            f"Invoked with types: kwargs = {{ {received} }}\n"
+            f"{self.name}: {what}"
+        )
+
+
+def _shown(value: object) -> str:
+    """A value in an error, cut short."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"a {type(value).__name__}"
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Checks the keyword arguments of a function by its annotations before calling it."""
+    hints = get_type_hints(function, include_extras=True)
+    arguments = {
+        name: Argument(kind_of(hints[name]), REQUIRED if one.default is Parameter.empty else one.default)
+        for name, one in signature(function).parameters.items()
+    }
+    expected = Signature("__call__", function.__name__, arguments)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return function(**expected.bind(args, kwargs))  # type: ignore[call-arg]
+
+    return call
+
+
+@dataclass_transform(kw_only_default=True)
+class CheckedRecord:
+    """A config: fields given by keyword, checked then and at every later assignment.
+
+    A subclass annotates its fields and gives their defaults; fields without a default are required. ``_retired`` names
+    fields of older versions, with what to do instead.
+    """
+
+    _signature: ClassVar[Signature]
+    _retired: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Reads the fields of the subclass."""
+        hints = get_type_hints(cls, include_extras=True)
+        arguments = {
+            name: Argument(kind_of(hint), getattr(cls, name, REQUIRED))
+            for name, hint in hints.items()
+            if get_origin(hint) is not ClassVar
+        }
+        cls._signature = Signature("__init__", cls.__name__, arguments, cls._retired)
+
+    def __init__(self, *args: object, **fields: object) -> None:
+        """Takes the fields by keyword; raises TypeError for a wrong, unknown or missing one."""
+        for name, value in self._signature.bind(args, fields).items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Assigns a field; raises TypeError for a wrong type, AttributeError for an unknown field."""
+        if not self._signature.known(name, stack_level=3):
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{self._signature.nearest(name)}"
+            )
+        if name in self._signature.arguments:
+            object.__setattr__(self, name, self._signature.convert(name, value))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is the same kind of config with equal fields."""
+        return type(other) is type(self) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]  # fields can be assigned
+
+    def __repr__(self) -> str:
+        """Fields by name, as the real library prints configs."""
+        return f"{type(self).__name__}({','.join(f'{name}={_cpp(value)}' for name, value in vars(self).items())})"
+
+
+def _cpp(value: object) -> str:
+    """A field as the real library prints it: C++ names, and bools as digits."""
+    if value is None:
+        return "std::nullopt"
+    if isinstance(value, bool):
+        return str(int(value))
+    return str(value).replace(".", "::") if isinstance(value, Enum) else str(value)
