@@ -98,25 +98,24 @@ def block_product(
 
     Raises:
         ValueError: Shapes, ``half_counts``, the engine or the low bits of a 16-bit ``dst`` do not fit.
-        ImportError: The compiled engine was asked for by name and numba is not installed.
+        ImportError: The compiled engine was asked for by name and numba cannot be loaded.
     """
     if engine not in get_args(Engine):
         raise ValueError(f"block_product: engine must be one of {', '.join(get_args(Engine))}, not {engine!r}")
     work = _checked(activations, weights, dst, half_counts, mode)
-    if engine == "compiled" and not compiled_engine_available():
-        raise ImportError("block_product: the compiled engine needs numba; install it, or use engine='numpy'")
+    compiled = _compiled_engine(work, engine)
     with np.errstate(all="ignore"):
-        if engine == "truth":
+        if compiled is not None:
+            result = _multiply_compiled(work, compiled, threads or _cores())
+        elif engine == "truth":
             result = _multiply_truth(work)
-        elif engine == "compiled" or (engine == "auto" and _compiled_pays(work)):
-            result = _multiply_compiled(work, threads or _cores())
         else:
             result = multiply_rows(work.activations, work.weights, work.dst, work.half_counts, work.mode)
     return result.view(np.float32)
 
 
 def compiled_engine_available() -> bool:
-    """Whether numba is installed; it is not loaded to find out."""
+    """Whether numba is installed; it is not loaded to find out whether it works."""
     return find_spec("numba") is not None
 
 
@@ -185,15 +184,22 @@ def _multiply_truth(work: _Work) -> Array:
     return dst
 
 
-def _compiled_pays(work: _Work) -> bool:
-    if COMPILED_MODULE in sys.modules:
-        return compiled_engine_available()
-    return work.multiply_adds >= WORTH_LOADING and compiled_engine_available()
+def _compiled_engine(work: _Work, engine: Engine) -> Any:
+    """The compiled twin if it is to compute; None if not.
 
-
-def _load_compiled() -> Any:
-    """The compiled twin. It is the one module not imported at the top of a file: numba takes too long to load."""
-    return importlib.import_module("device.matrix_unit_compiled")
+    It is the one module of the project that is not imported at the top of a file: numba takes too long to load.
+    """
+    loaded = COMPILED_MODULE in sys.modules
+    if engine not in ("auto", "compiled") or (
+        engine == "auto" and not loaded and (work.multiply_adds < WORTH_LOADING or not compiled_engine_available())
+    ):
+        return None
+    module = importlib.import_module("device.matrix_unit_compiled")
+    if module.AVAILABLE:
+        return module
+    if engine == "compiled":
+        raise ImportError("block_product: the compiled engine needs numba; install it, or use engine='numpy'")
+    return None
 
 
 def _cores() -> int:
@@ -201,11 +207,10 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def _multiply_compiled(work: _Work, threads: int) -> Array:
+def _multiply_compiled(work: _Work, compiled: Any, threads: int) -> Array:
     weight_exponent = largest_exponent(work.weights)
     if weight_exponent > MAX_WEIGHT_EXPONENT or not work.weights.size or not work.dst.size:
         return multiply_rows(work.activations, work.weights, work.dst, work.half_counts, work.mode)
-    compiled = _load_compiled()
     result = np.empty_like(work.dst)
     run = _unit_runner(work, compiled.multiply_column_block, compiled.LANES, weight_exponent, result)
     units = list(_units(work.dst, compiled.LANES))

@@ -11,7 +11,6 @@ integers are forced to 32 bits for the same reason. A block's tile of weights st
 
 import importlib
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -24,7 +23,7 @@ from device.matrix_unit_operands import (
     ANCHOR_BITS,
 )
 
-__all__ = ["LANES", "multiply_column_block"]
+__all__ = ["AVAILABLE", "LANES", "multiply_column_block"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -41,19 +40,35 @@ _INFINITY: Final = (255 - _MIDDLE) << 23
 _SMALLEST: Final = (1 - _MIDDLE) << 23
 _MIDDLE_BITS: Final = _MIDDLE << 23
 
-_numba: Final[Any] = importlib.import_module("numba") if find_spec("numba") else None
 
+def _load_numba() -> Any:
+    """The module numba; None if it is not installed or does not get along with this numpy."""
+    try:
+        return importlib.import_module("numba")
+    except ImportError:
+        return None
+
+
+_numba: Final = _load_numba()
+AVAILABLE: Final = _numba is not None
 int32 = np.int32
 int16 = np.int16
 float32 = np.float32
 
 
 def _compiled(function: Function) -> Function:
-    """``function`` as machine code, kept in the cache on disk; multiply and add may fuse, which changes no bit."""
-    if _numba is None:
+    """``function`` as machine code; multiply and add may fuse, which changes no bit.
+
+    The code is kept on disk, unless there is no place that may be written to. A function's cache does not notice
+    changes in other files: after editing ``device.matrix_unit_operands``, change this file too.
+    """
+    if not AVAILABLE:
         return function
-    options = {"cache": True, "nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
-    return cast(Function, _numba.njit(**options)(function))
+    options = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+    try:
+        return cast(Function, _numba.njit(cache=True, **options)(function))
+    except RuntimeError:
+        return cast(Function, _numba.njit(**options)(function))
 
 
 @_compiled

@@ -1,5 +1,7 @@
 """One set of tests for the truth and its fast twins; above them stand recorded instructions."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -281,6 +283,45 @@ def test_arguments_are_left_alone(engine):
         array.flags.writeable = False
     block_product(*arrays, mode=MatrixUnitMode(phases=4, fp32_dest=False, minus_one_quirk=True), engine=engine)
     assert all(np.array_equal(array, copy) for array, copy in zip(arrays, copies, strict=True))
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import numpy as np
+from device.matrix_unit import MatrixUnitMode
+from device.matrix_unit_blocks import WORTH_LOADING, block_product
+mode = MatrixUnitMode(phases=4, fp32_dest=True, minus_one_quirk=False)
+rows = WORTH_LOADING // (32 * 64 * 4) + 1
+result = block_product(np.ones((rows, 32), np.float32), np.ones((32, 64), np.float32), mode=mode)
+assert (result == 32).all()
+assert result.shape == (rows, 64)
+import device.matrix_unit_compiled
+assert not device.matrix_unit_compiled.AVAILABLE
+try:
+    block_product(np.ones((1, 32), np.float32), np.ones((32, 64), np.float32), mode=mode, engine="compiled")
+except ImportError as error:
+    assert str(error) == "block_product: the compiled engine needs numba; install it, or use engine='numpy'", error
+else:
+    raise AssertionError
+"""
+
+
+def test_without_numba_everything_but_the_compiled_engine_works():
+    subprocess.run([sys.executable, "-W", "error", "-c", WITHOUT_NUMBA], check=True, cwd=ROOT)
+
+
+def test_numba_is_not_loaded_for_small_products():
+    code = """
+import sys
+import numpy as np
+from device.matrix_unit import MatrixUnitMode
+from device.matrix_unit_blocks import block_product
+mode = MatrixUnitMode(phases=4, fp32_dest=True, minus_one_quirk=False)
+block_product(np.ones((8, 32), np.float32), np.ones((32, 64), np.float32), mode=mode)
+assert "numba" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 ANY_MODE = MatrixUnitMode(phases=1, fp32_dest=False, minus_one_quirk=False)
