@@ -50,9 +50,9 @@ class Outputs:
         key = record.get("output_array")
         if key is None:
             return None
-        stored = self._archive[key]
+        stored: npt.NDArray[Any] = self._archive[key]
         if stored.dtype == np.uint16:
-            return (stored.astype(np.uint32) << 16).view(np.float32)
+            stored = (stored.astype(np.uint32) << 16).view(np.float32)
         return np.asarray(stored, dtype=np.float32)
 
 

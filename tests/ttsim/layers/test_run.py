@@ -1,0 +1,50 @@
+import pytest
+
+from device.spec import load_spec
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.layer import Layer
+from ttsim.layers.run import Settings, call, layouts_of, place, run_layer, summary_of
+
+SPEC = load_spec("wormhole_n150")
+SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 6, "input_width": 5, "stride": (2, 2)}
+
+
+@pytest.mark.parametrize("memory", ["dram", "l1", "host"])
+@pytest.mark.parametrize("layout", ["ROW_MAJOR", "TILE"])
+def test_wherever_the_input_lies(memory, layout):
+    layer = Layer(**SMALL, input_memory=memory, input_layout=layout, input_4d=layout == "ROW_MAJOR")
+    result = run_layer(layer, Settings(spec=SPEC))
+    assert result.error is None
+    assert result.summary.accuracy.pcc > 0.999
+    assert (result.summary.output.height, result.summary.output.width) == (12, 10)
+    assert len(result.summary.partitions) == 1
+
+
+def test_activation_and_mirroring_are_part_of_the_accuracy():
+    layer = Layer(**SMALL, mirror_kernel=False, config={"activation": "relu"}, compute={"math_fidelity": "HiFi4"})
+    assert run_layer(layer, Settings(spec=SPEC)).summary.accuracy.pcc > 0.999
+
+
+def test_no_definition_no_accuracy():
+    result = run_layer(Layer(**SMALL, config={"padding_mode": "Replicate"}), Settings(spec=SPEC))
+    assert result.error is None
+    assert result.summary.accuracy is None
+
+
+def test_a_layer_on_a_placed_device_step_by_step():
+    layer = Layer(**SMALL, input_memory="l1")
+    placed = place(layer, make_inputs(layer), Settings(spec=SPEC, values="off", cycles=False))
+    assert placed.before == len(placed.events) == 1
+    called = call(placed)
+    summary = summary_of(placed, called)
+    assert summary.accuracy is None
+    assert [layout.scheme.name for layout in layouts_of(placed.device)] == [summary.partitions[0].scheme]
+    assert summary.operations[0].buffers[0].address == placed.events[0].address
+    placed.device.close()
+
+
+def test_a_layer_that_is_none_says_why():
+    result = run_layer(Layer(**SMALL, groups=5), Settings(spec=SPEC))
+    assert result.summary is None
+    assert result.error.startswith("groups must divide in_channels")
+    assert result.reached == ()

@@ -1,0 +1,135 @@
+import json
+import re
+
+import pytest
+
+from ttsim.__main__ import build_parser, chosen_layers, main
+from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+
+SMALL = ["--shape", "1,8,8,32", "--out-channels", "16", "--stride", "2"]
+
+
+def test_run_prints_what_the_layer_used(capsys):
+    assert main(["run", *SMALL, "--name", "small"]) == 0
+    text = capsys.readouterr().out
+    for shown in (
+        "small",
+        "Conv2dDeviceOperation",
+        "HaloDeviceOperation",
+        "weights",
+        "headroom",
+        "PCC 0.99",
+        "SHARDED",
+    ):
+        assert shown in text
+
+
+def test_run_as_json(capsys):
+    assert main(["run", *SMALL, "--json", "--device", "blackhole_p150"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["layers"]
+    assert entry["error"] is None
+    assert entry["layer"]["stride"] == [2, 2]
+    summary = entry["summary"]
+    assert summary["device"] == "blackhole_p150"
+    assert summary["output"]["shape"] == [1, 1, 256, 16]
+    assert summary["accuracy"]["pcc"] > 0.999
+    assert [operation["name"] for operation in summary["operations"]][-1] == "ShardedToInterleavedDeviceOperation"
+
+
+def test_the_same_run_prints_the_same_bytes(capsys):
+    main(["run", *SMALL, "--json"])
+    first = capsys.readouterr().out
+    main(["run", *SMALL, "--json"])
+    assert capsys.readouterr().out == first
+
+
+def test_values_off_has_no_accuracy(capsys):
+    assert main(["run", *SMALL, "--values", "off", "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["layers"]
+    assert entry["summary"]["accuracy"] is None
+    assert entry["summary"]["l1"]["peak_total_bytes"] > 0
+
+
+def test_a_layer_that_fails_does_not_stop_the_others(tmp_path, capsys):
+    path = tmp_path / "layers.toml"
+    path.write_text(
+        """
+        [common]
+        in_channels = 32
+        out_channels = 32
+        input_memory = "l1"
+        kernel_size = [3, 3]
+        [[layer]]
+        name = "large"
+        input_height = 600
+        input_width = 600
+        [[layer]]
+        name = "small"
+        input_height = 8
+        input_width = 8
+        """,
+        encoding="utf-8",
+    )
+    assert main(["run", "--layers", str(path), "--values", "off", "--json"]) == 1
+    large, small = json.loads(capsys.readouterr().out)["layers"]
+    assert large["summary"] is None
+    assert re.match("Out of Memory: |Statically allocated circular buffers", large["error"])
+    assert large["reached"]
+    assert small["error"] is None
+    assert main(["run", "--layers", str(path), "--values", "off"]) == 1
+    assert "failed" in capsys.readouterr().out
+
+
+def test_the_default_layers():
+    options = build_parser().parse_args(["run", "--seed", "4"])
+    layers = chosen_layers(options)
+    assert [layer.name for layer in layers] == [layer.name for layer in read_layers(DEFAULT_LAYERS)]
+    assert {layer.seed for layer in layers} == {4}
+    only = chosen_layers(build_parser().parse_args(["run", "--only", "vgg"]))
+    assert len(only) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "nothing"], "ttsim: run: no layer of .* has 'nothing' in its name"),
+        (["--layers", "missing.toml"], "ttsim: .*missing.toml"),
+        ([*SMALL, "--layers", "x.toml"], r"ttsim: run: give --layers FILE \(with --only\) or the flags of one layer"),
+        ([*SMALL, "--device", "wormhole_n15"], "ttsim: .*wormhole_n150"),
+        (["--shape", "1,2"], "ttsim: run: --shape must be N,H,W,C, not 1,2"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(words, message, capsys):
+    assert main(["run", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert re.fullmatch(f"{message}.*\n", captured.err)
+
+
+def test_a_wrong_setting_is_the_layers_error(capsys):
+    assert main(["run", *SMALL, "--config", "shard_layot=HEIGHT_SHARDED"]) == 1
+    assert "did you mean 'shard_layout'" in capsys.readouterr().out
+
+
+def test_a_device_of_ones_own(tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "wormhole_n150"\nname = "mine"\n[grid]\nrows = 4\n', encoding="utf-8")
+    assert main(["run", *SMALL, "--device", str(path), "--values", "off", "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["layers"]
+    assert entry["summary"]["device"] == "mine"
+
+
+def test_the_environment_names_the_device(monkeypatch, capsys):
+    monkeypatch.setenv("TTSIM_DEVICE", "blackhole_p150")
+    assert main(["run", *SMALL, "--values", "off", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["layers"][0]["summary"]["device"] == "blackhole_p150"
+
+
+def test_devices(capsys):
+    assert main(["devices"]) == 0
+    assert "blackhole_p150" in capsys.readouterr().out
+    assert main(["devices", "wormhole_n150", "--json"]) == 0
+    (spec,) = json.loads(capsys.readouterr().out)["devices"]
+    assert (spec["grid"]["cols"], spec["grid"]["rows"]) == (8, 8)
+    assert main(["devices", "wormhole"]) == 2
+    assert "ttsim: " in capsys.readouterr().err

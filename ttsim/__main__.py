@@ -1,0 +1,118 @@
+"""The command line: run transposed convolutions and look at devices.
+
+usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
+       python -m ttsim devices [NAME or FILE ...] [--json]
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+
+from device.spec import catalog_names, load_spec
+from ttsim.device import SPEC_VARIABLE, Values
+from ttsim.layers.flags import add_layer_flags, layer_from_flags
+from ttsim.layers.layer import Layer
+from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.layers.run import DEFAULT_DEVICE, Settings, run_layer
+from ttsim.report.json import devices_as_json, layers_as_json
+from ttsim.report.table import print_devices, print_layers
+
+WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(prog="ttsim", description="Transposed convolution on a simulated device.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser(
+        "run",
+        help="run layers and report what they use",
+        description="Runs one layer from flags, the layers of a file, or the eight layers of two U-Nets.",
+    )
+    run.add_argument(
+        "--layers", type=Path, metavar="FILE", help=f"TOML file of layers (default: {DEFAULT_LAYERS.name})"
+    )
+    run.add_argument("--only", default="", metavar="TEXT", help="of the file's layers, those whose name contains this")
+    run.add_argument(
+        "--device", metavar="NAME", help=f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_DEVICE})"
+    )
+    run.add_argument("--values", choices=get_args(Values), default="fast", help="off: plan memory only")
+    run.add_argument("--l1-small-size", type=int, default=32768, metavar="BYTES", help="L1 kept for index tables")
+    run.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
+    run.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    add_layer_flags(run)
+    devices = commands.add_parser("devices", help="list devices and show their figures")
+    devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
+    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser
+
+
+def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
+    """The layers to run.
+
+    Raises:
+        ValueError: Flags and a file were given together, or no layer is left.
+        OSError: The file can not be read.
+    """
+    layer = layer_from_flags(options)
+    if layer is not None:
+        if options.layers is not None or options.only:
+            raise ValueError("run: give --layers FILE (with --only) or the flags of one layer, not both")
+        return (layer,)
+    path = options.layers or DEFAULT_LAYERS
+    layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
+    if not layers:
+        raise ValueError(f"run: no layer of {path} has {options.only!r} in its name")
+    return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
+    settings = Settings(
+        spec=load_spec(options.device or os.environ.get(SPEC_VARIABLE) or DEFAULT_DEVICE),
+        values=options.values,
+        l1_small_size=options.l1_small_size,
+        strict=not options.no_strict,
+    )
+    results = [run_layer(layer, settings) for layer in chosen_layers(options)]
+    if options.json:
+        print(layers_as_json(results))
+    else:
+        print_layers(console(), results)
+    return int(any(result.error is not None for result in results))
+
+
+def devices_command(options: argparse.Namespace) -> int:
+    """Show devices. Returns the exit code."""
+    specs = [load_spec(name) for name in options.names or catalog_names()]
+    if options.json:
+        print(devices_as_json(specs))
+    else:
+        print_devices(console(), specs)
+    return 0
+
+
+def console() -> Console:
+    """A console that keeps tables whole when it writes to a pipe."""
+    return Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; a mistake in it is told in one line. Returns the exit code."""
+    options = build_parser().parse_args(arguments)
+    commands = {"run": run_command, "devices": devices_command}
+    try:
+        return commands[options.command](options)
+    except (ValueError, OSError) as error:
+        print(f"ttsim: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Run one layer on a fresh simulated device, and sum up what happened."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from device.events import Event
+from device.spec import DeviceSpec
+from ops.conv2d.layout import ConvLayout
+from ops.conv2d.work import ConvWork
+from ttsim.conv_transpose2d import conv_transpose2d
+from ttsim.device import Device, Values
+from ttsim.layers.arguments import compute_config, conv_config, dtype, member, slice_config
+from ttsim.layers.exact import Inputs, exact_output, make_inputs
+from ttsim.layers.layer import Layer
+from ttsim.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from ttsim.report.accuracy import Accuracy, measure
+from ttsim.report.figures import Summary
+from ttsim.report.result import LayerResult
+from ttsim.report.summary import operation_uses, summarise
+from ttsim.tensor import Tensor
+
+DEFAULT_DEVICE = "wormhole_n150"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How layers are run.
+
+    Attributes:
+        spec: The device.
+        values: How values are computed; "off" plans only.
+        l1_small_size: Bytes of L1 kept for index tables.
+        strict: Refuse what the real library accepts and gets wrong.
+        cycles: Whether cycles are estimated.
+    """
+
+    spec: DeviceSpec
+    values: Values = "fast"
+    l1_small_size: int = 32768
+    strict: bool = True
+    cycles: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A call that is ready to be made.
+
+    Attributes:
+        device: A device of its own.
+        arguments: Keyword arguments of conv_transpose2d; the input lies where the layer wants it.
+        events: What happens on the device, from its opening on.
+        before: How many of them there are already.
+    """
+
+    device: Device
+    arguments: dict[str, Any]
+    events: list[Event]
+    before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """What a call gave.
+
+    Attributes:
+        output: The output tensor.
+        size: Rows and columns of an output image.
+    """
+
+    output: Tensor
+    size: tuple[int, int]
+
+
+def run_layer(layer: Layer, settings: Settings) -> LayerResult:
+    """Run one layer on a device of its own; the reason why it can not run is part of the result, too."""
+    placed: Placed | None = None
+    try:
+        inputs = make_inputs(layer)
+        placed = place(layer, inputs, settings)
+        called = call(placed)
+        accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
+        return LayerResult(layer=layer, summary=summary_of(placed, called, accuracy))
+    except (ValueError, TypeError, RuntimeError) as error:
+        reached = operation_uses(settings.spec, *split(placed)) if placed is not None else ()
+        return LayerResult(layer=layer, error=str(error), reached=reached)
+    finally:
+        if placed is not None:
+            placed.device.close()
+
+
+def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
+    """A fresh device with the input where the layer wants it, and the arguments of the call.
+
+    Raises:
+        ValueError: The layer names something that does not exist.
+        TypeError: A field of a config is unknown or of the wrong type.
+        DeviceError: The input does not fit.
+    """
+    device = Device(
+        settings.spec,
+        l1_small_size=settings.l1_small_size,
+        values=settings.values,
+        cycles=settings.cycles,
+        strict=settings.strict,
+    )
+    events: list[Event] = []
+    device.machine.recorders.append(events)
+    shape = inputs.x.shape if layer.input_4d else (1, 1, math.prod(inputs.x.shape[:3]), inputs.x.shape[3])
+    x = Tensor(
+        inputs.x.reshape(shape), dtype(layer.input_dtype), layout=member(Layout, "input_layout", layer.input_layout)
+    )
+    if layer.input_memory != "host":
+        x = x.to(device, {"dram": DRAM_MEMORY_CONFIG, "l1": L1_MEMORY_CONFIG}[layer.input_memory])
+    given = dtype(layer.weights_dtype)
+    arguments = {
+        "input_tensor": x,
+        "weight_tensor": Tensor(inputs.w, given),
+        "bias_tensor": None if inputs.b is None else Tensor(inputs.b, given),
+        "device": device,
+        "in_channels": layer.in_channels,
+        "out_channels": layer.out_channels,
+        "batch_size": layer.batch_size,
+        "input_height": layer.input_height,
+        "input_width": layer.input_width,
+        "kernel_size": layer.kernel_size,
+        "stride": layer.stride,
+        "padding": layer.padding,
+        "output_padding": layer.output_padding,
+        "dilation": layer.dilation,
+        "groups": layer.groups,
+        "dtype": None if layer.dtype is None else dtype(layer.dtype),
+        "conv_config": conv_config(layer),
+        "compute_config": compute_config(layer, device.arch()),
+        "dram_slice_config": slice_config(layer),
+        "mirror_kernel": layer.mirror_kernel,
+    }
+    return Placed(device=device, arguments=arguments, events=events, before=len(events))
+
+
+def call(placed: Placed) -> Called:
+    """Make the call.
+
+    Raises:
+        DeviceError: It does not fit the device.
+        ValueError: Its arguments contradict each other.
+    """
+    output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)
+    return Called(output=output, size=size)
+
+
+def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None) -> Summary:
+    """The figures of a call."""
+    before, events = split(placed)
+    return summarise(
+        spec=placed.device.spec,
+        before=before,
+        events=events,
+        layouts=layouts_of(placed.device),
+        output=called.output.spec,
+        output_size=called.size,
+        accuracy=accuracy,
+    )
+
+
+def split(placed: Placed) -> tuple[list[Event], list[Event]]:
+    """What happened before the call, and in it."""
+    return placed.events[: placed.before], placed.events[placed.before :]
+
+
+def layouts_of(device: Device) -> list[ConvLayout]:
+    """The layouts of all convolutions that the device has programs for."""
+    keys = (key for key in device.machine.program_cache if isinstance(key, tuple))
+    return [work.layout for key in keys for work in key if isinstance(work, ConvWork)]
+
+
+def accuracy_of(output: Tensor, exact: npt.NDArray[np.float64] | None) -> Accuracy | None:
+    """How close an output is to float64; None if that is not known."""
+    return None if exact is None else measure(output.cpu().to_numpy(), exact)
