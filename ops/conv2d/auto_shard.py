@@ -7,7 +7,7 @@ from device.plan import CircularBuffer
 from device.rounding import round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
-from ops.conv2d.circular_buffers import conv_circular_buffers, local_bytes
+from ops.conv2d.circular_buffers import conv_circular_buffers, local_bytes, multicasts_activations
 from ops.conv2d.layout import (
     ConvLayout,
     ConvOptions,
@@ -101,11 +101,11 @@ def estimate_l1(
 def estimated_buffers(
     problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int
 ) -> tuple[CircularBuffer, ...]:
-    """Circular buffers as the estimates count them: always with a multicast, and with one reader index for each output row."""
+    """Circular buffers as the estimates count them: BLOCK always multicasts, and there is one reader index for each output row."""
     indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
     arguments = replace(
         buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=indices),
-        multicast=layout.scheme is not HEIGHT,
+        multicast=layout.scheme is BLOCK or multicasts_activations(layout.config, layout.out_config),
         accumulation_blocks=accumulation_blocks,
     )
     return conv_circular_buffers(

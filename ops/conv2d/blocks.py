@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from device.errors import DeviceError
 from device.memory_config import TensorMemoryLayout
 from device.rounding import div_up, round_up
 from device.tiles import TILE
@@ -165,6 +166,30 @@ def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kern
     if scheme is WIDTH:
         return round_up(shards.in_channels * kernel[0] * kernel[1], blocks.act_w_tiles * TILE)
     return blocks.act_w_tiles * TILE * blocks.k_blocks
+
+
+def check_width_blocks(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int]) -> None:
+    """Refuse blocks that the WIDTH program can not walk through.
+
+    Raises:
+        DeviceError: A block's height does not divide a core's output, or K blocks can not be dealt to the cores; the first line is the
+            real library's.
+    """
+    if config.scheme is not WIDTH:
+        return
+    if shards.out_row_tiles % blocks.act_h_tiles:
+        raise DeviceError(
+            f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by act_block_h_ntiles {blocks.act_h_tiles}\n"
+            f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile rows that every core "
+            "of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
+        )
+    in_blocks = weight_rows(WIDTH, blocks, shards, kernel) // (blocks.act_w_tiles * TILE)
+    if in_blocks % config.channel_cores:
+        raise DeviceError(
+            f"Number of Act Blocks along the Width {in_blocks} should be divisible by the number of cores {config.channel_cores}\n"
+            f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel can not be cut "
+            "into whole tiles that way; use 1"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from device.packer import accumulate_l1, add_bias, pack, tilise, unpack
 from device.rounding import div_up, round_up
 from device.spec import DeviceSpec
 from ops.conv2d.blocks import KBlock
-from ops.conv2d.partition import BLOCK
 from ops.conv2d.phases import OutputPhase, output_phases
 from ops.conv2d.work import ConvWork
 
@@ -153,9 +152,9 @@ def _converts_per_pixel(work: ConvWork) -> bool:
 def _seen(work: ConvWork, values: Array, spec: DeviceSpec) -> Array:
     """Activations as the matrix unit sees them: tilised into the output format, then unpacked."""
     problem, fp32_dest = work.problem, work.options.fp32_dest
-    tilised = tilise(
-        values, problem.act_format, problem.out_format, fp32_dest=fp32_dest, keeps_tf32=spec.compute.fast_tilise_keeps_tf32 or work.layout.scheme is BLOCK
-    )
+    # A block of one tile column is not worth the fast tilise, whatever it keeps.
+    keeps_tf32 = spec.compute.fast_tilise_keeps_tf32 or work.layout.blocks.act_w_tiles == 1
+    tilised = tilise(values, problem.act_format, problem.out_format, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32)
     return unpack(tilised, problem.out_format, fp32_dest=fp32_dest)
 
 

@@ -85,10 +85,12 @@ class Operand:
     Attributes:
         spec: Its shape, format, layout and place (of a host tensor the place says nothing).
         on_host: Whether it is on the host.
+        name: Its name in a plan, where that is not the argument's own.
     """
 
     spec: TensorSpec
     on_host: bool
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

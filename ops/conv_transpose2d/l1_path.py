@@ -3,17 +3,17 @@
 Also what one slice of the DRAM path runs, with the arguments of `lowering.as_slice`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from device.layouts import Layout, TensorSpec
+from device.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
 from device.plan import Allocate, Free, Operation, Relocate
 from device.rounding import round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.conv2d.auto_shard import choose_scheme
-from ops.conv2d.blocks import k_block_order
+from ops.conv2d.blocks import check_width_blocks, k_block_order
 from ops.conv2d.circular_buffers import ConvBuffersArguments, conv_circular_buffers, l1_accumulation, partials_format
-from ops.conv2d.layout import ConvLayout, ConvOptions, ConvProblem, buffers_arguments, choose_cores, lay_out, sharded_input
+from ops.conv2d.layout import ConvLayout, ConvOptions, ConvProblem, buffers_arguments, choose_cores, lay_out, scheme_alignment, sharded_input
 from ops.conv2d.partition import HEIGHT, WIDTH, channel_alignment
 from ops.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
 from ops.conv2d.work import ConvWork
@@ -24,71 +24,86 @@ from ops.conv_transpose2d.work import PrepareBias, PrepareWeights
 from ops.data_movement import convolution_input, placement
 from ops.data_movement.staged import UPLOADED, Staged
 from ops.data_movement.work import Relayout
-from ops.halo.plan import HaloArguments, HaloPlan, config_tensor_spec, plan_halo
+from ops.halo.plan import HaloArguments, config_tensor_spec, plan_halo
 from ops.halo.work import HaloWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidOut:
-    """A call and how it lies on the device."""
+    """A call and how it lies on the device.
+
+    Attributes:
+        arguments: The call.
+        problem: Its convolution.
+        options: The caller's choices.
+        layout: Partition, shards and blocks.
+        input_memory: Where the halo finds its input.
+        prefix: What the names of its tensors begin with: empty, or the slice it is.
+    """
 
     arguments: ConvTranspose2dArguments
     problem: ConvProblem
     options: ConvOptions
     layout: ConvLayout
+    input_memory: MemoryConfig
+    prefix: str = ""
 
 
-def lay_out_call(a: ConvTranspose2dArguments, spec: DeviceSpec, source: TensorSpec) -> LaidOut:
-    """Choose shard scheme and cores for an input that lies as `source` says, and lay the convolution out.
+def lay_out_call(a: ConvTranspose2dArguments, spec: DeviceSpec, *, prefix: str = "") -> LaidOut:
+    """Choose shard scheme and cores for a call, and lay its convolution out.
 
     Raises:
         DeviceError: The blocks do not fit the shares of the cores.
     """
     problem, options = lower(a)
-    memory, row_major = source.memory_config, problem.row_major
-    if memory.is_sharded() and not _must_reshard(a, source):
-        config = sharded_input(memory)
-        shards = memory.shard_spec
-        width = None if shards is None else shards.shape[1]
-        alignment = channel_alignment(config.scheme, row_major=row_major, sliced=False, matmul=False, shard_width=width)
-    else:
-        scheme = a.conv_config.shard_layout or choose_scheme(problem, options, spec, matmul=False)
-        before = channel_alignment(
-            memory.memory_layout, row_major=row_major, sliced=False, matmul=False, shard_width=_shard_width(source)
+    memory = DRAM_MEMORY_CONFIG if a.input.on_host else a.input.spec.memory_config
+    shards, row_major = memory.shard_spec, problem.row_major
+    before = channel_alignment(
+        memory.memory_layout,
+        row_major=row_major,
+        sliced=False,
+        matmul=False,
+        shard_width=None if shards is None else shards.shape[1],
+    )
+    if shards is not None and not _must_reshard(a, shards.shape[1] % before != 0):
+        layout = lay_out(problem, options, spec, sharded_input(memory), alignment=before)
+        return LaidOut(
+            arguments=a, problem=problem, options=options, layout=layout, input_memory=memory, prefix=prefix
         )
-        config = choose_cores(problem, options, spec, scheme, alignment=before)
-        alignment = channel_alignment(scheme, row_major=row_major, sliced=False, matmul=False, shard_width=None)
-    return LaidOut(arguments=a, problem=problem, options=options, layout=lay_out(problem, options, spec, config, alignment=alignment))
+    scheme = a.conv_config.shard_layout or choose_scheme(problem, options, spec, matmul=False)
+    config = choose_cores(problem, options, spec, scheme, alignment=before)
+    layout = lay_out(problem, options, spec, config, alignment=scheme_alignment(problem, scheme))
+    return LaidOut(
+        arguments=a, problem=problem, options=options, layout=layout, input_memory=layout.input_memory, prefix=prefix
+    )
 
 
-def _must_reshard(a: ConvTranspose2dArguments, source: TensorSpec) -> bool:
-    return a.conv_config.reshard_if_not_optimal or a.conv_config.override_sharding_config
+def _must_reshard(a: ConvTranspose2dArguments, misaligned: bool) -> bool:
+    return misaligned or a.conv_config.reshard_if_not_optimal or a.conv_config.override_sharding_config
 
 
-def _shard_width(source: TensorSpec) -> int | None:
-    shards = source.memory_config.shard_spec
-    return None if shards is None else shards.shape[1]
-
-
-def l1_path(a: ConvTranspose2dArguments, source: Staged, spec: DeviceSpec) -> Staged:
-    """Steps from an input on the device (or on its way) to the sharded output.
+def l1_path(a: ConvTranspose2dArguments, source: Staged, spec: DeviceSpec, *, prefix: str = "") -> Staged:
+    """Steps from an input on the host or on the device to the sharded output.
 
     Args:
-        a: The call.
+        a: The call; its input is `source`.
         source: The input; its own steps are not repeated.
         spec: The device.
+        prefix: What the names of its tensors begin with.
 
     Returns: Steps that end in the output, in `a.memory_config` if that is given; prepared weights and bias, where the call uploads
         them, are the tensors "weight.prepared" and "bias.prepared".
     """
-    call = lay_out_call(a, spec, source.spec)
-    sharded = convolution_input.sharded_input(
-        source, call.layout.input_memory, spec, "input.sharded", deallocate=a.conv_config.deallocate_activation
-    )
-    weights = upload_weights(call, spec)
+    call = lay_out_call(a, spec, prefix=prefix)
+    deallocate = a.conv_config.deallocate_activation
+    place, name = call.input_memory, f"{prefix}input.sharded"
+    if a.input.on_host:
+        sharded = convolution_input.sharded_host_input(source.name, source.spec, place, spec, name)
+    else:
+        sharded = convolution_input.sharded_input(source, place, spec, name, deallocate=deallocate)
     halo = _halo(call, sharded, spec)
-    release = a.conv_config.deallocate_activation and sharded.in_l1
-    result = sharded.followed_by(weights).followed_by(halo)
+    result = sharded.followed_by(upload_weights(call, spec)).followed_by(halo)
+    release = deallocate and sharded.in_l1
     if release:
         result = result.then(Free(sharded.name))
     if a.conv_config.reallocate_halo_output:
@@ -96,10 +111,10 @@ def l1_path(a: ConvTranspose2dArguments, source: Staged, spec: DeviceSpec) -> St
     output = _conv(call, halo, spec)
     result = result.followed_by(output).then(Free(halo.name))
     if a.memory_config is not None:
-        result = result.followed_by(placement.to_config(output, a.memory_config, spec, "output.placed"))
-    if sharded.owned and not release:
-        result = result.then(*(Free(name) for name in sharded.owned))
-    return result
+        result = result.followed_by(placement.to_config(output, a.memory_config, spec, f"{prefix}output.placed"))
+    if not release:
+        result = result.then(*(Free(owned) for owned in sharded.owned))
+    return replace(result, owned=())
 
 
 def upload_weights(call: LaidOut, spec: DeviceSpec) -> Staged:
@@ -141,7 +156,9 @@ def weights_layout(call: LaidOut) -> WeightsLayout:
 
 def halo_arguments(call: LaidOut) -> HaloArguments:
     """What decides the halo of a call."""
-    layout = call.layout
+    layout, shards = call.layout, call.input_memory.shard_spec
+    if shards is None:
+        raise AssertionError("a halo reads shards")
     return HaloArguments(
         frame=call.problem.frame,
         scheme=layout.scheme,
@@ -149,9 +166,9 @@ def halo_arguments(call: LaidOut) -> HaloArguments:
         cores=layout.config.cores,
         nhw_cores=layout.config.nhw_cores,
         channel_cores=layout.config.channel_cores,
-        input_rows=layout.shards.in_rows,
+        input_rows=shards.shape[0],
         output_rows=layout.shards.out_rows,
-        shard_width=layout.shards.in_width,
+        shard_width=shards.shape[1],
         data_format=call.problem.in_format,
         tiled=not call.problem.row_major,
         config_tensors_in_dram=call.options.config_tensors_in_dram,
@@ -159,7 +176,8 @@ def halo_arguments(call: LaidOut) -> HaloArguments:
 
 
 def _halo(call: LaidOut, sharded: Staged, spec: DeviceSpec) -> Staged:
-    plan: HaloPlan = plan_halo(halo_arguments(call), input_tensor=sharded.name, output_tensor="halo")
+    name = f"{call.prefix}halo"
+    plan = plan_halo(halo_arguments(call), input_tensor=sharded.name, output_tensor=name)
     work = HaloWork(
         frame=call.problem.frame,
         in_format=call.problem.in_format,
@@ -169,13 +187,13 @@ def _halo(call: LaidOut, sharded: Staged, spec: DeviceSpec) -> Staged:
     step = Operation(
         name="HaloDeviceOperation",
         inputs=(sharded.name,),
-        outputs=(Allocate("halo", plan.output.buffer(spec)),),
-        resident=tuple(Allocate(name, made.buffer(spec), UPLOADED) for name, made in plan.resident),
+        outputs=(Allocate(name, plan.output.buffer(spec)),),
+        resident=tuple(Allocate(one, made.buffer(spec), UPLOADED) for one, made in plan.resident),
         circular_buffers=plan.circular_buffers,
         work=work,
         key=("halo", plan.arguments, work),
     )
-    return Staged(name="halo", spec=plan.output, steps=(step,), tensors={"halo": plan.output, **dict(plan.resident)})
+    return Staged(name=name, spec=plan.output, steps=(step,), tensors={name: plan.output, **dict(plan.resident)})
 
 
 def _reader_index_tensor(call: LaidOut) -> TensorSpec:
@@ -217,33 +235,39 @@ def conv_work(call: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 
 def _conv(call: LaidOut, halo: Staged, spec: DeviceSpec) -> Staged:
     a, layout, indices = call.arguments, call.layout, _reader_index_tensor(call)
+    check_width_blocks(layout.config, layout.shards, layout.blocks, call.problem.kernel)
+    name, indices_name = f"{call.prefix}output", f"{call.prefix}reader_indices"
     shard = halo.spec.memory_config.shard_spec
-    halo_sticks = 0 if shard is None else shard.shape[0] * shard.shape[1]
-    act_bytes = call.problem.act_format.element_bytes or 0
+    halo_elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
     buffers = buffers_arguments(
         call.problem,
         call.options,
         layout,
-        halo_bytes=halo_sticks * act_bytes,
+        halo_bytes=halo_elements * (call.problem.act_format.element_bytes or 0),
         reader_indices_bytes=indices.shape[-1] * WORD_BYTES,
     )
     made = output_spec(call)
-    operands = [halo.name, "weight.prepared" if a.weight.on_host else "weight"]
-    if a.bias is not None:
-        operands.append("bias.prepared" if a.bias.on_host else "bias")
     work = conv_work(call, buffers)
     step = Operation(
         name="Conv2dDeviceOperation",
-        inputs=tuple(operands),
-        outputs=(Allocate("output", made.buffer(spec)),),
-        resident=(Allocate("reader_indices", indices.buffer(spec), UPLOADED),),
+        inputs=(halo.name, *operand_names(a)),
+        outputs=(Allocate(name, made.buffer(spec)),),
+        resident=(Allocate(indices_name, indices.buffer(spec), UPLOADED),),
         circular_buffers=conv_circular_buffers(
-            buffers, output="output", halo=halo.name, reader_indices="reader_indices", cores=layout.program_cores
+            buffers, output=name, halo=halo.name, reader_indices=indices_name, cores=layout.program_cores
         ),
         work=work,
         key=("conv2d", work),
     )
-    return Staged(name="output", spec=made, steps=(step,), tensors={"output": made, "reader_indices": indices})
+    return Staged(name=name, spec=made, steps=(step,), tensors={name: made, indices_name: indices})
+
+
+def operand_names(a: ConvTranspose2dArguments) -> tuple[str, ...]:
+    """Names of the prepared weights and, if there is one, of the prepared bias."""
+    weight = "weight.prepared" if a.weight.on_host else a.weight.name or "weight"
+    if a.bias is None:
+        return (weight,)
+    return weight, "bias.prepared" if a.bias.on_host else a.bias.name or "bias"
 
 
 def output_spec(call: LaidOut) -> TensorSpec:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from device.formats import FLOAT32, DataFormat
 from device.memory_config import Layout, TensorMemoryLayout
 from ops.conv2d.layout import ConvOptions, ConvProblem
-from ops.conv_transpose2d.arguments import ComputeConfig, ConvTranspose2dArguments
+from ops.conv_transpose2d.arguments import ComputeConfig, ConvTranspose2dArguments, Operand
 from ops.halo.frame import Frame, transposed_axis
 
 DEFAULT_PHASES = 4  # HiFi4, when no compute config is given (reference, 1.4)
@@ -76,7 +76,27 @@ def lower(a: ConvTranspose2dArguments) -> tuple[ConvProblem, ConvOptions]:
     return problem, options
 
 
-def as_slice(a: ConvTranspose2dArguments) -> ConvTranspose2dArguments:
-    """The call as every part of the DRAM path makes it: tiled output, halo moved, its own input released."""
-    config = replace(a.conv_config, deallocate_activation=True, reallocate_halo_output=True, output_layout=Layout.TILE)
-    return replace(a, conv_config=config, memory_config=None)
+def as_slice(a: ConvTranspose2dArguments, source: Operand) -> ConvTranspose2dArguments:
+    """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
+
+    Args:
+        a: The call.
+        source: The input of the part, which may be in another format than the call's own; what the call's defaults take from that
+            is settled first.
+    """
+    config = replace(
+        a.conv_config,
+        weights_format=weight_format(a),
+        deallocate_activation=True,
+        reallocate_halo_output=True,
+        output_layout=Layout.TILE,
+    )
+    return replace(
+        a,
+        input=source,
+        out_format=output_format(a),
+        conv_config=config,
+        compute_config=compute_config(a),
+        memory_config=None,
+        slice_config=None,
+    )

@@ -3,6 +3,7 @@
 A slice is a transposed convolution of its own: a window of the input, with paddings that give exactly the slice's outputs.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -145,7 +146,8 @@ def input_cores(a: ConvTranspose2dArguments, part: OutputSlice, spec: DeviceSpec
     problem, options = lower(slice_call(a, part))
     scheme = a.conv_config.shard_layout or _scheme(a, problem, options, spec)
     plain = replace(options, act_block_h_override=0, core_grid=None)
-    return choose_cores(problem, plain, spec, scheme, alignment=_window_alignment(scheme))
+    nominal = replace(problem, frame=_with_nominal_rows(problem.frame, part))
+    return choose_cores(nominal, plain, spec, scheme, alignment=_window_alignment(scheme))
 
 
 def _window_alignment(scheme: TensorMemoryLayout) -> int:
@@ -210,6 +212,12 @@ def _without_filling(frame: Frame, part: OutputSlice) -> Frame:
     return replace(frame, columns=columns)
 
 
+def _with_nominal_rows(frame: Frame, part: OutputSlice) -> Frame:
+    """The frame with as many output rows as the slice stands for, where its own call computes more or fewer."""
+    missing = (part.rows[1] - part.rows[0]) - frame.rows.outputs
+    return replace(frame, rows=replace(frame.rows, trailing=frame.rows.trailing + missing))
+
+
 def guess_slice_type(a: ConvTranspose2dArguments) -> SliceType:
     """Along which axis a call is cut if the caller does not say."""
     if a.conv_config.output_layout is Layout.ROW_MAJOR:
@@ -233,8 +241,7 @@ def choose_slices(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_byte
     for kind in kinds:
         for count in range(1, most_slices(a, kind) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)
-            parts = [part for part in output_slices(a, config) if not part.is_empty]
-            if max((slice_l1_bytes(a, part, spec, slices=count) for part in parts), default=0) <= free_l1_bytes:
+            if _largest_slice_bytes(a, config, spec) <= free_l1_bytes:
                 return config
     problem, _ = lower(a)
     axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
@@ -245,6 +252,15 @@ def choose_slices(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_byte
         "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another shard_layout take less; "
         "other live L1 tensors may be released first"
     )
+
+
+def _largest_slice_bytes(a: ConvTranspose2dArguments, config: SliceConfig, spec: DeviceSpec) -> float:
+    """L1 of the largest slice; infinite if a slice has no outputs of its own (the real library's search can crash there)."""
+    parts = [part for part in output_slices(a, config) if not part.is_empty]
+    try:
+        return max((slice_l1_bytes(a, part, spec, slices=config.num_slices) for part in parts), default=0)
+    except ValueError:
+        return math.inf
 
 
 def check_slice_count(a: ConvTranspose2dArguments, config: SliceConfig) -> None:

@@ -1,0 +1,99 @@
+"""The DRAM path: the input as an image in DRAM, the output put together slice by slice: reference, section 2.6."""
+
+from dataclasses import replace
+
+from device.layouts import DRAM_MEMORY_CONFIG, TensorSpec
+from device.spec import DeviceSpec
+from ops.conv_transpose2d.arguments import ConvTranspose2dArguments, Operand, SliceConfig
+from ops.conv_transpose2d.l1_path import l1_path, operand_names
+from ops.conv_transpose2d.lowering import as_slice, frame_of, output_format
+from ops.conv_transpose2d.slicing import (
+    OutputSlice,
+    check_slice_count,
+    choose_slices,
+    input_cores,
+    input_memory,
+    output_slices,
+    slice_call,
+)
+from ops.data_movement import convolution_input, slicing
+from ops.data_movement.staged import Staged
+from ops.data_movement.work import SliceWrite, Window
+
+
+def dram_path(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Staged:
+    """Steps from an input on the host or in DRAM to the output in DRAM.
+
+    With an automatic number of slices of a given type, one slice means the L1 path with the caller's own config, and a sharded
+    output; with no slice config at all it means the L1 path between two copies.
+
+    Raises:
+        DeviceError: More slices are asked for than there can be, or no number of slices fits.
+    """
+    given = a.slice_config
+    config = given if given is not None and given.num_slices else choose_slices(a, spec, free_l1_bytes=free_l1_bytes)
+    single = config.num_slices == 1
+    if single and given is not None:
+        return l1_path(a, Staged(name="input", spec=a.input.spec), spec)
+    check_slice_count(a, config)
+    shape = (a.batch_size, a.input_height, a.input_width, a.in_channels)
+    image = convolution_input.dram_image("input", a.input.spec, shape, spec, on_host=a.input.on_host)
+    frame = frame_of(a)
+    out_shape = (a.batch_size, frame.rows.outputs, frame.columns.outputs, a.out_channels)
+    target_spec = TensorSpec(out_shape, output_format(a), a.conv_config.output_layout, DRAM_MEMORY_CONFIG)
+    target = convolution_input.reserved_output("output.image", target_spec, spec, given_up=single)
+    result = image.followed_by(target)
+    source = Staged(name=image.name, spec=image.spec)
+    if single:
+        output = l1_path(as_slice(a, Operand(spec=image.spec, on_host=False)), source, spec)
+        return result.followed_by(output).followed_by(convolution_input.dram_output(output, spec, "output.dram"))
+    result = result.followed_by(_slices(a, config, source, target, spec))
+    return result.followed_by(convolution_input.image_output(target, spec, "output.rows"))
+
+
+def _slices(
+    a: ConvTranspose2dArguments, config: SliceConfig, image: Staged, target: Staged, spec: DeviceSpec
+) -> Staged:
+    """One slice after the other; the first one that runs prepares the weights for all."""
+    result = Staged(name=target.name, spec=target.spec)
+    ready = a
+    for index, part in enumerate(output_slices(a, config)):
+        if part.is_empty:
+            continue
+        done = _one_slice(ready, part, f"slice{index}.", image, target, spec)
+        result = result.followed_by(done)
+        ready = _with_prepared_weights(ready)
+    return result
+
+
+def _one_slice(
+    a: ConvTranspose2dArguments, part: OutputSlice, prefix: str, image: Staged, target: Staged, spec: DeviceSpec
+) -> Staged:
+    place = input_memory(a, part, input_cores(a, part, spec))
+    window = slicing.sliced_input(image, _input_window(a, part), place, spec, f"{prefix}input")
+    call = as_slice(slice_call(a, part), Operand(spec=window.spec, on_host=False))
+    output = l1_path(call, Staged(name=window.name, spec=window.spec), spec, prefix=prefix)
+    shape = target.spec.shape
+    nominal = Window(
+        shape=(shape[0], shape[1], shape[2], shape[3]),
+        begins=(0, part.rows[0], part.columns[0], 0),
+        ends=(shape[0], part.rows[1], part.columns[1], shape[3]),
+    )
+    write = SliceWrite(nominal, frame_of(call).columns.outputs)
+    done = window.followed_by(output).followed_by(slicing.written_slice(output, target, write, spec, f"{prefix}written"))
+    return replace(done, owned=())
+
+
+def _input_window(a: ConvTranspose2dArguments, part: OutputSlice) -> Window:
+    return Window(
+        shape=(a.batch_size, a.input_height, a.input_width, a.in_channels),
+        begins=(0, part.down.start, part.across.start, 0),
+        ends=(a.batch_size, part.down.stop, part.across.stop, a.in_channels),
+    )
+
+
+def _with_prepared_weights(a: ConvTranspose2dArguments) -> ConvTranspose2dArguments:
+    """The call after its first slice, when weights and bias are on the device."""
+    weight = replace(a.weight, on_host=False, name=operand_names(a)[0])
+    bias = None if a.bias is None else replace(a.bias, on_host=False, name=operand_names(a)[1])
+    return replace(a, weight=weight, bias=bias)
