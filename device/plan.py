@@ -69,11 +69,13 @@ class Operation:
     Attributes:
         name: As a graph capture of the real library shows it, for example "HaloDeviceOperation".
         inputs: Tensors it reads.
-        outputs: Tensors it makes, allocated before it runs, in order.
+        outputs: Tensors it makes, allocated before it runs, in order; without any it writes into its last input.
         resident: Config tensors that stay allocated as long as the program stays in the program cache.
         circular_buffers: In order of allocation.
         work: What it computes: a frozen value the readings understand.
         key: Equal keys mean the same cached program (resident tensors are then not made again).
+        refused: Why its program can not be built, if it can not: raised as a DeviceError once its outputs are allocated, so that
+            what does not fit before that is reported first, as on a real device.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Operation:
     circular_buffers: tuple[CircularBuffer, ...] = ()
     work: object = None
     key: Hashable = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ The two readings share nothing but the plan. A failed call leaves the device as 
 
 from collections.abc import Callable, Mapping, Sequence
 
+from device.errors import DeviceError
 from device.events import OperationBegin, OperationEnd
 from device.formats import Array
 from device.machine import Device
@@ -60,7 +61,7 @@ class _MemoryReading:
             case Relocate():
                 self._relocate(step)
             case Operation():
-                self._operate(step)
+                self._program(step)
 
     def undo(self, *, keep: Mapping[str, Buffer]) -> None:
         """Release what was allocated, also what a program that was not completed would have kept."""
@@ -82,9 +83,6 @@ class _MemoryReading:
         if after.address != before.address:
             self._program(Operation(name=MOVE, inputs=(step.tensor,), work=step.work, key=(MOVE, step.buffer)))
 
-    def _operate(self, step: Operation) -> None:
-        self._program(step)
-
     def _program(self, step: Operation) -> None:
         device = self.device
         device.record(OperationBegin(step.name))
@@ -96,6 +94,8 @@ class _MemoryReading:
 
     def _make_program(self, step: Operation) -> None:
         device = self.device
+        if step.refused is not None:
+            raise DeviceError(step.refused)
         for one in step.resident:
             self.unkept.append(device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch))
         resident = {one.tensor: buffer for one, buffer in zip(step.resident, self.unkept, strict=True)}

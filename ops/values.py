@@ -40,7 +40,7 @@ def _evaluate(spec: DeviceSpec, product: BlockProduct, work: object, inputs: Seq
         case PrepareBias(layout=layout) if first is not None:
             return prepare_bias(first, layout).reshape(layout.bias_padded_shape)
         case Relayout() | Reshape() | Typecast() | FillPad() | PaddedSlice() | SliceWrite():
-            return data_movement.result(work, [one for one in inputs if one is not None])
+            return data_movement.result(work, inputs)
     raise AssertionError(f"nothing is known of {work} with inputs {[one is not None for one in inputs]}")
 
 

@@ -19,7 +19,6 @@ from ops.conv2d.layout import (
     scheme_alignment,
 )
 from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.halo.frame import Frame
 from ops.halo.ranges import stick_ranges
 
 BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
@@ -60,13 +59,7 @@ class L1Estimate:
 
 
 def estimate_l1(
-    problem: ConvProblem,
-    options: ConvOptions,
-    spec: DeviceSpec,
-    scheme: TensorMemoryLayout,
-    *,
-    matmul: bool,
-    halo_frame: Frame | None = None,
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool
 ) -> L1Estimate:
     """Estimate one scheme, with the library's choice of cores.
 
@@ -76,7 +69,6 @@ def estimate_l1(
         spec: The device.
         scheme: The shard scheme.
         matmul: It runs as a matmul.
-        halo_frame: The frame whose halo is estimated, where the real library takes another than the convolution's.
 
     Raises:
         DeviceError: `lay_out` refuses the blocks.
@@ -86,7 +78,7 @@ def estimate_l1(
     layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
     shards = layout.shards
     buffers = estimated_buffers(problem, options, layout, accumulation_blocks=estimated_blocks(problem, layout, alignment))
-    halo_bytes = estimated_halo_bytes(problem, halo_frame or problem.frame, layout.config.nhw_cores, shards.in_width)
+    halo_bytes = estimated_halo_bytes(problem, layout.config.nhw_cores, shards.in_width)
     element_bytes = problem.act_format.element_bytes or 0
     in_bytes = shards.in_rows * shards.in_width * element_bytes
     return L1Estimate(
@@ -113,22 +105,23 @@ def estimated_buffers(
     )
 
 
-def estimated_halo_bytes(problem: ConvProblem, frame: Frame, nhw_cores: int, shard_width: int) -> int:
-    """Bytes of the halo of a frame on one core."""
+def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int) -> int:
+    """Bytes of the halo output on one core."""
+    frame = problem.frame
     rows = round_up(frame.outputs, nhw_cores * TILE) // nhw_cores
     sticks = stick_ranges(frame, output_rows=rows, cores=nhw_cores).max_sticks
     return sticks * shard_width * (problem.act_format.element_bytes or 0)
 
 
 def choose_scheme(
-    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool, halo_frame: Frame | None = None
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool
 ) -> TensorMemoryLayout:
     """The shard scheme the real library picks when none is given: least L1, with two conditions.
 
     BLOCK must reach a grid row of cores, WIDTH can not run a matmul. Arguments as of `estimate_l1`.
     """
     best, block, width = (
-        estimate_l1(problem, options, spec, scheme, matmul=matmul, halo_frame=halo_frame) for scheme in (HEIGHT, BLOCK, WIDTH)
+        estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
     )
     if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
         best = block

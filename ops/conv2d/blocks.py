@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from device.errors import DeviceError
 from device.memory_config import TensorMemoryLayout
 from device.rounding import div_up, round_up
 from device.tiles import TILE
@@ -168,28 +167,24 @@ def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kern
     return blocks.act_w_tiles * TILE * blocks.k_blocks
 
 
-def check_width_blocks(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int]) -> None:
-    """Refuse blocks that the WIDTH program can not walk through.
-
-    Raises:
-        DeviceError: A block's height does not divide a core's output, or K blocks can not be dealt to the cores; the first line is the
-            real library's.
-    """
+def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int]) -> str | None:
+    """Why the WIDTH program can not walk through these blocks, beginning with the real library's words; None if it can."""
     if config.scheme is not WIDTH:
-        return
+        return None
     if shards.out_row_tiles % blocks.act_h_tiles:
-        raise DeviceError(
+        return (
             f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by act_block_h_ntiles {blocks.act_h_tiles}\n"
             f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile rows that every core "
             "of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
         )
     in_blocks = weight_rows(WIDTH, blocks, shards, kernel) // (blocks.act_w_tiles * TILE)
     if in_blocks % config.channel_cores:
-        raise DeviceError(
+        return (
             f"Number of Act Blocks along the Width {in_blocks} should be divisible by the number of cores {config.channel_cores}\n"
             f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel can not be cut "
             "into whole tiles that way; use 1"
         )
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +209,11 @@ class KBlock:
 
 
 def k_block_order(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int], *, act_block_w_div: int, full_inner_dim: bool) -> tuple[KBlock, ...]:
-    """The K blocks, first to last (exact values, section 3)."""
+    """The K blocks, first to last (exact values, section 3).
+
+    A WIDTH core reads as many whole tile rows of weights for each tap as a block's width holds taps; where that is none, it reads no
+    weights at all, and there are no K blocks (act_block_w_div cuts channel shards below a tile: recorded outputs are the bias alone).
+    """
     kh, cores, height = kernel[0], config.channel_cores, blocks.act_w_tiles * TILE
     width = shards.in_width
     if config.scheme is HEIGHT:
@@ -230,6 +229,8 @@ def k_block_order(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel
             for s in range(cores)
         )
     part = width // act_block_w_div
+    if blocks.act_w_tiles < kernel[0] * kernel[1]:
+        return ()
     first = [s * width + p * part for p in range(act_block_w_div) for s in range(cores)]
     return tuple(
         KBlock(kernel_rows=range(kh), first_channel=c, channels=part, weight_row=c, weight_stride=shards.in_channels) for c in first

@@ -5,7 +5,7 @@ the cache. How a block is multiplied is the caller's choice: exactly as the matr
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from device.spec import DeviceSpec
 from ops.conv2d.blocks import KBlock
 from ops.conv2d.phases import OutputPhase, output_phases
 from ops.conv2d.work import ConvWork
+from ops.halo.frame import Frame, FrameAxis, frame_sources
 
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
 RUN_ROWS = 2048  # output rows computed at a time
@@ -88,6 +89,8 @@ def conv_values(work: ConvWork, sticks: Array, weights: Array, bias: Array | Non
     Returns:
         [N*OH*OW, O] in storage of the output format.
     """
+    if work.problem.frame.replicate:
+        work, sticks = _written_out(work, sticks)
     problem, options = work.problem, work.options
     rows, columns = problem.frame.rows, problem.frame.columns
     out = problem.out_format
@@ -110,6 +113,19 @@ def conv_values(work: ConvWork, sticks: Array, weights: Array, bias: Array | Non
                 place = result[n, down.first + first * down.distance :: down.distance, across.first :: across.distance]
                 _store(values.reshape(count, across.count, width)[..., : problem.out_channels], out, place[:count])
     return result.reshape(-1, problem.out_channels)
+
+
+def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
+    """The same convolution over its frame written out in full, where zeros are not all there is around the image."""
+    frame = work.problem.frame
+    sources = frame_sources(frame, 0, frame.sticks)
+    filled = np.where((sources >= 0)[:, None], sticks[np.maximum(sources, 0)], sticks.dtype.type(0))
+    rows, columns = (
+        FrameAxis(input_length=axis.length, before=0, after=0, kernel=axis.kernel, dilation=axis.dilation, step=axis.step)
+        for axis in (frame.rows, frame.columns)
+    )
+    dense = Frame(batch=frame.batch, rows=rows, columns=columns)
+    return replace(work, problem=replace(work.problem, frame=dense)), filled
 
 
 def _runs(batch: int, down: OutputPhase, across: OutputPhase) -> Iterator[tuple[int, int, int]]:
@@ -145,8 +161,8 @@ def _margins(phases: tuple[OutputPhase, ...], length: int) -> tuple[int, int]:
 
 def _converts_per_pixel(work: ConvWork) -> bool:
     """Whether shared exponents never span two pixels, so that the input can be converted once."""
-    channels = work.k_blocks[0].channels
-    return not work.problem.out_format.is_block or (channels % HALF == 0 and work.problem.in_channels % HALF == 0)
+    whole = all(block.channels % HALF == 0 for block in work.k_blocks)
+    return not work.problem.out_format.is_block or (whole and work.problem.in_channels % HALF == 0)
 
 
 def _seen(work: ConvWork, values: Array, spec: DeviceSpec) -> Array:

@@ -20,7 +20,6 @@ class ConvWork:
         partials_format: What partial sums are packed to between K blocks.
         l1_accumulation: Partial sums are added in L1.
         activation: Fused activation: its name in lower case and its parameters; None without.
-        replicate_padding: Frame positions outside the image take the nearest pixel.
     """
 
     problem: ConvProblem
@@ -31,4 +30,3 @@ class ConvWork:
     partials_format: DataFormat
     l1_accumulation: bool
     activation: tuple[str, tuple[float, ...]] | None = None
-    replicate_padding: bool = False

@@ -11,7 +11,7 @@ from device.rounding import round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.conv2d.auto_shard import choose_scheme
-from ops.conv2d.blocks import check_width_blocks, k_block_order
+from ops.conv2d.blocks import k_block_order, width_refusal
 from ops.conv2d.circular_buffers import ConvBuffersArguments, conv_circular_buffers, l1_accumulation, partials_format
 from ops.conv2d.layout import ConvLayout, ConvOptions, ConvProblem, buffers_arguments, choose_cores, lay_out, scheme_alignment, sharded_input
 from ops.conv2d.partition import HEIGHT, WIDTH, channel_alignment
@@ -229,13 +229,11 @@ def conv_work(call: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
             requested=options.packer_l1_acc, bias=call.problem.bias, k_blocks=buffers.accumulation_blocks
         ),
         activation=config.activation,
-        replicate_padding=config.replicate_padding,
     )
 
 
 def _conv(call: LaidOut, halo: Staged, spec: DeviceSpec) -> Staged:
     a, layout, indices = call.arguments, call.layout, _reader_index_tensor(call)
-    check_width_blocks(layout.config, layout.shards, layout.blocks, call.problem.kernel)
     name, indices_name = f"{call.prefix}output", f"{call.prefix}reader_indices"
     shard = halo.spec.memory_config.shard_spec
     halo_elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
@@ -258,6 +256,7 @@ def _conv(call: LaidOut, halo: Staged, spec: DeviceSpec) -> Staged:
         ),
         work=work,
         key=("conv2d", work),
+        refused=width_refusal(layout.config, layout.shards, layout.blocks, call.problem.kernel),
     )
     return Staged(name=name, spec=made, steps=(step,), tensors={name: made, indices_name: indices})
 

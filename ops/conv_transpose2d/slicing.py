@@ -14,11 +14,11 @@ from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.conv2d.auto_shard import choose_scheme, estimated_buffers, estimated_halo_bytes
 from ops.conv2d.circular_buffers import local_bytes
-from ops.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out
+from ops.conv2d.layout import choose_cores, lay_out
 from ops.conv2d.partition import BLOCK, WIDTH, ParallelConfig, channel_alignment
 from ops.conv_transpose2d.arguments import ConvTranspose2dArguments, SliceConfig, SliceType
 from ops.conv_transpose2d.lowering import lower
-from ops.halo.frame import Frame, FrameAxis, convolution_axis
+from ops.halo.frame import Frame
 
 WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
 TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
@@ -144,7 +144,7 @@ def slice_call(a: ConvTranspose2dArguments, part: OutputSlice) -> ConvTranspose2
 def input_cores(a: ConvTranspose2dArguments, part: OutputSlice, spec: DeviceSpec) -> ParallelConfig:
     """Cores among which the input window of a slice is dealt."""
     problem, options = lower(slice_call(a, part))
-    scheme = a.conv_config.shard_layout or _scheme(a, problem, options, spec)
+    scheme = a.conv_config.shard_layout or choose_scheme(problem, options, spec, matmul=False)
     plain = replace(options, act_block_h_override=0, core_grid=None)
     nominal = replace(problem, frame=_with_nominal_rows(problem.frame, part))
     return choose_cores(nominal, plain, spec, scheme, alignment=_window_alignment(scheme))
@@ -152,26 +152,6 @@ def input_cores(a: ConvTranspose2dArguments, part: OutputSlice, spec: DeviceSpec
 
 def _window_alignment(scheme: TensorMemoryLayout) -> int:
     return channel_alignment(scheme, row_major=True, sliced=True, matmul=False, shard_width=None)
-
-
-def _scheme(a: ConvTranspose2dArguments, problem: ConvProblem, options: ConvOptions, spec: DeviceSpec) -> TensorMemoryLayout:
-    """The scheme of a slice that has none given; here the real library estimates halos with the call's own stride and padding."""
-    frame = problem.frame
-    (top, bottom, left, right), (down, across) = a.padding, a.stride
-    try:
-        rows = _ordinary(frame.rows, down, (top, bottom))
-        columns = _ordinary(frame.columns, across, (left, right))
-    except ValueError:
-        return choose_scheme(problem, options, spec, matmul=False)
-    return choose_scheme(
-        problem, options, spec, matmul=False, halo_frame=Frame(batch=frame.batch, rows=rows, columns=columns)
-    )
-
-
-def _ordinary(axis: FrameAxis, stride: int, padding: tuple[int, int]) -> FrameAxis:
-    return convolution_axis(
-        input_length=axis.length, kernel=axis.kernel, stride=stride, padding=padding, dilation=axis.dilation
-    )
 
 
 def input_memory(a: ConvTranspose2dArguments, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
@@ -199,7 +179,7 @@ def slice_l1_bytes(a: ConvTranspose2dArguments, part: OutputSlice, spec: DeviceS
     layout = lay_out(counted, options, spec, config, alignment=TILE, reader_alignment=reader_alignment)
     blocks = layout.blocks.k_blocks if config.scheme is not BLOCK else layout.blocks.k_blocks * layout.out_config.channel_cores
     buffers = estimated_buffers(counted, options, layout, accumulation_blocks=blocks)
-    halo_bytes = estimated_halo_bytes(problem, problem.frame, config.nhw_cores, shards.shape[1])
+    halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, shards.shape[1])
     element_bytes = problem.act_format.element_bytes or 0
     output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
     return max(halo_bytes + output_bytes + local_bytes(buffers), shards.shape[0] * shards.shape[1] * element_bytes + halo_bytes)

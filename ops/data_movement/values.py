@@ -8,32 +8,35 @@ that it needs.
 from collections.abc import Sequence
 from typing import assert_never
 
+import numpy as np
+
 from device.formats import Array, DataFormat, quantize
 from ops.data_movement.work import FillPad, PaddedSlice, Relayout, Reshape, SliceWrite, Typecast, Window
 
 Work = Relayout | Reshape | Typecast | FillPad | PaddedSlice | SliceWrite
 
 
-def result(work: Work, inputs: Sequence[Array]) -> Array:
+def result(work: Work, inputs: Sequence[Array | None]) -> Array:
     """What an operation makes, or what it leaves in its last input if it makes nothing.
 
     Args:
         work: What is computed.
-        inputs: Arrays of the operation's inputs, in order.
+        inputs: Arrays of the operation's inputs, in order; None for one that nobody has written.
     """
+    first = inputs[0]
+    if first is None:
+        raise AssertionError(f"{work} reads a tensor that nobody has written")
     match work:
-        case Relayout():
-            return inputs[0]
-        case FillPad():
-            return inputs[-1]
+        case Relayout() | FillPad():
+            return first
         case Reshape(shape=shape):
-            return inputs[0].reshape(shape)
+            return first.reshape(shape)
         case Typecast(data_format=data_format):
-            return converted(inputs[0], data_format)
+            return converted(first, data_format)
         case PaddedSlice(window=window):
-            return _image(inputs[0], window)[_box(window)]
+            return _image(first, window)[_box(window)]
         case SliceWrite(window=window, source_width=source_width):
-            return _written(inputs[-1], inputs[0], window, source_width)
+            return _written(inputs[-1], first, window, source_width)
     assert_never(work)
 
 
@@ -46,14 +49,20 @@ def converted(values: Array, data_format: DataFormat) -> Array:
     return quantize(values, data_format)
 
 
-def _written(target: Array, source: Array, window: Window, source_width: int) -> Array:
-    """A copy of the target with the source in its window.
+def _written(target: Array | None, source: Array, window: Window, source_width: int) -> Array:
+    """The target with the source in its window, written in place; source columns and rows beyond the window are dropped.
 
-    Source columns and rows beyond the window are dropped; rows that the source lacks keep what the target had (the
-    real library can compute too few, and then writes the window all the same).
+    Args:
+        target: What other slices wrote into the same image; None before the first of them.
+        source: Rows of the slice.
+        window: Which part of the image.
+        source_width: Columns of an image row of the source.
+
+    Returns:
+        The image; what no slice has written is NaN.
     """
     batch, rows, cols, channels = window.window_shape
-    image = _image(target, window).copy()
+    image = np.full(window.shape, np.nan, source.dtype) if target is None else target
     part = source.reshape(batch, -1, source_width, channels)[:, :rows, :cols]
     image[_box(window)][:, : part.shape[1]] = part
     return image
