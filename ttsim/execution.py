@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from device.formats import Array
 from device.layouts import BufferType
 from device.matrix_unit_blocks import block_product
 from device.plan import Plan
@@ -33,7 +34,7 @@ def run(plan: Plan, tensors: Mapping[str, Tensor], device: Device) -> dict[str, 
     """
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
-    arrays = {name: tensor.values() for name, tensor in tensors.items()} if computes else {}
+    arrays = {name: _array(name, tensor) for name, tensor in tensors.items()} if computes else {}
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     buffers = run_memory(plan, device.listened(), held, dispatch=dispatch)
     results = {}
@@ -45,3 +46,9 @@ def run(plan: Plan, tensors: Mapping[str, Tensor], device: Device) -> dict[str, 
         for name in set(plan.results.values()) - set(tensors):
             buffers[name].store(made[name], plan.tensors[name])
     return results
+
+
+def _array(name: str, tensor: Tensor) -> Array:
+    """A tensor's values as a plan reads them: what was prepared with its padding, all else without."""
+    prepared = tensor.device() is not None and name != "input"
+    return tensor.padded_values() if prepared else tensor.values()

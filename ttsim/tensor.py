@@ -187,6 +187,16 @@ class Tensor:
         lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(self.spec.shape))
         return _frozen(stored[lead + tuple(slice(side) for side in self.spec.shape)])
 
+    def padded_values(self) -> Array:
+        """Like ``values``, in the padded shape; padding that nobody wrote is zero."""
+        values = self.values()
+        if self._storage is not None and self.buffer.values.shape == self.spec.padded_shape:
+            return self.buffer.values
+        lead = len(self.spec.padded_shape) - values.ndim
+        padded = np.zeros(self.spec.padded_shape, values.dtype)
+        padded[(0,) * lead + tuple(map(slice, values.shape))] = values
+        return padded
+
     def to_numpy(self) -> Array:
         """A copy of the values: float32 for floats, else integers; raises as ``values``."""
         values = self.values()

@@ -1,0 +1,136 @@
+import threading
+
+import numpy as np
+import pytest
+
+import ttsim
+from device.cores import first_cores
+from device.events import CircularBufferAllocated, CircularBuffersFreed, OperationBegin, OperationEnd, usage_per_core
+from ttsim import capture_nodes, graph
+from ttsim.device import Device
+
+
+@pytest.fixture
+def device() -> Device:
+    return ttsim.open_device()
+
+
+def tensor(device: Device, rows: int = 4) -> ttsim.Tensor:
+    return ttsim.Tensor(np.ones((1, 1, rows, 32), np.float32)).to(device, ttsim.L1_MEMORY_CONFIG)
+
+
+def test_nodes_have_the_real_librarys_form(device: Device) -> None:
+    graph.begin_graph_capture(graph.RunMode.NORMAL)
+    made = tensor(device)
+    address = made.buffer_address()
+    made.deallocate()
+    trace = graph.end_graph_capture()
+    assert [node["node_type"] for node in trace] == [
+        "capture_start",
+        "function_start",
+        "buffer",
+        "buffer_allocate",
+        "function_end",
+        "function_start",
+        "buffer_deallocate",
+        "function_end",
+        "capture_end",
+    ]
+    assert [node["counter"] for node in trace] == list(range(9))
+    assert [node["connections"] for node in trace] == [[1], [2, 3, 4], [], [2], [5], [6, 7], [2], [8], []]
+    assert [node["stacking_level"] for node in trace] == [0, 1, 1, 1, 1, 1, 1, 1, 0]
+    assert trace[3]["params"] == {
+        "address": address,
+        "buffer_type": 1,
+        "device_id": 1,
+        "layout": "INTERLEAVED",
+        "max_size_per_bank": 128,
+        "num_cores": 0,
+        "page_size": 128,
+        "size": 512,
+        "type": "L1",
+    }
+    assert graph.extract_calltrace(trace) == ["Tensor::to_device", "Tensor::deallocate"]
+
+
+def test_operations_nest_and_name_their_circular_buffers() -> None:
+    cores = first_cores(10, 8, 8)
+    trace = capture_nodes.nodes(
+        [
+            OperationBegin("ttnn.conv_transpose2d"),
+            OperationBegin("HaloDeviceOperation"),
+            CircularBuffersFreed(),
+            CircularBufferAllocated("HaloDeviceOperation", "pad", 64, 105824, cores, view=False),
+            CircularBufferAllocated("HaloDeviceOperation", "out", 640, 1400000, cores, view=True),
+            OperationEnd("HaloDeviceOperation"),
+        ]
+    )
+    kinds = [node["node_type"] for node in trace]
+    assert kinds == [
+        "capture_start",
+        "function_start",
+        "function_start",
+        "circular_buffer_deallocate_all",
+        "circular_buffer_allocate",
+        "circular_buffer_allocate",
+        "function_end",
+        "function_end",  # the call that an error left open is ended, too
+        "capture_end",
+    ]
+    assert [node["connections"] for node in trace] == [[1], [2, 7], [3, 4, 5, 6], [2], [], [], [], [8], []]
+    assert [node["stacking_level"] for node in trace] == [0, 1, 2, 2, 2, 2, 2, 1, 0]
+    assert trace[4]["params"] == {
+        "address": 105824,
+        "core_range_set": "{[0-0 - 7-0], [0-1 - 1-1]}",
+        "device_id": 1,
+        "globally_allocated": "0",
+        "size": 64,
+    }
+    assert graph.extract_resource_usage_per_core(trace) == (64, 0, 64)
+    assert graph.extract_peak_L1_memory_usage(trace) == 704
+
+
+def test_peaks_read_from_nodes_are_those_of_the_events(device: Device) -> None:
+    graph.begin_graph_capture()
+    events = ttsim.session.current().captures[-1].events
+    kept = [tensor(device, rows) for rows in (4, 100, 7)]
+    kept.pop(1).deallocate()
+    kept.append(tensor(device, 300))
+    trace = graph.end_graph_capture()
+    usage = graph.extract_resource_usage_per_core(trace)
+    assert usage == usage_per_core(events)
+    assert usage.peak_l1 > 0
+    assert graph.extract_peak_L1_memory_usage(trace) == (4 + 7 + 300) * 128
+
+
+def test_captures_nest_and_end(device: Device) -> None:
+    assert not graph.is_graph_capture_active()
+    graph.begin_graph_capture()
+    first = tensor(device)
+    graph.begin_graph_capture(graph.RunMode.NO_DISPATCH)
+    second = tensor(device)
+    inner = graph.end_graph_capture()
+    assert graph.is_graph_capture_active()
+    outer = graph.end_graph_capture()
+    third = tensor(device)
+    allocations = [sum(node["node_type"] == "buffer_allocate" for node in trace) for trace in (outer, inner)]
+    assert allocations == [2, 1]
+    assert device.machine.recorders == []
+    assert graph.end_graph_capture() == []
+    assert all(one.is_allocated() for one in (first, second, third))
+
+
+def test_other_threads_are_not_captured(device: Device) -> None:
+    other = ttsim.open_device()
+    graph.begin_graph_capture()
+    seen: list[bool] = []
+
+    def work() -> None:
+        seen.append(graph.is_graph_capture_active())
+        tensor(other).deallocate()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False]
+    assert len(graph.end_graph_capture()) == 2
