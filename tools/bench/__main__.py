@@ -10,7 +10,7 @@ layers    the eight layers with values="fast": the call on tensors that are in p
 planning  the same calls with values="off" and cycles=False
 import    `import ttsim` in a fresh interpreter
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
-          made to after the output is read, against the bytes of input, weights and output
+          made to after the output is read, against the bytes of input, weights and output; the layer ran once before
 """
 
 import argparse
@@ -34,6 +34,8 @@ BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "import": bench_imports,
     "memory": bench_memory,
 }  # a new benchmark is one more entry: it takes the number of repeats and yields figures
+
+WIDTH_OF_A_PIPE = 120
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -60,7 +62,8 @@ def print_table(figures: list[Figure]) -> None:
         limit = "" if figure.limit is None else f"{figure.limit:g} {figure.unit}"
         verdict = "" if figure.limit is None else "ok" if figure.within else "over"
         table.add_row(figure.bench, figure.case, figure.name, f"{figure.value:.3f} {figure.unit}", limit, verdict)
-    Console().print(table)
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
+    console.print(table)
 
 
 def main() -> None:

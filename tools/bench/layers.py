@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -30,31 +31,28 @@ def settings_of(values: Values, *, cycles: bool) -> Settings:
     return Settings(spec=load_spec(DEFAULT_DEVICE), values=values, cycles=cycles)
 
 
-def layer_seconds(layer: Layer, inputs: Inputs, settings: Settings, repeats: int, *, read: bool) -> float:
-    """The shortest of several calls, each on a fresh device with its input in place, report of the figures included.
+def call_seconds(layer: Layer, inputs: Inputs, settings: Settings, *, read: bool) -> float:
+    """One call on a fresh device with its input in place, the report of its figures included.
 
     Args:
         layer: What to run.
         inputs: Its numbers.
         settings: How.
-        repeats: How often.
         read: Whether the output is read back.
     """
-    best = float("inf")
-    for _ in range(repeats):
-        placed = place(layer, inputs, settings)
-        start = time.perf_counter()
-        result = call(placed)
-        summary_of(placed, result)
-        if read:
-            result.output.cpu().to_numpy()
-        best = min(best, time.perf_counter() - start)
-        placed.device.close()
-    return best
+    placed = place(layer, inputs, settings)
+    start = time.perf_counter()
+    called = call(placed)
+    summary_of(placed, called)
+    if read:
+        called.output.cpu().to_numpy()
+    seconds = time.perf_counter() - start
+    placed.device.close()
+    return seconds
 
 
-def torch_seconds(layer: Layer, inputs: Inputs, repeats: int) -> float:
-    """The shortest of several calls of torch in float32, tensors in its own order in place."""
+def torch_call(layer: Layer, inputs: Inputs) -> Callable[[], object]:
+    """The same in torch, float32, on tensors in torch's own order that are in place."""
     torch.set_num_threads(threads())
     x = torch.from_numpy(inputs.x).permute(0, 3, 1, 2).contiguous()
     w = torch.from_numpy(inputs.w)
@@ -66,23 +64,28 @@ def torch_seconds(layer: Layer, inputs: Inputs, repeats: int) -> float:
         "dilation": layer.dilation,
         "groups": layer.groups,
     }
-    with torch.no_grad():
-        return least_seconds(lambda: torch.nn.functional.conv_transpose2d(x, w, b, **options), repeats)
+    return partial(torch.nn.functional.conv_transpose2d, x, w, b, **options)
 
 
 def bench_layers(repeats: int) -> Iterator[Figure]:
-    """Values, planning and report of every layer, against torch where it is installed."""
+    """Values, planning and report of every layer, taking turns with torch where it is installed."""
+    settings = settings_of("fast", cycles=True)
     ours = theirs = 0.0
     for layer in read_layers(DEFAULT_LAYERS):
         inputs = make_inputs(layer)
-        seconds = layer_seconds(layer, inputs, settings_of("fast", cycles=True), repeats, read=True)
-        ours += seconds
-        yield Figure(bench="layers", case=layer.name, name="ttsim", value=1e3 * seconds, unit="ms")
-        if torch is not None:
-            other = torch_seconds(layer, inputs, max(repeats, 3))
-            theirs += other
-            yield Figure(bench="layers", case=layer.name, name="torch", value=1e3 * other, unit="ms")
-            yield Figure(bench="layers", case=layer.name, name="of torch", value=seconds / other, unit="x")
+        other = None if torch is None else torch_call(layer, inputs)
+        seconds, torch_seconds = [], []
+        for _ in range(repeats + 1):  # the first turn warms both up
+            seconds.append(call_seconds(layer, inputs, settings, read=True))
+            if other is not None:
+                torch_seconds.append(least_seconds(other, 1))
+        ours += min(seconds)
+        yield Figure(bench="layers", case=layer.name, name="ttsim", value=1e3 * min(seconds), unit="ms")
+        if other is not None:
+            theirs += min(torch_seconds)
+            yield Figure(bench="layers", case=layer.name, name="torch", value=1e3 * min(torch_seconds), unit="ms")
+            ratio = min(seconds) / min(torch_seconds)
+            yield Figure(bench="layers", case=layer.name, name="of torch", value=ratio, unit="x")
     yield Figure(bench="layers", case="all eight", name="ttsim", value=1e3 * ours, unit="ms")
     if torch is not None:
         yield Figure(bench="layers", case="all eight", name="torch", value=1e3 * theirs, unit="ms")
@@ -92,9 +95,10 @@ def bench_layers(repeats: int) -> Iterator[Figure]:
 
 def bench_planning(repeats: int) -> Iterator[Figure]:
     """Planning of every layer: values off, cycles off, report included."""
+    settings = settings_of("off", cycles=False)
     for layer in read_layers(DEFAULT_LAYERS):
-        settings = settings_of("off", cycles=False)
-        seconds = layer_seconds(layer, make_inputs(layer), settings, max(repeats, 5), read=False)
+        inputs = make_inputs(layer)
+        seconds = min(call_seconds(layer, inputs, settings, read=False) for _ in range(max(repeats, 5)))
         yield Figure(
             bench="planning", case=layer.name, name="plan", value=1e3 * seconds, unit="ms", limit=LIMIT_PLANNING_MS
         )
