@@ -6,175 +6,134 @@ from typing import Any
 import numpy as np
 
 import ttsim
-from tools.recorded.records import PEAK_FIELDS, Floats, Outcome, Record, inputs, pair
-from ttsim.device import Values
+from device.spec import load_spec
+from tools.recorded.records import PEAK_FIELDS, Outcome, Record, inputs, pair
+from ttsim.layers.arguments import dtype
+from ttsim.layers.exact import Inputs
+from ttsim.layers.layer import Layer
+from ttsim.layers.run import Placed, Settings, place
+from ttsim.tensor import Tensor
 
 SPEC_OF_ARCH = {"wh": "wormhole_n150", "bh": "blackhole_p150"}
-SHARDINGS = {"HEIGHT": "HEIGHT_SHARDED", "BLOCK": "BLOCK_SHARDED", "WIDTH": "WIDTH_SHARDED"}
+CONFIG_FIELDS = ("weights_dtype", "act_block_h_override", "output_layout", "activation")
+COMPUTE_FIELDS = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "math_approx_mode", "dst_full_sync_en")
+PREPARED_WITH = (
+    *("device", "in_channels", "out_channels", "batch_size", "input_height", "input_width", "kernel_size", "stride"),
+    *("padding", "dilation", "groups", "conv_config", "compute_config", "dram_slice_config"),
+)
 
 
 def run(record: Record) -> Outcome:
     """Make the recorded call on a fresh simulated device; without values where none were recorded."""
     case = record["case"]
     outcome = Outcome()
-    values: Values = "fast" if record["mode"] == "sim" else "off"
-    device = ttsim.open_device(
-        device_id=0, l1_small_size=case.get("l1_small_size", 32768), spec=SPEC_OF_ARCH[record["arch"]], values=values
+    settings = Settings(
+        spec=load_spec(SPEC_OF_ARCH[record["arch"]]),
+        values="fast" if record["mode"] == "sim" else "off",
+        l1_small_size=case.get("l1_small_size", 32768),
     )
+    layer = layer_of_case(case)
+    x, w, b = inputs(case)
+    placed = place(layer, Inputs(x, w, b if layer.bias else None), settings)
     mode = ttsim.graph.RunMode.NO_DISPATCH if record["mode"] == "mock" else ttsim.graph.RunMode.NORMAL
     try:
-        arguments = call_arguments(case, device)
+        finish(placed, case)
         ttsim.graph.begin_graph_capture(mode)
         try:
             output, size, (weight, bias) = ttsim.conv_transpose2d(
-                **arguments, return_output_dim=True, return_weights_and_bias=True
+                **placed.arguments, return_output_dim=True, return_weights_and_bias=True
             )
         finally:
-            trace = ttsim.graph.end_graph_capture()
-            outcome.fields.update(read_trace(trace))
+            outcome.fields.update(read_trace(ttsim.graph.end_graph_capture()))
         outcome.fields.update(
             output=describe(output),
             weight_prepared=describe(weight),
             bias_prepared=None if bias is None else describe(bias),
             output_hw=list(size),
         )
-        if values == "fast":
+        if settings.values != "off":
             outcome.values = np.array(output.cpu().to_list(), dtype=np.float32)
     except (RuntimeError, ValueError, TypeError) as error:
         outcome.error = str(error)
     finally:
-        ttsim.close_device(device)
+        placed.device.close()
     return outcome
 
 
-def call_arguments(case: Mapping[str, Any], device: Any) -> dict[str, Any]:
-    """The keyword arguments of the recorded call, tensors placed where they lay."""
-    x, w, b = inputs(case)
-    n, height, width, channels = x.shape
-    weights_dtype = dtype_of(case.get("weights_in_dtype", "bfloat16"))
-    compute = {
-        key: case[key]
-        for key in ("fp32_dest_acc_en", "packer_l1_acc", "math_approx_mode", "dst_full_sync_en")
-        if case.get(key) is not None
-    }
-    if case.get("math_fidelity"):
-        compute["math_fidelity"] = getattr(ttsim.MathFidelity, case["math_fidelity"])
-    common: dict[str, Any] = {
-        "device": device,
-        "in_channels": channels,
-        "out_channels": case["out_channels"],
-        "batch_size": n,
-        "input_height": height,
-        "input_width": width,
-        "kernel_size": pair(case["kernel"]),
-        "stride": pair(case.get("stride", 1)),
-        "padding": pair(case.get("padding", 0)),
-        "dilation": pair(case.get("dilation", 1)),
-        "groups": case.get("groups", 1),
-        "conv_config": conv_config(case),
-        "compute_config": ttsim.init_device_compute_kernel_config(device.arch(), **compute) if compute else None,
-        "dram_slice_config": slice_config(case.get("slice")),
-    }
-    mirror = {} if case.get("mirror_kernel") is None else {"mirror_kernel": case["mirror_kernel"]}
-    arguments: dict[str, Any] = {
-        "input_tensor": place(x, case, device),
-        "weight_tensor": ttsim.Tensor(w, weights_dtype),
-        "bias_tensor": ttsim.Tensor(b, weights_dtype) if case.get("has_bias") else None,
-        "output_padding": pair(case.get("output_padding", 0)),
-        "dtype": dtype_of(case["dtype"]) if case.get("dtype") else None,
-        **common,
-        **mirror,
-    }
+def layer_of_case(case: Mapping[str, Any]) -> Layer:
+    """The layer that a recorded call ran."""
+    config = dict(case.get("conv_config", {})) | {key: case[key] for key in CONFIG_FIELDS if case.get(key)}
+    if case.get("shard_layout"):
+        config["shard_layout"] = f"{case['shard_layout']}_SHARDED"
+    cut = case.get("slice")
+    return Layer(
+        name=case["name"],
+        batch_size=case.get("batch", 1),
+        in_channels=case["in_channels"],
+        out_channels=case["out_channels"],
+        input_height=case["H"],
+        input_width=case["W"],
+        kernel_size=tuple(pair(case["kernel"])),
+        stride=tuple(pair(case.get("stride", 1))),
+        padding=tuple(pair(case.get("padding", 0))),
+        output_padding=tuple(pair(case.get("output_padding", 0))),
+        dilation=tuple(pair(case.get("dilation", 1))),
+        groups=case.get("groups", 1),
+        bias=bool(case.get("has_bias")),
+        mirror_kernel=case.get("mirror_kernel") is not False,
+        input_dtype=case.get("input_dtype", "bfloat16"),
+        input_layout=case.get("input_layout", "ROW_MAJOR"),
+        input_memory=case.get("input_memory", "dram"),
+        input_4d=bool(case.get("input_4d")),
+        weights_dtype=case.get("weights_in_dtype", "bfloat16"),
+        dtype=case.get("dtype"),
+        slice=f"{cut[0]}:{cut[1] or 0}" if isinstance(cut, list) else cut,
+        config=config,
+        compute={key: case[key] for key in COMPUTE_FIELDS if case.get(key) is not None},
+    )
+
+
+def finish(placed: Placed, case: Mapping[str, Any]) -> None:
+    """What a recorded call may have beyond a layer: a sharded input, a memory config, weights prepared ahead."""
+    arguments = placed.arguments
+    if case.get("input_spec"):
+        kind, shard, end = case["input_spec"]
+        grid = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(*end))])
+        shards = ttsim.ShardSpec(grid, shard, ttsim.ShardOrientation.ROW_MAJOR)
+        scheme = ttsim.TensorMemoryLayout[f"{kind}_SHARDED"]
+        source: Tensor = arguments.pop("input_tensor")
+        memory = ttsim.MemoryConfig(scheme, ttsim.BufferType.L1, shards)
+        arguments["input_tensor"] = source.cpu().to(placed.device, memory)
+        source.deallocate()
     if case.get("memory_config"):
         arguments["memory_config"] = getattr(ttsim, case["memory_config"])
     if case.get("prep"):
-        prepare(arguments, common, mirror, case)
-    return arguments
+        prepare(arguments, case)
 
 
-def prepare(
-    arguments: dict[str, Any], common: Mapping[str, Any], mirror: Mapping[str, Any], case: Mapping[str, Any]
-) -> None:
+def prepare(arguments: dict[str, Any], case: Mapping[str, Any]) -> None:
     """Send weight and bias of the call through the two preparation functions first."""
-    x = arguments["input_tensor"]
+    x, bias = arguments["input_tensor"], arguments["bias_tensor"]
     shared: dict[str, Any] = {
         "input_memory_config": x.memory_config(),
         "input_layout": x.layout,
-        "input_dtype": dtype_of(case.get("input_dtype", "bfloat16")),
+        "input_dtype": dtype(case.get("input_dtype", "bfloat16")),
         "output_dtype": arguments["dtype"],
-        **common,
+        **{key: arguments[key] for key in PREPARED_WITH},
     }
-    bias = arguments["bias_tensor"]
     arguments["weight_tensor"] = ttsim.prepare_conv_transpose2d_weights(
         weight_tensor=arguments["weight_tensor"],
         weights_format="IOHW",
         output_padding=arguments["output_padding"],
         has_bias=bias is not None,
+        mirror_kernel=arguments["mirror_kernel"],
         **shared,
-        **mirror,
     )
     if bias is not None:
         arguments["bias_tensor"] = ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias, **shared)
 
 
-def place(x: Floats, case: Mapping[str, Any], device: Any) -> Any:
-    """The input tensor, where and as the recorded call had it."""
-    n, height, width, channels = x.shape
-    shaped = x if case.get("input_4d") else x.reshape(1, 1, n * height * width, channels)
-    layout = layout_of(case.get("input_layout", "ROW_MAJOR"))
-    tensor = ttsim.Tensor(shaped, dtype_of(case.get("input_dtype", "bfloat16")), layout=layout)
-    if case.get("input_memory") == "host":
-        return tensor
-    memory = ttsim.L1_MEMORY_CONFIG if case.get("input_memory") == "l1" else ttsim.DRAM_MEMORY_CONFIG
-    if case.get("input_spec"):
-        kind, shard, end = case["input_spec"]
-        grid = ttsim.CoreRangeSet({ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(*end))})
-        memory = ttsim.MemoryConfig(
-            getattr(ttsim.TensorMemoryLayout, SHARDINGS[kind]),
-            ttsim.BufferType.L1,
-            ttsim.ShardSpec(grid, shard, ttsim.ShardOrientation.ROW_MAJOR),
-        )
-    return tensor.to(device, memory)
-
-
-def conv_config(case: Mapping[str, Any]) -> Any:
-    """The Conv2dConfig of a case, None where the call had none."""
-    fields = dict(case.get("conv_config", {}))
-    if case.get("weights_dtype"):
-        fields["weights_dtype"] = dtype_of(case["weights_dtype"])
-    if case.get("shard_layout"):
-        fields["shard_layout"] = getattr(ttsim.TensorMemoryLayout, SHARDINGS[case["shard_layout"]])
-    if case.get("act_block_h_override"):
-        fields["act_block_h_override"] = case["act_block_h_override"]
-    if case.get("output_layout"):
-        fields["output_layout"] = layout_of(case["output_layout"])
-    if case.get("activation"):
-        fields["activation"] = ttsim.UnaryWithParam(getattr(ttsim.UnaryOpType, case["activation"].upper()))
-    return ttsim.Conv2dConfig(**fields) if fields else None
-
-
-def slice_config(recorded: Any) -> Any:
-    """The slice config of a case: None, the L1 path, or slices of an axis."""
-    if recorded is None:
-        return None
-    if recorded == "l1_full":
-        return ttsim.Conv2dL1FullSliceConfig
-    axis, count = recorded
-    kind = ttsim.Conv2dDRAMSliceHeight if axis == "H" else ttsim.Conv2dDRAMSliceWidth
-    return ttsim.Conv2dSliceConfig(slice_type=kind, **({} if count is None else {"num_slices": count}))
-
-
-def dtype_of(name: str) -> Any:
-    """The data type of that name."""
-    return getattr(ttsim, name)
-
-
-def layout_of(name: str) -> Any:
-    """The layout of that name."""
-    return {"ROW_MAJOR": ttsim.ROW_MAJOR_LAYOUT, "TILE": ttsim.TILE_LAYOUT}[name]
-
-
-def describe(tensor: Any) -> dict[str, Any]:
+def describe(tensor: Tensor) -> dict[str, Any]:
     """A tensor's spec in the record's words."""
     return {
         "shape": list(tensor.shape),
