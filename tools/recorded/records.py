@@ -59,10 +59,6 @@ class Outputs:
 def left_for_later(record: Record) -> str | None:
     """Why this run is not compared yet, or None."""
     case = record["case"]
-    if any(name.strip() == "PaddedSliceDeviceOperation" for name in record.get("ops") or ()):
-        return "DRAM slicing: more than one slice"
-    if isinstance(case.get("slice"), list):
-        return "DRAM slicing: a slice config"
     unit = pair(case["kernel"]) == pair(case.get("stride", 1)) == pair(case.get("dilation", 1)) == [1, 1]
     if unit and not any(pair(case.get("padding", 0))):
         return "1x1 convolution as a matmul"
