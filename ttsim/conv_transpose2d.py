@@ -1,12 +1,13 @@
 """ttnn.conv_transpose2d: checks what the user gave, has it planned and run, and hands back what was asked for."""
 
+from dataclasses import replace
 from typing import Any
 
 from device.layouts import MemoryConfig
 from ops.conv_transpose2d.arguments import ConvConfig, ConvTranspose2dArguments, Operand
 from ops.conv_transpose2d.plan import plan_conv_transpose2d
 from ops.conv_transpose2d.strictness import output_size, require_possible, require_sane
-from ops.conv_transpose2d.validation import validate
+from ops.conv_transpose2d.validation import claimed_volume, validate
 from ttsim.compute_config import WormholeComputeKernelConfig
 from ttsim.conv_config import Conv2dConfig, Conv2dSliceConfig
 from ttsim.device import Device
@@ -105,14 +106,19 @@ def conv_transpose2d(
     require_possible(arguments)
     if device.strict:
         require_sane(arguments)
+    claimed = claimed_volume(arguments)
+    misfit = None if claimed == input_tensor.logical_volume() else (claimed // in_channels, in_channels)
     tensors = {"input": input_tensor, "weight": weight_tensor}
     if bias_tensor is not None:
         tensors["bias"] = bias_tensor
     plan = plan_conv_transpose2d(
-        arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=return_weights_and_bias
+        replace(arguments, groups=groups or 1),  # the real library takes 0 groups for one
+        device.spec,
+        free_l1_bytes=free_l1_bytes(device),
+        returns_weights=return_weights_and_bias,
     )
     with device.function("ttnn.conv_transpose2d"):
-        results = run(plan, tensors, device)
+        results = run(plan, tensors, device, input_shape=misfit)
     returned: list[Any] = [results["output"]]
     if return_output_dim:
         returned.append(output_size(arguments))

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from device.formats import Array
 from device.layouts import BufferType
 from device.matrix_unit_blocks import block_product
@@ -18,13 +20,17 @@ def free_l1_bytes(device: Device) -> int:
     return device.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
 
 
-def run(plan: Plan, tensors: Mapping[str, Tensor], device: Device) -> dict[str, Tensor]:
+def run(
+    plan: Plan, tensors: Mapping[str, Tensor], device: Device, *, input_shape: tuple[int, int] | None = None
+) -> dict[str, Tensor]:
     """Runs a plan.
 
     Args:
         plan: What to do.
         tensors: The caller's tensors by their names in the plan, on the host or on the device.
         device: Where.
+        input_shape: Sticks and channels that the call says its input has, if the input has other ones: what it has too
+            many is left out, what is missing reads as zero.
 
     Returns:
         Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is.
@@ -35,6 +41,8 @@ def run(plan: Plan, tensors: Mapping[str, Tensor], device: Device) -> dict[str, 
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
     arrays = {name: _array(name, tensor) for name, tensor in tensors.items()} if computes else {}
+    if computes and input_shape is not None:
+        arrays["input"] = _sticks(arrays["input"], *input_shape)
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     buffers = run_memory(plan, device.listened(), held, dispatch=dispatch)
     results = {}
@@ -52,3 +60,11 @@ def _array(name: str, tensor: Tensor) -> Array:
     """A tensor's values as a plan reads them: what was prepared with its padding, all else without."""
     prepared = tensor.device() is not None and name != "input"
     return tensor.padded_values() if prepared else tensor.values()
+
+
+def _sticks(values: Array, sticks: int, channels: int) -> Array:
+    """The first ``sticks`` * ``channels`` elements as [1, 1, sticks, channels]; zeros where there are none."""
+    result = np.zeros(sticks * channels, values.dtype)
+    count = min(values.size, result.size)
+    result[:count] = values.reshape(-1)[:count]
+    return result.reshape(1, 1, sticks, channels)

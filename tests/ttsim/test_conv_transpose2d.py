@@ -155,6 +155,18 @@ def test_a_lenient_device_takes_them() -> None:
     device = ttsim.open_device(l1_small_size=32768, strict=False)
     flat = ttsim.Tensor(np.ones((1, 1, 32, 16), np.float32), ttsim.bfloat16).to(device)
     assert ttsim.conv_transpose2d(**arguments(device, input_tensor=flat)).shape == [1, 1, 64, 32]
+    assert ttsim.conv_transpose2d(**arguments(device, groups=0)).to_numpy().max() == 32
+
+
+def test_a_lenient_device_reads_zeros_beyond_a_tensor_in_l1() -> None:
+    device = ttsim.open_device(l1_small_size=32768, strict=False)
+    call = arguments(device)
+    in_l1 = ttsim.to_memory_config(call["input_tensor"], ttsim.L1_MEMORY_CONFIG)
+    larger = ttsim.conv_transpose2d(**(call | {"input_tensor": in_l1, "input_height": 5}))
+    assert larger.shape == [1, 1, 80, 32]
+    assert larger.to_numpy()[0, 0, :, 0].tolist() == [32] * 64 + [0] * 16
+    smaller = ttsim.conv_transpose2d(**(call | {"input_tensor": in_l1, "input_height": 3}))
+    assert smaller.to_numpy()[0, 0, :, 0].tolist() == [32] * 48
 
 
 def test_without_values() -> None:
