@@ -76,12 +76,12 @@ class OperationUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class L1Use:
-    """L1 of a core over the whole call.
+    """L1 of a core over the whole call, with what lay there before it.
 
     Attributes:
         usable_bytes: What a program can use, L1_SMALL included.
-        peak_circular_bytes: Circular buffers, as ttnn's extract_resource_usage_per_core says.
-        peak_buffer_bytes: Buffers that the call allocated, likewise.
+        peak_circular_bytes: Circular buffers, added up as ttnn's extract_resource_usage_per_core does.
+        peak_buffer_bytes: L1 and L1_SMALL buffers, likewise.
         peak_total_bytes: Both at one moment, likewise.
         peak_share: The last of usable_bytes.
         headroom_bytes: At the tightest moment, between the circular buffers and the lowest L1 buffer.

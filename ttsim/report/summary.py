@@ -40,7 +40,7 @@ def summarise(
 
     Args:
         spec: The device.
-        before: What happened on the device until the call: whatever is still allocated counts in headroom.
+        before: What happened on the device until the call: what it left allocated counts in peaks and headroom.
         events: What happened in the call.
         layouts: Of its convolutions, from the plan.
         output: Spec of the output tensor.
@@ -60,7 +60,7 @@ def summarise(
             width=output_size[1],
         ),
         partitions=tuple(partition_of(layout) for layout in layouts),
-        l1=l1_use(spec, events, operations),
+        l1=l1_use(spec, [*before, *events], operations),
         operations=operations,
         accuracy=accuracy,
     )
@@ -84,7 +84,7 @@ def partition_of(layout: ConvLayout) -> Partition:
 
 
 def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[OperationUse]) -> L1Use:
-    """L1 of a core over a call."""
+    """L1 of a core, over events from the opening of the device on."""
     usage = usage_per_core(events)
     tightest = min(operations, key=lambda operation: operation.headroom_bytes, default=None)
     usable = spec.l1.usable_bytes
