@@ -1,7 +1,7 @@
 """Fused activations on Dst, in floating point: close to the device's own approximations, not bit for bit.
 
-The vector unit computes these with polynomials and tables of its own; their bits are not documented. ReLU is not here: the packer
-does it exactly.
+The vector unit computes these with polynomials and tables of its own; their bits are not documented. ReLU is not
+here: the packer does it exactly.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,8 @@ def _erf(x: Array) -> Array:
     """Error function to 1.2e-7 (Numerical Recipes' rational approximation of erfc)."""
     t = 1.0 / (1.0 + 0.5 * np.abs(x))
     coefficients = (
-        -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+        -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
+        0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
     )  # fmt: skip
     tail = t * np.exp(-x * x + np.polynomial.polynomial.polyval(t, coefficients))
     return np.asarray(np.where(x >= 0, 1.0 - tail, tail - 1.0))
@@ -67,7 +68,9 @@ def apply_activation(dst: Array, name: str, parameters: tuple[float, ...], *, fp
         DeviceError: No such activation.
     """
     if name not in FUNCTIONS:
-        raise DeviceError(f"Unsupported activation {name.upper()}\nactivation must be one of RELU, {', '.join(FUNCTIONS).upper()}")
+        raise DeviceError(
+            f"Unsupported activation {name.upper()}\nactivation must be one of RELU, {', '.join(FUNCTIONS).upper()}"
+        )
     with np.errstate(all="ignore"):
         result = np.asarray(FUNCTIONS[name](dst.astype(np.float64), parameters), np.float32)
     if fp32_dest:

@@ -1,7 +1,7 @@
 """The fast reading of a block product: floating point instead of the matrix unit's integers.
 
-Operands are cut to the parts the fidelity multiplies and Dst is rounded once a block, so results differ from the device's in the
-last places only. What it is for: quick answers about accuracy, where the very bits do not matter.
+Operands are cut to the parts the fidelity multiplies and Dst is rounded once a block, so results differ from the
+device's in the last places only. What it is for: quick answers about accuracy, where the very bits do not matter.
 """
 
 from typing import Final, Protocol
@@ -21,7 +21,13 @@ class BlockProduct(Protocol):
     """How a block is multiplied: `fast_product`, or `device.matrix_unit_blocks.block_product`."""
 
     def __call__(
-        self, activations: Array, weights: Array, dst: Array | None = None, *, mode: MatrixUnitMode, half_counts: tuple[int, ...]
+        self,
+        activations: Array,
+        weights: Array,
+        dst: Array | None = None,
+        *,
+        mode: MatrixUnitMode,
+        half_counts: tuple[int, ...],
     ) -> Array:
         """`dst + activations @ weights`: float32 [rows, depth], [depth, columns] and [rows, columns]."""
         ...

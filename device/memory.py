@@ -43,7 +43,18 @@ class Buffer:
         placed: False for a buffer that was never given an address (a capture without dispatch).
     """
 
-    __slots__ = ("_pages", "_tensor", "_values", "address", "allocated", "device_spec", "name", "number", "placed", "spec")
+    __slots__ = (
+        "_pages",
+        "_tensor",
+        "_values",
+        "address",
+        "allocated",
+        "device_spec",
+        "name",
+        "number",
+        "placed",
+        "spec",
+    )
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """The words a plan is written in: allocations, releases and device operations, as pure data.
 
-A plan is a sequence of steps over *tensors named by strings*. It holds no address and no number: the memory reading gives every
-tensor an address, the values reading gives it contents, the cycles reading gives every operation its time. What an operation
-computes stands in its ``work``, a frozen value whose meaning is attached by the readings.
+A plan is a sequence of steps over *tensors named by strings*. It holds no address and no number: the memory reading
+gives every tensor an address, the values reading gives it contents, the cycles reading gives every operation its
+time. What an operation computes stands in its ``work``, a frozen value whose meaning is attached by the readings.
 """
 
 from collections.abc import Hashable, Mapping
@@ -74,8 +74,8 @@ class Operation:
         circular_buffers: In order of allocation.
         work: What it computes: a frozen value the readings understand.
         key: Equal keys mean the same cached program (resident tensors are then not made again).
-        refused: Why its program can not be built, if it can not: raised as a DeviceError once its outputs are allocated, so that
-            what does not fit before that is reported first, as on a real device.
+        refused: Why its program can not be built, if it can not: raised as a DeviceError once its outputs are
+            allocated, so that what does not fit before that is reported first, as on a real device.
     """
 
     name: str

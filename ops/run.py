@@ -1,6 +1,7 @@
 """Reading a plan twice: memory first, so that a call that does not fit fails before any work; then values.
 
-The two readings share nothing but the plan. A failed call leaves the device as it found it, but for what it releases of its inputs.
+The two readings share nothing but the plan. A failed call leaves the device as it found it, but for what it releases
+of its inputs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,8 @@ def run_memory(plan: Plan, device: Device, inputs: Mapping[str, Buffer], *, disp
         plan: The plan.
         device: Where.
         inputs: Buffers of the plan's tensors that are on the device already, by name.
-        dispatch: False: nothing is placed (all addresses are 0) and no program is kept, as in a capture without dispatch.
+        dispatch: False: nothing is placed (all addresses are 0) and no program is kept, as in a capture without
+            dispatch.
 
     Returns:
         The buffers of the plan's results, by name; all others are released.

@@ -54,7 +54,7 @@ def _convolve(work: ConvWork, inputs: list[Array], spec: DeviceSpec, product: Bl
 
 
 def halo_values(work: HaloWork, sticks: Array) -> Array:
-    """The input as the convolution reads it; the frame around it is left to the convolution, which knows where zeros are.
+    """The input as the convolution reads it; the frame around it is left to the convolution, which knows the zeros.
 
     Untilising passes a float32 through the matrix unit's registers, which cuts it (exact values, section 2).
     """

@@ -77,7 +77,9 @@ def estimate_l1(
     config = choose_cores(problem, replace(options, core_grid=None), spec, scheme, alignment=alignment, matmul=matmul)
     layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
     shards = layout.shards
-    buffers = estimated_buffers(problem, options, layout, accumulation_blocks=estimated_blocks(problem, layout, alignment))
+    buffers = estimated_buffers(
+        problem, options, layout, accumulation_blocks=estimated_blocks(problem, layout, alignment)
+    )
     halo_bytes = estimated_halo_bytes(problem, layout.config.nhw_cores, shards.in_width)
     element_bytes = problem.act_format.element_bytes or 0
     in_bytes = shards.in_rows * shards.in_width * element_bytes
@@ -93,7 +95,7 @@ def estimate_l1(
 def estimated_buffers(
     problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int
 ) -> tuple[CircularBuffer, ...]:
-    """Circular buffers as the estimates count them: BLOCK always multicasts, and there is one reader index for each output row."""
+    """Circular buffers as the estimates count them: BLOCK always multicasts, every output row has a reader index."""
     indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
     arguments = replace(
         buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=indices),
@@ -113,9 +115,7 @@ def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int)
     return sticks * shard_width * (problem.act_format.element_bytes or 0)
 
 
-def choose_scheme(
-    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool
-) -> TensorMemoryLayout:
+def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> TensorMemoryLayout:
     """The shard scheme the real library picks when none is given: least L1, with two conditions.
 
     BLOCK must reach a grid row of cores, WIDTH can not run a matmul. Arguments as of `estimate_l1`.

@@ -65,7 +65,15 @@ class Blocks:
 
 
 def plan_shards(
-    config: ParallelConfig, out_config: ParallelConfig, *, in_rows: int, in_channels: int, out_rows: int, out_channels: int, alignment: int, row_major: bool
+    config: ParallelConfig,
+    out_config: ParallelConfig,
+    *,
+    in_rows: int,
+    in_channels: int,
+    out_rows: int,
+    out_channels: int,
+    alignment: int,
+    row_major: bool,
 ) -> Shards:
     """Shard shapes for an input of [in_rows, in_channels] and an output of [out_rows, out_channels].
 
@@ -109,8 +117,8 @@ def subblock(block_h_tiles: int, block_w_tiles: int, dst_tiles: int) -> tuple[in
 def act_block_height(out_rows: int, override_rows: int) -> int:
     """Height of an activation block in tiles: the whole share of a core, or the override cut to a divisor of it.
 
-    The real library divides the *full* tiles of the share, which for WIDTH (shares are not padded to tiles) can give a block that
-    does not divide the share, or is larger than it; `check_blocks` reports that as it does.
+    The real library divides the *full* tiles of the share, which for WIDTH (shares are not padded to tiles) can give
+    a block that does not divide the share, or is larger than it; `check_blocks` reports that as it does.
     """
     if not override_rows:
         return div_up(out_rows, TILE)
@@ -119,7 +127,13 @@ def act_block_height(out_rows: int, override_rows: int) -> int:
 
 
 def k_block_tiles(
-    scheme: TensorMemoryLayout, shards: Shards, kernel: tuple[int, int], *, act_block_w_div: int, channel_cores: int, full_inner_dim: bool
+    scheme: TensorMemoryLayout,
+    shards: Shards,
+    kernel: tuple[int, int],
+    *,
+    act_block_w_div: int,
+    channel_cores: int,
+    full_inner_dim: bool,
 ) -> int:
     """Width of one K block in tiles: a kernel row (of one channel shard), or for WIDTH a channel shard's whole window.
 
@@ -133,7 +147,14 @@ def k_block_tiles(
 
 
 def plan_blocks(
-    config: ParallelConfig, shards: Shards, *, kernel: tuple[int, int], act_block_h_override: int, act_block_w_div: int, full_inner_dim: bool, dst_tiles: int
+    config: ParallelConfig,
+    shards: Shards,
+    *,
+    kernel: tuple[int, int],
+    act_block_h_override: int,
+    act_block_w_div: int,
+    full_inner_dim: bool,
+    dst_tiles: int,
 ) -> Blocks:
     """Block sizes of the conv2d micro-op.
 
@@ -148,7 +169,12 @@ def plan_blocks(
     """
     act_h = act_block_height(shards.out_rows, act_block_h_override)
     act_w = k_block_tiles(
-        config.scheme, shards, kernel, act_block_w_div=act_block_w_div, channel_cores=config.channel_cores, full_inner_dim=full_inner_dim
+        config.scheme,
+        shards,
+        kernel,
+        act_block_w_div=act_block_w_div,
+        channel_cores=config.channel_cores,
+        full_inner_dim=full_inner_dim,
     )
     sub_h, sub_w = subblock(act_h, shards.out_col_tiles, dst_tiles)
     if config.scheme is HEIGHT:
@@ -157,7 +183,9 @@ def plan_blocks(
         k_blocks = (1 if full_inner_dim else kernel[0]) * config.channel_cores
     else:
         k_blocks = config.channel_cores * act_block_w_div
-    return Blocks(act_h_tiles=act_h, act_w_tiles=act_w, subblock_h_tiles=sub_h, subblock_w_tiles=sub_w, k_blocks=k_blocks)
+    return Blocks(
+        act_h_tiles=act_h, act_w_tiles=act_w, subblock_h_tiles=sub_h, subblock_w_tiles=sub_w, k_blocks=k_blocks
+    )
 
 
 def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kernel: tuple[int, int]) -> int:
@@ -168,21 +196,23 @@ def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kern
 
 
 def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int]) -> str | None:
-    """Why the WIDTH program can not walk through these blocks, beginning with the real library's words; None if it can."""
+    """Why the WIDTH program can not walk through these blocks, in the real library's words and ours; None if it can."""
     if config.scheme is not WIDTH:
         return None
     if shards.out_row_tiles % blocks.act_h_tiles:
         return (
-            f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by act_block_h_ntiles {blocks.act_h_tiles}\n"
-            f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile rows that every core "
-            "of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
+            f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by "
+            f"act_block_h_ntiles {blocks.act_h_tiles}\n"
+            f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile "
+            "rows that every core of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
         )
     in_blocks = weight_rows(WIDTH, blocks, shards, kernel) // (blocks.act_w_tiles * TILE)
     if in_blocks % config.channel_cores:
         return (
-            f"Number of Act Blocks along the Width {in_blocks} should be divisible by the number of cores {config.channel_cores}\n"
-            f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel can not be cut "
-            "into whole tiles that way; use 1"
+            f"Number of Act Blocks along the Width {in_blocks} should be divisible by "
+            f"the number of cores {config.channel_cores}\n"
+            f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel "
+            "can not be cut into whole tiles that way; use 1"
         )
     return None
 
@@ -208,23 +238,40 @@ class KBlock:
     weight_stride: int
 
 
-def k_block_order(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int], *, act_block_w_div: int, full_inner_dim: bool) -> tuple[KBlock, ...]:
+def k_block_order(
+    config: ParallelConfig,
+    shards: Shards,
+    blocks: Blocks,
+    kernel: tuple[int, int],
+    *,
+    act_block_w_div: int,
+    full_inner_dim: bool,
+) -> tuple[KBlock, ...]:
     """The K blocks, first to last (exact values, section 3).
 
-    A WIDTH core reads as many whole tile rows of weights for each tap as a block's width holds taps; where that is none, it reads no
-    weights at all, and there are no K blocks (act_block_w_div cuts channel shards below a tile: recorded outputs are the bias alone).
+    A WIDTH core reads as many whole tile rows of weights for each tap as a block's width holds taps; where that is
+    none, it reads no weights at all, and there are no K blocks (act_block_w_div cuts channel shards below a tile:
+    recorded outputs are the bias alone).
     """
     kh, cores, height = kernel[0], config.channel_cores, blocks.act_w_tiles * TILE
     width = shards.in_width
     if config.scheme is HEIGHT:
         return tuple(
-            KBlock(kernel_rows=range(i, i + 1), first_channel=0, channels=width, weight_row=i * height, weight_stride=width)
+            KBlock(
+                kernel_rows=range(i, i + 1), first_channel=0, channels=width, weight_row=i * height, weight_stride=width
+            )
             for i in range(kh)
         )
     if config.scheme is BLOCK:
         rows = [range(kh)] if full_inner_dim else [range(i, i + 1) for i in range(kh)]
         return tuple(
-            KBlock(kernel_rows=r, first_channel=s * width, channels=width, weight_row=(s * len(rows) + n) * height, weight_stride=width)
+            KBlock(
+                kernel_rows=r,
+                first_channel=s * width,
+                channels=width,
+                weight_row=(s * len(rows) + n) * height,
+                weight_stride=width,
+            )
             for n, r in enumerate(rows)
             for s in range(cores)
         )
@@ -233,5 +280,6 @@ def k_block_order(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel
         return ()
     first = [s * width + p * part for p in range(act_block_w_div) for s in range(cores)]
     return tuple(
-        KBlock(kernel_rows=range(kh), first_channel=c, channels=part, weight_row=c, weight_stride=shards.in_channels) for c in first
+        KBlock(kernel_rows=range(kh), first_channel=c, channels=part, weight_row=c, weight_stride=shards.in_channels)
+        for c in first
     )

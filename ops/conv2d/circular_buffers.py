@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from device.cores import CoreRangeSet
 from device.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
 from device.plan import CircularBuffer
-from device.tiles import TILE
 from ops.conv2d.blocks import Blocks, Shards
 from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig
 
@@ -76,7 +75,9 @@ def partials_format(a: ConvBuffersArguments) -> DataFormat:
     return a.out_format
 
 
-def conv_circular_buffers(a: ConvBuffersArguments, *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
+def conv_circular_buffers(
+    a: ConvBuffersArguments, *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet
+) -> tuple[CircularBuffer, ...]:
     """All circular buffers of one conv2d program, in order of allocation.
 
     Args:
@@ -88,27 +89,47 @@ def conv_circular_buffers(a: ConvBuffersArguments, *, output: str, halo: str, re
     """
     made: list[CircularBuffer] = []
 
-    def add(name: str, pages: int, data_format: DataFormat, *, page_bytes: int = 0, view_of: str | None = None, offset_bytes: int = 0) -> None:
+    def add(
+        name: str,
+        pages: int,
+        data_format: DataFormat,
+        *,
+        page_bytes: int = 0,
+        view_of: str | None = None,
+        offset_bytes: int = 0,
+    ) -> None:
         page = page_bytes or data_format.tile_bytes
         if pages:
             made.append(
-                CircularBuffer(name=name, size_bytes=pages * page, page_bytes=page, data_format=data_format, cores=cores, view_of=view_of, offset_bytes=offset_bytes)
+                CircularBuffer(
+                    name=name,
+                    size_bytes=pages * page,
+                    page_bytes=page,
+                    data_format=data_format,
+                    cores=cores,
+                    view_of=view_of,
+                    offset_bytes=offset_bytes,
+                )
             )
 
     scheme, blocks, shards = a.config.scheme, a.blocks, a.shards
     act_h, act_w, out_w = blocks.act_h_tiles, blocks.act_w_tiles, shards.out_col_tiles
     h_blocks = shards.out_row_tiles // act_h
-    if scheme is HEIGHT and h_blocks > 1:
-        weight_blocks = a.kernel[0]
-    else:
-        weight_blocks = 2 if a.weights_double_buffer else 1
+    buffered = 2 if a.weights_double_buffer else 1
+    weight_blocks = a.kernel[0] if scheme is HEIGHT and h_blocks > 1 else buffered
     add("weights", out_w * act_w * weight_blocks, a.weight_format)
 
     partials = partials_format(a)
     aliased = not a.untilize_out and partials == a.out_format
     out_tiles = shards.out_row_tiles * out_w
     last_block = (out_tiles - act_h * out_w) * a.out_format.tile_bytes
-    add("partials", act_h * out_w, partials, view_of=output if aliased else None, offset_bytes=last_block if aliased else 0)
+    add(
+        "partials",
+        act_h * out_w,
+        partials,
+        view_of=output if aliased else None,
+        offset_bytes=last_block if aliased else 0,
+    )
 
     double = 2 if a.act_double_buffer else 1
     second_tiles = (act_h // 2 if a.split_reader else 0) * act_w * double
@@ -127,7 +148,13 @@ def conv_circular_buffers(a: ConvBuffersArguments, *, output: str, halo: str, re
     elif scheme is BLOCK and not gathers_in_act:
         add("act_row_major", first_tiles, a.act_format)
     add("out", out_tiles, a.out_format, view_of=output)
-    add("reader_indices", 1, UINT16, page_bytes=a.reader_indices_bytes, view_of=None if a.config_tensors_in_dram else reader_indices)
+    add(
+        "reader_indices",
+        1,
+        UINT16,
+        page_bytes=a.reader_indices_bytes,
+        view_of=None if a.config_tensors_in_dram else reader_indices,
+    )
     add("l1_array", 1, UINT16, page_bytes=L1_ARRAY_BYTES)
     add("act_sharded", 1, a.act_format, page_bytes=a.halo_bytes, view_of=halo)
     return tuple(made)

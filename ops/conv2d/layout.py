@@ -1,7 +1,7 @@
 """How a convolution is laid out on a device: partition, shards, blocks and circular buffers in one value.
 
-This is the one place where the pieces of `partition`, `blocks`, `split_reader` and `circular_buffers` are put together; the choice of a
-shard scheme, the L1 estimates of slicing and the plan itself all read a `ConvLayout`.
+This is the one place where the pieces of `partition`, `blocks`, `split_reader` and `circular_buffers` are put
+together; the choice of a shard scheme, the L1 estimates of slicing and the plan itself all read a `ConvLayout`.
 """
 
 from dataclasses import dataclass
@@ -162,16 +162,28 @@ def sharded_input(memory: MemoryConfig) -> ParallelConfig:
     along, across = (box.cols, box.rows) if shards.orientation is ShardOrientation.ROW_MAJOR else (box.rows, box.cols)
     nhw = {HEIGHT: shards.grid.num_cores(), BLOCK: across, WIDTH: 1}[scheme]
     channels = {HEIGHT: 1, BLOCK: along, WIDTH: shards.grid.num_cores()}[scheme]
-    return ParallelConfig(scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=shards.grid, orientation=shards.orientation)
+    return ParallelConfig(
+        scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=shards.grid, orientation=shards.orientation
+    )
 
 
 def choose_cores(
-    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, alignment: int, matmul: bool = False
+    problem: ConvProblem,
+    options: ConvOptions,
+    spec: DeviceSpec,
+    scheme: TensorMemoryLayout,
+    *,
+    alignment: int,
+    matmul: bool = False,
 ) -> ParallelConfig:
     """The cores of the input: the caller's grid, or the library's choice."""
-    orientation = ShardOrientation.COL_MAJOR if options.transpose_shards and scheme is BLOCK else ShardOrientation.ROW_MAJOR
+    orientation = (
+        ShardOrientation.COL_MAJOR if options.transpose_shards and scheme is BLOCK else ShardOrientation.ROW_MAJOR
+    )
     if options.core_grid is not None:
-        return sharded_input(MemoryConfig(scheme, BufferType.L1, ShardSpec(options.core_grid, (TILE, TILE), orientation)))
+        return sharded_input(
+            MemoryConfig(scheme, BufferType.L1, ShardSpec(options.core_grid, (TILE, TILE), orientation))
+        )
     return input_parallel_config(
         scheme,
         spec.grid,
@@ -233,8 +245,8 @@ def lay_out(
         raise DeviceError(
             f"Conv2d output block size {blocks.act_h_tiles * shards.out_col_tiles} exceeds the per-core output size "
             f"{shards.out_row_tiles * shards.out_col_tiles}\n"
-            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: leave it 0 or "
-            "set shard_layout to a scheme with more rows for each core"
+            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
+            "leave it 0 or set shard_layout to a scheme with more rows for each core"
         )
     split = not matmul and uses_split_reader(
         config.scheme,
@@ -256,7 +268,9 @@ def lay_out(
 
 def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul: bool = False) -> int:
     """Channel alignment of an input that is yet to be sharded by `scheme`."""
-    return channel_alignment(scheme, row_major=problem.row_major, sliced=problem.sliced, matmul=matmul, shard_width=None)
+    return channel_alignment(
+        scheme, row_major=problem.row_major, sliced=problem.sliced, matmul=matmul, shard_width=None
+    )
 
 
 def buffers_arguments(
@@ -289,7 +303,7 @@ def buffers_arguments(
 
 
 def estimated_blocks(problem: ConvProblem, layout: ConvLayout, alignment: int) -> int:
-    """K blocks as the real library counts them in its L1 estimates, where the weights are not yet laid out (reference, 3.6)."""
+    """K blocks as the real library counts them in L1 estimates, before the weights are laid out (reference, 3.6)."""
     kh, kw = problem.kernel
     rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
     columns = div_up(problem.out_channels, TILE) // layout.shards.out_col_tiles

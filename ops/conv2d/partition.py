@@ -52,7 +52,9 @@ def largest_divisor(limit: int, *counts: int) -> int:
     return next(d for d in range(limit, 0, -1) if all(count % d == 0 for count in counts))
 
 
-def channel_alignment(scheme: TensorMemoryLayout, *, row_major: bool, sliced: bool, matmul: bool, shard_width: int | None) -> int:
+def channel_alignment(
+    scheme: TensorMemoryLayout, *, row_major: bool, sliced: bool, matmul: bool, shard_width: int | None
+) -> int:
     """Channels per core are a multiple of this (reference, 3.2).
 
     Args:
@@ -107,23 +109,33 @@ def input_parallel_config(
     if scheme is HEIGHT:
         nhw = most_cores(row_tiles, cores, act_block_h_tiles)
         used = first_cores(nhw, grid.cols, grid.rows, row_wise=True)
-        return ParallelConfig(scheme=scheme, nhw_cores=nhw, channel_cores=1, cores=used, orientation=ShardOrientation.ROW_MAJOR)
+        return ParallelConfig(
+            scheme=scheme, nhw_cores=nhw, channel_cores=1, cores=used, orientation=ShardOrientation.ROW_MAJOR
+        )
     if scheme is BLOCK:
         nhw_limit, channel_limit = grid.rows, grid.cols
         if orientation is ShardOrientation.COL_MAJOR:
             nhw_limit, channel_limit = channel_limit, nhw_limit
         nhw = most_cores(row_tiles, nhw_limit, act_block_h_tiles)
         channel_blocks = div_up(in_channels, alignment)
-        channels = largest_divisor(channel_limit, out_tiles, channel_blocks) if matmul else most_cores(channel_blocks, channel_limit)
+        channels = (
+            largest_divisor(channel_limit, out_tiles, channel_blocks)
+            if matmul
+            else most_cores(channel_blocks, channel_limit)
+        )
         used = block_range(nhw, channels, orientation)
         return ParallelConfig(scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=used, orientation=orientation)
     in_tiles = div_up(in_channels, TILE)
     channels = largest_divisor(cores, in_tiles) if matmul else most_cores(in_tiles, cores)
     used = first_cores(channels, grid.cols, grid.rows, row_wise=True)
-    return ParallelConfig(scheme=WIDTH, nhw_cores=1, channel_cores=channels, cores=used, orientation=ShardOrientation.ROW_MAJOR)
+    return ParallelConfig(
+        scheme=WIDTH, nhw_cores=1, channel_cores=channels, cores=used, orientation=ShardOrientation.ROW_MAJOR
+    )
 
 
-def output_parallel_config(config: ParallelConfig, grid: GridSpec, *, out_channels: int, matmul: bool) -> ParallelConfig:
+def output_parallel_config(
+    config: ParallelConfig, grid: GridSpec, *, out_channels: int, matmul: bool
+) -> ParallelConfig:
     """Cores that hold the output, given those of the input."""
     out_tiles = div_up(out_channels, TILE)
     if matmul or config.scheme is HEIGHT:
@@ -135,4 +147,10 @@ def output_parallel_config(config: ParallelConfig, grid: GridSpec, *, out_channe
         limit = grid.rows if config.orientation is ShardOrientation.COL_MAJOR else grid.cols
         channels = most_cores(out_tiles, limit)
         used = block_range(config.nhw_cores, channels, config.orientation)
-    return ParallelConfig(scheme=config.scheme, nhw_cores=config.nhw_cores, channel_cores=channels, cores=used, orientation=config.orientation)
+    return ParallelConfig(
+        scheme=config.scheme,
+        nhw_cores=config.nhw_cores,
+        channel_cores=channels,
+        cores=used,
+        orientation=config.orientation,
+    )

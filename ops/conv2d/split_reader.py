@@ -1,13 +1,14 @@
 """Whether a second data-movement processor helps to read activations: reference, section 3.7.
 
-The real library compares the cycles until the first matmul can start, with one reader and with two, from transfer rates measured once.
+The real library compares the cycles until the first matmul can start, with one reader and with two, from transfer
+rates measured once.
 """
 
 from device.formats import DataFormat
+from device.memory_config import TensorMemoryLayout
 from device.spec import ReaderRates, TransferRate
 from device.tiles import TILE
 from ops.conv2d.partition import BLOCK, WIDTH
-from device.memory_config import TensorMemoryLayout
 
 SMALLEST_TRANSFER_BYTES = 16  # the rates grow linearly from here to their peak
 
@@ -63,7 +64,11 @@ def uses_split_reader(
     burst_bytes = stick_bytes * (kernel_w if dilation_w == 1 else 1)
     act_cycles = rates.clock_ghz * act_bytes / transfer_rate(rates.local, burst_bytes)
     weight_bytes = out_w_tiles * act_w_tiles * weight_format.tile_bytes
-    ns_per_byte = 1 / transfer_rate(rates.dram, weight_format.tile_bytes) + 1 / transfer_rate(rates.multicast, weight_bytes)
+    ns_per_byte = 1 / transfer_rate(rates.dram, weight_format.tile_bytes) + 1 / transfer_rate(
+        rates.multicast, weight_bytes
+    )
     weight_cycles = rates.clock_ghz * weight_bytes * ns_per_byte
-    tilise_cycles = act_w_tiles * act_h_tiles * rates.tilise_cycles(act_format.name, out_format.name, fp32_dest=fp32_dest)
+    tilise_cycles = (
+        act_w_tiles * act_h_tiles * rates.tilise_cycles(act_format.name, out_format.name, fp32_dest=fp32_dest)
+    )
     return act_cycles / 2 + max(weight_cycles, tilise_cycles) < max(act_cycles + tilise_cycles, weight_cycles)

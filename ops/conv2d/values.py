@@ -1,7 +1,8 @@
 """What a conv2d program computes: the numbers of its output, K block by K block in the plan's order.
 
-The outputs are taken phase by phase (`ops.conv2d.phases`), so that inserted zeros cost nothing, and in runs of rows that stay in
-the cache. How a block is multiplied is the caller's choice: exactly as the matrix unit does, or in floats (`device.fast_product`).
+The outputs are taken phase by phase (`ops.conv2d.phases`), so that inserted zeros cost nothing, and in runs of rows
+that stay in the cache. How a block is multiplied is the caller's choice: exactly as the matrix unit does, or in
+floats (`device.fast_product`).
 """
 
 from collections.abc import Callable, Iterator
@@ -10,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from device.formats import BFLOAT16, Array, DataFormat
 from device.activations import apply_activation
 from device.fast_product import BlockProduct
+from device.formats import BFLOAT16, Array, DataFormat
 from device.matrix_unit import MatrixUnitMode
 from device.packer import accumulate_l1, add_bias, pack, tilise, unpack
 from device.rounding import div_up, round_up
@@ -75,7 +76,9 @@ class Image:
     left: int
 
 
-def conv_values(work: ConvWork, sticks: Array, weights: Array, bias: Array | None, spec: DeviceSpec, product: BlockProduct) -> Array:
+def conv_values(
+    work: ConvWork, sticks: Array, weights: Array, bias: Array | None, spec: DeviceSpec, product: BlockProduct
+) -> Array:
     """The output of one conv2d program.
 
     Args:
@@ -96,7 +99,11 @@ def conv_values(work: ConvWork, sticks: Array, weights: Array, bias: Array | Non
     out = problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     weight_values = unpack(weights[:, :width].astype(np.float32), problem.weight_format, fp32_dest=options.fp32_dest)
-    bias_values = None if bias is None else unpack(bias[:width].astype(np.float32), problem.weight_format, fp32_dest=options.fp32_dest)
+    bias_values = (
+        None
+        if bias is None
+        else unpack(bias[:width].astype(np.float32), problem.weight_format, fp32_dest=options.fp32_dest)
+    )
     row_phases, column_phases = output_phases(rows), output_phases(columns)
     image = _image(work, sticks, row_phases, column_phases, spec)
     mode = MatrixUnitMode(phases=work.phases, fp32_dest=options.fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk)
@@ -105,7 +112,9 @@ def conv_values(work: ConvWork, sticks: Array, weights: Array, bias: Array | Non
         for across in column_phases:
             blocks = [_phase_block(work, b, down, across, image, weight_values) for b in work.k_blocks]
             for n, first, count in _runs(problem.frame.batch, down, across):
-                gather = partial(_gather, work, image.pixels[n], down=down, across=across, first=first, count=count, spec=spec)
+                gather = partial(
+                    _gather, work, image.pixels[n], down=down, across=across, first=first, count=count, spec=spec
+                )
                 dst = _multiply(work, gather, blocks, bias_values, mode, product)
                 if dst is None:
                     dst = np.zeros((count * across.count, width), np.float32)
@@ -121,7 +130,9 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
     sources = frame_sources(frame, 0, frame.sticks)
     filled = np.where((sources >= 0)[:, None], sticks[np.maximum(sources, 0)], sticks.dtype.type(0))
     rows, columns = (
-        FrameAxis(input_length=axis.length, before=0, after=0, kernel=axis.kernel, dilation=axis.dilation, step=axis.step)
+        FrameAxis(
+            input_length=axis.length, before=0, after=0, kernel=axis.kernel, dilation=axis.dilation, step=axis.step
+        )
         for axis in (frame.rows, frame.columns)
     )
     dense = Frame(batch=frame.batch, rows=rows, columns=columns)
@@ -136,7 +147,9 @@ def _runs(batch: int, down: OutputPhase, across: OutputPhase) -> Iterator[tuple[
             yield n, first, min(step, down.count - first)
 
 
-def _image(work: ConvWork, sticks: Array, down: tuple[OutputPhase, ...], across: tuple[OutputPhase, ...], spec: DeviceSpec) -> Image:
+def _image(
+    work: ConvWork, sticks: Array, down: tuple[OutputPhase, ...], across: tuple[OutputPhase, ...], spec: DeviceSpec
+) -> Image:
     """Convert the input as tilise and unpack do, and put zeros around it where taps reach outside."""
     problem = work.problem
     height, width = problem.frame.rows.input_length, problem.frame.columns.input_length
@@ -174,7 +187,9 @@ def _seen(work: ConvWork, values: Array, spec: DeviceSpec) -> Array:
     return unpack(tilised, problem.out_format, fp32_dest=fp32_dest)
 
 
-def _phase_block(work: ConvWork, block: KBlock, down: OutputPhase, across: OutputPhase, image: Image, weights: Array) -> PhaseBlock:
+def _phase_block(
+    work: ConvWork, block: KBlock, down: OutputPhase, across: OutputPhase, image: Image, weights: Array
+) -> PhaseBlock:
     """Which inputs and weights of a K block one phase meets, in whole 16-column halves."""
     kernel_columns = work.problem.kernel[1]
     met = [
@@ -186,20 +201,32 @@ def _phase_block(work: ConvWork, block: KBlock, down: OutputPhase, across: Outpu
     starts = [tap * block.channels for tap, _, _ in met]
     halves = sorted({h for s in starts for h in range(s // HALF, div_up(s + block.channels, HALF))})
     target = {h: n * HALF for n, h in enumerate(halves)}
-    taps = tuple(Tap(row, column, target[s // HALF] + s % HALF) for s, (_, row, column) in zip(starts, met, strict=True))
+    taps = tuple(
+        Tap(row, column, target[s // HALF] + s % HALF) for s, (_, row, column) in zip(starts, met, strict=True)
+    )
     tiles = [h // 2 for h in halves]
     counts = tuple(tiles.count(t) for t in sorted(set(tiles)))
     if block.channels % HALF:
         rows = [slice(block.weight_row + h * HALF, block.weight_row + (h + 1) * HALF) for h in halves]
     else:
-        rows = [slice(r, r + block.channels) for r in (block.weight_row + tap * block.weight_stride for tap, _, _ in met)]
+        rows = [
+            slice(r, r + block.channels) for r in (block.weight_row + tap * block.weight_stride for tap, _, _ in met)
+        ]
     gathered = weights[rows[0]] if len(rows) == 1 else np.concatenate([weights[:0], *(weights[r] for r in rows)])
     channels = slice(block.first_channel, block.first_channel + block.channels)
     return PhaseBlock(taps, channels, counts, gathered, len(taps) == 1 and block.channels % HALF == 0)
 
 
 def _gather(
-    work: ConvWork, image: Array, block: PhaseBlock, *, down: OutputPhase, across: OutputPhase, first: int, count: int, spec: DeviceSpec
+    work: ConvWork,
+    image: Array,
+    block: PhaseBlock,
+    *,
+    down: OutputPhase,
+    across: OutputPhase,
+    first: int,
+    count: int,
+    spec: DeviceSpec,
 ) -> Array:
     """The activation block [count * across.count, halves * 16] of a run of phase rows, as the matrix unit sees it."""
     views = [
@@ -221,11 +248,17 @@ def _gather(
 
 
 def _multiply(
-    work: ConvWork, gather: Callable[[PhaseBlock], Array], blocks: list[PhaseBlock], bias: Array | None, mode: MatrixUnitMode, product: BlockProduct
+    work: ConvWork,
+    gather: Callable[[PhaseBlock], Array],
+    blocks: list[PhaseBlock],
+    bias: Array | None,
+    mode: MatrixUnitMode,
+    product: BlockProduct,
 ) -> Array | None:
     """All K blocks of a run of rows, with the trips through the packer between them (exact values, sections 4 and 5).
 
-    A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the second time.
+    A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
+    second time.
 
     Returns:
         float32 [rows, columns], Dst before the final pack; None if it is zero.
@@ -242,7 +275,9 @@ def _multiply(
             return dst
         if block.taps and dst is not None:
             repacked = pack(dst, partials, fp32_dest=fp32_dest)
-            packed = accumulate_l1(packed, repacked, partials) if packed is not None and work.l1_accumulation else repacked
+            packed = (
+                accumulate_l1(packed, repacked, partials) if packed is not None and work.l1_accumulation else repacked
+            )
     return None if packed is None else unpack(packed, partials, fp32_dest=fp32_dest)
 
 

@@ -1,6 +1,7 @@
 """The arguments of a transposed convolution, in the machine's own types.
 
-What the public function received, checked by type only; `validation` checks the values, `lowering` turns them into a convolution.
+What the public function received, checked by type only; `validation` checks the values, `lowering` turns them into a
+convolution.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +38,8 @@ class SliceConfig:
 class ConvConfig:
     """A Conv2dConfig: the fields of the real library with its defaults (reference, 3.1).
 
-    `activation` is ttnn's name in lower case with its parameters; the others have the names and meanings of the real fields.
+    `activation` is ttnn's name in lower case with its parameters; the others have the names and meanings of the real
+    fields.
     """
 
     weights_format: DataFormat | None = None

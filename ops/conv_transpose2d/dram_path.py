@@ -24,8 +24,8 @@ from ops.data_movement.work import SliceWrite, Window
 def dram_path(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Staged:
     """Steps from an input on the host or in DRAM to the output in DRAM.
 
-    With an automatic number of slices of a given type, one slice means the L1 path with the caller's own config, and a sharded
-    output; with no slice config at all it means the L1 path between two copies.
+    With an automatic number of slices of a given type, one slice means the L1 path with the caller's own config, and
+    a sharded output; with no slice config at all it means the L1 path between two copies.
 
     Raises:
         DeviceError: More slices are asked for than there can be, or no number of slices fits.
@@ -80,7 +80,9 @@ def _one_slice(
         ends=(shape[0], part.rows[1], part.columns[1], shape[3]),
     )
     write = SliceWrite(nominal, frame_of(call).columns.outputs)
-    done = window.followed_by(output).followed_by(slicing.written_slice(output, target, write, spec, f"{prefix}written"))
+    done = window.followed_by(output).followed_by(
+        slicing.written_slice(output, target, write, spec, f"{prefix}written")
+    )
     return replace(done, owned=())
 
 

@@ -13,7 +13,16 @@ from device.tiles import TILE
 from ops.conv2d.auto_shard import choose_scheme
 from ops.conv2d.blocks import k_block_order, width_refusal
 from ops.conv2d.circular_buffers import ConvBuffersArguments, conv_circular_buffers, l1_accumulation, partials_format
-from ops.conv2d.layout import ConvLayout, ConvOptions, ConvProblem, buffers_arguments, choose_cores, lay_out, scheme_alignment, sharded_input
+from ops.conv2d.layout import (
+    ConvLayout,
+    ConvOptions,
+    ConvProblem,
+    buffers_arguments,
+    choose_cores,
+    lay_out,
+    scheme_alignment,
+    sharded_input,
+)
 from ops.conv2d.partition import HEIGHT, WIDTH, channel_alignment
 from ops.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
 from ops.conv2d.work import ConvWork
@@ -67,9 +76,7 @@ def lay_out_call(a: ConvTranspose2dArguments, spec: DeviceSpec, *, prefix: str =
     )
     if shards is not None and not _must_reshard(a, shards.shape[1] % before != 0):
         layout = lay_out(problem, options, spec, sharded_input(memory), alignment=before)
-        return LaidOut(
-            arguments=a, problem=problem, options=options, layout=layout, input_memory=memory, prefix=prefix
-        )
+        return LaidOut(arguments=a, problem=problem, options=options, layout=layout, input_memory=memory, prefix=prefix)
     scheme = a.conv_config.shard_layout or choose_scheme(problem, options, spec, matmul=False)
     config = choose_cores(problem, options, spec, scheme, alignment=before)
     layout = lay_out(problem, options, spec, config, alignment=scheme_alignment(problem, scheme))
@@ -91,7 +98,8 @@ def l1_path(a: ConvTranspose2dArguments, source: Staged, spec: DeviceSpec, *, pr
         spec: The device.
         prefix: What the names of its tensors begin with.
 
-    Returns: Steps that end in the output, in `a.memory_config` if that is given; prepared weights and bias, where the call uploads
+    Returns: Steps that end in the output, in `a.memory_config` if that is given; prepared weights and bias, where the
+    call uploads
         them, are the tensors "weight.prepared" and "bias.prepared".
     """
     call = lay_out_call(a, spec, prefix=prefix)
@@ -127,7 +135,9 @@ def upload_weights(call: LaidOut, spec: DeviceSpec) -> Staged:
         steps.append(Allocate("weight.prepared", made.buffer(spec), UPLOADED, "weight", PrepareWeights(layout)))
         tensors["weight.prepared"] = made
     if a.bias is not None and a.bias.on_host:
-        made = TensorSpec(layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape)
+        made = TensorSpec(
+            layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape
+        )
         steps.append(Allocate("bias.prepared", made.buffer(spec), UPLOADED, "bias", PrepareBias(layout)))
         tensors["bias.prepared"] = made
     return Staged(name="weight.prepared", spec=a.weight.spec, steps=tuple(steps), tensors=tensors)

@@ -22,7 +22,7 @@ def output_format(a: ConvTranspose2dArguments) -> DataFormat:
 
 
 def compute_config(a: ConvTranspose2dArguments) -> ComputeConfig:
-    """The compute config, with the library's default: HiFi4, and a float32 Dst if input and weights are both float32."""
+    """The compute config; by default HiFi4, and a float32 Dst if input and weights are both float32."""
     if a.compute_config is not None:
         return a.compute_config
     both_float32 = a.input.spec.data_format == FLOAT32 and weight_format(a) == FLOAT32
@@ -30,7 +30,7 @@ def compute_config(a: ConvTranspose2dArguments) -> ComputeConfig:
 
 
 def is_matmul(a: ConvTranspose2dArguments) -> bool:
-    """Whether the call runs as a matmul: a 1x1 kernel with stride 1, no padding, dilation 1, not WIDTH sharded (reference, 2.5)."""
+    """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded (reference, 2.5)."""
     pointwise = a.kernel_size == a.stride == a.dilation == (1, 1) and not any(a.padding)
     return pointwise and a.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
 
@@ -39,7 +39,12 @@ def frame_of(a: ConvTranspose2dArguments) -> Frame:
     """The zero-filled, padded input."""
     rows, columns = (
         transposed_axis(
-            input_length=length, kernel=a.kernel_size[n], stride=a.stride[n], padding=padding, output_padding=a.output_padding[n], dilation=a.dilation[n]
+            input_length=length,
+            kernel=a.kernel_size[n],
+            stride=a.stride[n],
+            padding=padding,
+            output_padding=a.output_padding[n],
+            dilation=a.dilation[n],
         )
         for n, (length, padding) in enumerate([(a.input_height, a.padding[:2]), (a.input_width, a.padding[2:])])
     )
@@ -81,8 +86,8 @@ def as_slice(a: ConvTranspose2dArguments, source: Operand) -> ConvTranspose2dArg
 
     Args:
         a: The call.
-        source: The input of the part, which may be in another format than the call's own; what the call's defaults take from that
-            is settled first.
+        source: The input of the part, which may be in another format than the call's own; what the call's defaults
+            take from that is settled first.
     """
     config = replace(
         a.conv_config,

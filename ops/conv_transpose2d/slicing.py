@@ -1,6 +1,7 @@
 """Cutting a call into slices of its output that fit L1 one at a time: reference, section 2.6.
 
-A slice is a transposed convolution of its own: a window of the input, with paddings that give exactly the slice's outputs.
+A slice is a transposed convolution of its own: a window of the input, with paddings that give exactly the slice's
+outputs.
 """
 
 import math
@@ -177,12 +178,18 @@ def slice_l1_bytes(a: ConvTranspose2dArguments, part: OutputSlice, spec: DeviceS
     )
     counted = replace(problem, frame=_without_filling(problem.frame, part))
     layout = lay_out(counted, options, spec, config, alignment=TILE, reader_alignment=reader_alignment)
-    blocks = layout.blocks.k_blocks if config.scheme is not BLOCK else layout.blocks.k_blocks * layout.out_config.channel_cores
+    blocks = (
+        layout.blocks.k_blocks
+        if config.scheme is not BLOCK
+        else layout.blocks.k_blocks * layout.out_config.channel_cores
+    )
     buffers = estimated_buffers(counted, options, layout, accumulation_blocks=blocks)
     halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, shards.shape[1])
     element_bytes = problem.act_format.element_bytes or 0
     output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
-    return max(halo_bytes + output_bytes + local_bytes(buffers), shards.shape[0] * shards.shape[1] * element_bytes + halo_bytes)
+    return max(
+        halo_bytes + output_bytes + local_bytes(buffers), shards.shape[0] * shards.shape[1] * element_bytes + halo_bytes
+    )
 
 
 def _without_filling(frame: Frame, part: OutputSlice) -> Frame:
@@ -226,16 +233,17 @@ def choose_slices(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_byte
     problem, _ = lower(a)
     axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
     raise DeviceError(
-        f"DRAM Auto slice could not find valid slice configuration. Tried up to {most_slices(a, kinds[-1])} slices for {axis}-slicing "
+        "DRAM Auto slice could not find valid slice configuration. "
+        f"Tried up to {most_slices(a, kinds[-1])} slices for {axis}-slicing "
         f"on output dimension {_sliced_length(problem.frame, kinds[-1])}. Available L1: {free_l1_bytes} bytes. "
         "Operation requires more memory than available even with maximum slicing.\n"
-        "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another shard_layout take less; "
-        "other live L1 tensors may be released first"
+        "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "
+        "shard_layout take less; other live L1 tensors may be released first"
     )
 
 
 def _largest_slice_bytes(a: ConvTranspose2dArguments, config: SliceConfig, spec: DeviceSpec) -> float:
-    """L1 of the largest slice; infinite if a slice has no outputs of its own (the real library's search can crash there)."""
+    """L1 of the largest slice; infinite if a slice has no outputs of its own, where the real search can crash."""
     parts = [part for part in output_slices(a, config) if not part.is_empty]
     try:
         return max((slice_l1_bytes(a, part, spec, slices=config.num_slices) for part in parts), default=0)
@@ -252,6 +260,8 @@ def check_slice_count(a: ConvTranspose2dArguments, config: SliceConfig) -> None:
     most = most_slices(a, config.slice_type)
     if config.num_slices > most:
         raise DeviceError(
-            f"Number of slices ({config.num_slices}) exceeds the maximum allowed ({most}) for the given output dimension and alignment.\n"
-            f"dram_slice_config: at most {most} slices of type {config.slice_type.name} fit this output; 0 finds the number by itself"
+            f"Number of slices ({config.num_slices}) exceeds the maximum allowed ({most}) "
+            "for the given output dimension and alignment.\n"
+            f"dram_slice_config: at most {most} slices of type {config.slice_type.name} fit this output; "
+            "0 finds the number by itself"
         )

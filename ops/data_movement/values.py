@@ -50,7 +50,7 @@ def converted(values: Array, data_format: DataFormat) -> Array:
 
 
 def _written(target: Array | None, source: Array, window: Window, source_width: int) -> Array:
-    """The target with the source in its window, written in place; source columns and rows beyond the window are dropped.
+    """The target with the source in its window, written in place; what lies beyond the window is dropped.
 
     Args:
         target: What other slices wrote into the same image; None before the first of them.
