@@ -37,7 +37,7 @@ def print_layer(console: Console, result: LayerResult) -> None:
             console.print(operations_table(result.reached))
         return
     for line in headlines(result.summary):
-        console.print(line, highlight=False)
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(operations_table(result.summary.operations))
 
 
