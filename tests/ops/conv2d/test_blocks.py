@@ -25,6 +25,7 @@ from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH, input_parallel_config, ou
 from ops.conv_transpose2d.weights import WeightsLayout, prepare_weights
 
 GRID = load_spec("wormhole_n150").grid
+MANY_CHANNELS = st.integers(1, 2000)
 SMALL_GRID = replace(GRID, cols=3, rows=2)
 
 
@@ -44,7 +45,7 @@ def partition(scheme, grid, *, rows, in_channels, out_channels, alignment):
 
 
 @st.composite
-def sharded(draw, grid=GRID, channels=st.integers(1, 2000)):
+def sharded(draw, grid=GRID, channels=MANY_CHANNELS):
     """Cores, sizes and shards of a problem."""
     scheme = draw(st.sampled_from([HEIGHT, BLOCK, WIDTH]))
     sizes = {
@@ -105,7 +106,7 @@ def test_subblocks_by_hand():
 
 
 def test_block_height():
-    """The whole share, or the largest divisor of it that the override allows; the part tile of a WIDTH share is ignored."""
+    """The whole share, or its largest divisor that the override allows; a part tile of a WIDTH share does not count."""
     assert act_block_height(256, 0) == 8
     assert act_block_height(65, 0) == 3
     assert [act_block_height(256, rows) for rows in (32, 64, 96, 256, 512)] == [1, 2, 2, 8, 8]
@@ -238,8 +239,10 @@ def test_k_blocks_that_can_not_be_dealt_are_refused(in_channels, divisor, blocks
     """A tile of channels under nine taps is nine tiles, which two parts do not divide; recorded runs."""
     config, shards, planned_blocks, _ = example(WIDTH, in_channels, (3, 3), act_block_w_div=divisor)
     why = width_refusal(config, shards, planned_blocks, (3, 3))
-    expected = f"Number of Act Blocks along the Width {blocks} should be divisible by the number of cores {in_channels // 32}\n"
-    assert why.startswith(expected)
+    cores = in_channels // 32
+    assert why.startswith(
+        f"Number of Act Blocks along the Width {blocks} should be divisible by the number of cores {cores}\n"
+    )
 
 
 def test_block_heights_that_do_not_divide_a_width_shard_are_refused():

@@ -98,7 +98,7 @@ def test_the_program_runs_on_the_rectangle_of_both_sides():
 
 
 def test_where_tensors_lie():
-    """256 outputs of 64 channels; a WIDTH shard has exactly the rows, and is padded to tiles only in its memory config."""
+    """256 outputs of 64 channels; a WIDTH shard is padded to whole tiles of rows only in its memory config."""
     height = laid_out(HEIGHT)
     assert height.input_memory.shard_spec == ShardSpec(height.config.cores, (32, 64), height.config.orientation)
     assert height.output_memory.shard_spec == ShardSpec(height.config.cores, (32, 64), height.config.orientation)
