@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from device.fast_product import BlockProduct
+from device.arithmetic import Arithmetic
 from device.formats import FLOAT32, Array
 from device.packer import unpack
 from device.spec import DeviceSpec
@@ -18,21 +18,21 @@ from ops.data_movement.work import FillPad, PaddedSlice, Relayout, Reshape, Slic
 from ops.halo.work import HaloWork
 
 
-def evaluator(spec: DeviceSpec, product: BlockProduct) -> Callable[[object, Sequence[Array | None]], Array]:
+def evaluator(spec: DeviceSpec, arithmetic: Arithmetic) -> Callable[[object, Sequence[Array | None]], Array]:
     """A function from a work and the arrays of its inputs to the array it makes.
 
     Args:
         spec: The device.
-        product: How blocks are multiplied.
+        arithmetic: The reading of values: exact or fast.
     """
-    return partial(_evaluate, spec, product)
+    return partial(_evaluate, spec, arithmetic)
 
 
-def _evaluate(spec: DeviceSpec, product: BlockProduct, work: object, inputs: Sequence[Array | None]) -> Array:
+def _evaluate(spec: DeviceSpec, arithmetic: Arithmetic, work: object, inputs: Sequence[Array | None]) -> Array:
     first = inputs[0]
     match work:
         case ConvWork() if first is not None:
-            return _convolve(work, [one for one in inputs if one is not None], spec, product)
+            return _convolve(work, [one for one in inputs if one is not None], spec, arithmetic)
         case HaloWork() if first is not None:
             return halo_values(work, first)
         case PrepareWeights(layout=layout) if first is not None:
@@ -44,11 +44,11 @@ def _evaluate(spec: DeviceSpec, product: BlockProduct, work: object, inputs: Seq
     raise AssertionError(f"nothing is known of {work} with inputs {[one is not None for one in inputs]}")
 
 
-def _convolve(work: ConvWork, inputs: list[Array], spec: DeviceSpec, product: BlockProduct) -> Array:
+def _convolve(work: ConvWork, inputs: list[Array], spec: DeviceSpec, arithmetic: Arithmetic) -> Array:
     sticks, weights = inputs[0], inputs[1]
     bias = inputs[2].reshape(-1, inputs[2].shape[-1])[0] if len(inputs) > 2 else None
     out = conv_values(
-        work, sticks.reshape(-1, sticks.shape[-1]), weights.reshape(-1, weights.shape[-1]), bias, spec, product
+        work, sticks.reshape(-1, sticks.shape[-1]), weights.reshape(-1, weights.shape[-1]), bias, spec, arithmetic
     )
     return out.reshape(1, 1, *out.shape)
 

@@ -21,7 +21,7 @@ DEFAULT_L1_SMALL_SIZE = 0
 DEFAULT_TRACE_REGION_SIZE = 0
 SPEC_VARIABLE = "TTSIM_DEVICE"
 
-Values = Literal["fast", "off"]
+Values = Literal["exact", "fast", "off"]
 
 
 class Arch(Enum):
@@ -38,7 +38,8 @@ class Device:
     Attributes:
         device_id: The number it was opened with.
         machine: Memories, allocator and program cache.
-        values: "fast" computes results; "off" plans memory and cycles only, and results have no values.
+        values: "exact" computes what the device would, bit for bit; "fast" with BLAS, differing in the last places;
+            "off" plans memory and cycles only, and results have no values.
         cycles: Whether cycles are estimated.
         strict: Whether calls that the real library accepts and gets wrong are refused.
     """
@@ -49,7 +50,7 @@ class Device:
         *,
         device_id: int = 0,
         l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
-        values: Values = "fast",
+        values: Values = "exact",
         cycles: bool = True,
         strict: bool = True,
     ) -> None:
@@ -150,7 +151,7 @@ def open_device(
     *,
     l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
     spec: str | Path | DeviceSpec | None = None,
-    values: Values = "fast",
+    values: Values = "exact",
     cycles: bool = True,
     strict: bool = True,
     trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
@@ -164,7 +165,8 @@ def open_device(
         l1_small_size: Bytes of L1 set apart on every core for the index tensors of convolutions; 32768 is usual.
         spec: Name of a catalog entry, path of a TOML file, or a description; None for the environment's TTSIM_DEVICE,
             or else "wormhole_n150".
-        values: "fast" computes results, bit for bit; "off" leaves them out, for planning only.
+        values: "exact" computes results bit for bit, "fast" with BLAS (last places differ), "off" leaves them out, for
+            planning only.
         cycles: Whether cycles are estimated.
         strict: Refuse calls that the real library accepts and gets wrong; False accepts them as it does.
         trace_region_size: Accepted as in ttnn; traces are not simulated.

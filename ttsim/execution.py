@@ -1,18 +1,22 @@
 """Carries out a plan on a device: allocate what it needs, compute what it returns."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
+from device.arithmetic import EXACT, FAST, Arithmetic
 from device.formats import Array
 from device.layouts import BufferType
-from device.matrix_unit_blocks import block_product
 from device.plan import Plan
 from ops.run import run_memory, run_values
 from ops.values import evaluator
 from ttsim.device import Device
 from ttsim.session import current
 from ttsim.tensor import Tensor
+
+
+ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
 
 
 def free_l1_bytes(device: Device) -> int:
@@ -50,7 +54,7 @@ def run(
         own = tensors.get(name)
         results[role] = own if own is not None else Tensor.of_buffer(device, buffers[name], plan.tensors[name])
     if computes:
-        made = run_values(plan, arrays, evaluator(device.spec, block_product))
+        made = run_values(plan, arrays, evaluator(device.spec, ARITHMETIC[device.values]))
         for name in set(plan.results.values()) - set(tensors):
             buffers[name].store(made[name], plan.tensors[name])
     return results

@@ -29,7 +29,7 @@ def run(record: Record) -> Outcome:
     outcome = Outcome()
     settings = Settings(
         spec=load_spec(SPEC_OF_ARCH[record["arch"]]),
-        values="fast" if record["mode"] == "sim" else "off",
+        values="exact" if record["mode"] == "sim" else "off",
         l1_small_size=case.get("l1_small_size", 32768),
     )
     layer = layer_of_case(case)

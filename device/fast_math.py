@@ -1,0 +1,134 @@
+"""Floating point in the place of the matrix unit's integers: BLAS over blocks, rounding where the packer rounds.
+
+Operands are cut to the parts the fidelity multiplies; a 16-bit Dst is rounded once a block instead of once a step. So
+results differ from the device's in the last places only; denormals, infinities and NaN are not treated as the device
+does. The functions mirror `device.matrix_unit_blocks` and `device.packer`, and may write over a Dst they are given.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from device.formats import BFLOAT16, FLOAT32, GROUP, Array, DataFormat
+from device.matrix_unit import MatrixUnitMode
+
+_TF32: Final = 0xFFFFE000  # sign, exponent and the ten mantissa bits an operand has
+_BFLOAT16: Final = 0xFFFF0000
+_WEIGHT_HIGH: Final = 0xFFF80000  # the four bits that phases 0 and 2 multiply
+_WEIGHT_BOTH: Final = 0xFFFFC000  # nine: the lowest of the ten is never used
+_ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that phases 0 and 1 multiply
+_EXPONENT: Final = 0x7F800000
+_HALF: Final = np.uint32(0x8000)
+
+
+def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
+    """Activations cut, in place, to what the phases multiply."""
+    if mode.phases < 3:
+        values.view(np.uint32)[...] &= np.uint32(_ACTIVATION_HIGH)
+    return values
+
+
+def weight_operand(values: Array, mode: MatrixUnitMode) -> Array:
+    """Weights cut to what the phases multiply."""
+    return _cut(values, _WEIGHT_HIGH if mode.phases == 1 else _WEIGHT_BOTH)
+
+
+def product(
+    activations: Array,
+    weights: Array,
+    dst: Array | None = None,
+    *,
+    mode: MatrixUnitMode,
+    half_counts: Sequence[int] | None = None,
+) -> Array:
+    """`dst + activations @ weights` in float32.
+
+    Args:
+        activations: float32 [rows, depth], of `activation_operand`.
+        weights: float32 [depth, columns], of `weight_operand`.
+        dst: float32 [rows, columns]; None for zeros.
+        mode: Fidelity phases and width of Dst.
+        half_counts: Not needed here: the order of steps makes no difference.
+
+    Returns:
+        float32 [rows, columns]; bfloat16 values when Dst is 16 bits wide.
+    """
+    if mode.phases == 3:
+        high = _cut(activations, _ACTIVATION_HIGH)
+        result: Array = high @ weights
+        result += (activations - high) @ _cut(weights, _WEIGHT_HIGH)
+    else:
+        result = activations @ weights
+    if dst is not None:
+        result += dst
+    return result if mode.fp32_dest else _rounded(result)
+
+
+def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
+    """float32 buffers are cut to what an operand holds; other formats fit."""
+    if fmt == FLOAT32:
+        return _cut(values, _TF32 if fp32_dest else _BFLOAT16)
+    return values
+
+
+def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
+    """Dst rounded to the format, in place."""
+    if fmt == BFLOAT16 and fp32_dest:
+        _rounded(dst)
+    elif fmt.is_block:
+        dst = _shared(dst, fmt)
+    return np.maximum(dst, np.float32(0), out=dst) if relu else dst
+
+
+def tilise(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool) -> Array:
+    """Values rounded to the format of the tiles."""
+    if source == FLOAT32:
+        values = unpack(values, source, fp32_dest=fp32_dest and (target == FLOAT32 or keeps_tf32))
+    if target == FLOAT32 or (target == BFLOAT16 and source != FLOAT32):
+        return values
+    return pack(values, target, fp32_dest=True)
+
+
+def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
+    """The sum, rounded half up where L1 rounds to even."""
+    stored += packed
+    return stored if fmt == FLOAT32 else _rounded(stored)
+
+
+def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
+    """The sum, in place."""
+    dst += bias
+    return dst if fp32_dest else _rounded(dst)
+
+
+def _cut(values: Array, mask: int) -> Array:
+    return (values.view(np.uint32) & np.uint32(mask)).view(np.float32)
+
+
+def _rounded(values: Array) -> Array:
+    """Half up to bfloat16, in place."""
+    bits = values.view(np.uint32)
+    bits += _HALF
+    bits &= np.uint32(_BFLOAT16)
+    return values
+
+
+def _shared(values: Array, fmt: DataFormat) -> Array:
+    """Groups of 16 neighbours rounded to multiples of a unit under the exponent of their largest, in place.
+
+    Adding and subtracting 1.5 * 2**23 units rounds to a multiple of the unit; what would exceed the largest magnitude saturates.
+    """
+    groups = values.reshape(-1, GROUP)
+    largest = np.abs(groups[:, :8])
+    np.maximum(largest, np.abs(groups[:, 8:]), out=largest)
+    for width in (4, 2, 1):
+        largest = np.maximum(largest[:, :width], largest[:, width:])
+    binade = (np.maximum(largest, np.float32(1e-30)).view(np.uint32) & np.uint32(_EXPONENT)).view(np.float32)
+    unit = binade * np.float32(2.0 ** (1 - fmt.mantissa_bits))
+    magic = unit * np.float32(1.5 * 2**23)
+    groups += magic
+    groups -= magic
+    limit = unit * np.float32(fmt.max_magnitude)
+    np.clip(groups, -limit, limit, out=groups)
+    return groups.reshape(values.shape)
