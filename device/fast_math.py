@@ -20,6 +20,7 @@ _WEIGHT_BOTH: Final = 0xFFFFC000  # nine: the lowest of the ten is never used
 _ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that phases 0 and 1 multiply
 _EXPONENT: Final = 0x7F800000
 _HALF: Final = np.uint32(0x8000)
+_SMALLEST: Final = 1e-30  # largest value of a group below which it is as good as zero
 
 
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
@@ -117,18 +118,18 @@ def _rounded(values: Array) -> Array:
 def _shared(values: Array, fmt: DataFormat) -> Array:
     """Groups of 16 neighbours rounded to multiples of a unit under the exponent of their largest, in place.
 
-    Adding and subtracting 1.5 * 2**23 units rounds to a multiple of the unit; what would exceed the largest magnitude saturates.
+    Adding and subtracting 1.5 * 2**23 units rounds to a multiple of the unit. The exponent is that of the largest once
+    it is rounded to the magnitude's bits, so that nothing can exceed the largest magnitude.
     """
     groups = values.reshape(-1, GROUP)
     largest = np.abs(groups[:, :8])
     np.maximum(largest, np.abs(groups[:, 8:]), out=largest)
     for width in (4, 2, 1):
         largest = np.maximum(largest[:, :width], largest[:, width:])
-    binade = (np.maximum(largest, np.float32(1e-30)).view(np.uint32) & np.uint32(_EXPONENT)).view(np.float32)
-    unit = binade * np.float32(2.0 ** (1 - fmt.mantissa_bits))
+    bits = np.maximum(largest, np.float32(_SMALLEST)).view(np.uint32)
+    bits += np.uint32(1 << (23 - fmt.mantissa_bits))
+    unit = (bits & np.uint32(_EXPONENT)).view(np.float32) * np.float32(2.0 ** (1 - fmt.mantissa_bits))
     magic = unit * np.float32(1.5 * 2**23)
     groups += magic
     groups -= magic
-    limit = unit * np.float32(fmt.max_magnitude)
-    np.clip(groups, -limit, limit, out=groups)
     return groups.reshape(values.shape)
