@@ -20,6 +20,9 @@ _WEIGHT_BOTH: Final = 0xFFFFC000  # nine: the lowest of the ten is never used
 _ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that phases 0 and 1 multiply
 _EXPONENT: Final = 0x7F800000
 _HALF: Final = np.uint32(0x8000)
+_SEVEN_BITS: Final = 0xFFFE0000  # sign, exponent and a significand of seven bits
+_FRACTION_BITS: Final = 6  # of those, behind the leading one
+_STRETCH: Final = 1.0 + 2.0**-13
 _SMALLEST: Final = 1e-30  # largest value of a group below which it is as good as zero
 
 
@@ -116,20 +119,27 @@ def _rounded(values: Array) -> Array:
 
 
 def _shared(values: Array, fmt: DataFormat) -> Array:
-    """Groups of 16 neighbours rounded to multiples of a unit under the exponent of their largest, in place.
+    """Groups of 16 neighbours under the exponent of their largest, in place, rounded twice as `device.packer` does.
 
-    Adding and subtracting 1.5 * 2**23 units rounds to a multiple of the unit. The exponent is that of the largest once
-    it is rounded to the magnitude's bits, so that nothing can exceed the largest magnitude.
+    First every value to as many bits as a bfloat8_b magnitude has, half up; then, by adding and subtracting
+    1.5 * 2**23 units, to a multiple of the unit. That addition rounds ties to even, so values are stretched a little
+    beforehand, which makes ties go up and moves nothing else.
     """
+    bits = values.view(np.uint32)
+    bits += np.uint32(1 << 16)
+    bits &= np.uint32(_SEVEN_BITS)
     groups = values.reshape(-1, GROUP)
     largest = np.abs(groups[:, :8])
     np.maximum(largest, np.abs(groups[:, 8:]), out=largest)
     for width in (4, 2, 1):
         largest = np.maximum(largest[:, :width], largest[:, width:])
-    bits = np.maximum(largest, np.float32(_SMALLEST)).view(np.uint32)
-    bits += np.uint32(1 << (23 - fmt.mantissa_bits))
-    unit = (bits & np.uint32(_EXPONENT)).view(np.float32) * np.float32(2.0 ** (1 - fmt.mantissa_bits))
-    magic = unit * np.float32(1.5 * 2**23)
+    binade = (np.maximum(largest, np.float32(_SMALLEST)).view(np.uint32) & np.uint32(_EXPONENT)).view(np.float32)
+    groups *= np.float32(_STRETCH)
+    magic = binade * np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS))
     groups += magic
     groups -= magic
+    if fmt.mantissa_bits < _FRACTION_BITS + 1:
+        unit = binade * np.float32(2.0 ** (1 - fmt.mantissa_bits))
+        np.trunc(groups / unit, out=groups)
+        groups *= unit
     return groups.reshape(values.shape)
