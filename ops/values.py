@@ -15,7 +15,11 @@ from ops.conv_transpose2d.weights import prepare_bias, prepare_weights
 from ops.conv_transpose2d.work import PrepareBias, PrepareWeights
 from ops.data_movement import values as data_movement
 from ops.data_movement.work import FillPad, PaddedSlice, Relayout, Reshape, SliceWrite, Typecast
+from ops.eltwise.values import activated, added_row
+from ops.eltwise.work import Activate, AddRow
 from ops.halo.work import HaloWork
+from ops.matmul.values import matmul_values
+from ops.matmul.work import MatmulWork
 
 
 def evaluator(spec: DeviceSpec, arithmetic: Arithmetic) -> Callable[[object, Sequence[Array | None]], Array]:
@@ -33,6 +37,12 @@ def _evaluate(spec: DeviceSpec, arithmetic: Arithmetic, work: object, inputs: Se
     match work:
         case ConvWork() if first is not None:
             return _convolve(work, [one for one in inputs if one is not None], spec, arithmetic)
+        case MatmulWork() if first is not None:
+            return _multiply(work, [one for one in inputs if one is not None], spec, arithmetic)
+        case AddRow() if first is not None and inputs[1] is not None:
+            return added_row(work, first, _row(inputs[1]), arithmetic)
+        case Activate() if first is not None:
+            return activated(work, first, arithmetic)
         case HaloWork() if first is not None:
             return halo_values(work, first)
         case PrepareWeights(layout=layout) if first is not None:
@@ -46,11 +56,26 @@ def _evaluate(spec: DeviceSpec, arithmetic: Arithmetic, work: object, inputs: Se
 
 def _convolve(work: ConvWork, inputs: list[Array], spec: DeviceSpec, arithmetic: Arithmetic) -> Array:
     sticks, weights = inputs[0], inputs[1]
-    bias = inputs[2].reshape(-1, inputs[2].shape[-1])[0] if len(inputs) > 2 else None
+    bias = _row(inputs[2]) if len(inputs) > 2 else None
     out = conv_values(
         work, sticks.reshape(-1, sticks.shape[-1]), weights.reshape(-1, weights.shape[-1]), bias, spec, arithmetic
     )
     return out.reshape(1, 1, *out.shape)
+
+
+def _multiply(work: MatmulWork, inputs: list[Array], spec: DeviceSpec, arithmetic: Arithmetic) -> Array:
+    rows, weights = inputs[0], inputs[1]
+    bias = _row(inputs[2]) if len(inputs) > 2 else None
+    out = matmul_values(
+        work, rows.reshape(-1, rows.shape[-1]), weights.reshape(-1, weights.shape[-1]), bias, spec, arithmetic
+    )
+    return out.reshape(1, 1, *out.shape)
+
+
+def _row(bias: Array) -> Array:
+    """The one row of a prepared bias that is no padding."""
+    first: Array = bias.reshape(-1, bias.shape[-1])[0]
+    return first
 
 
 def halo_values(work: HaloWork, sticks: Array) -> Array:

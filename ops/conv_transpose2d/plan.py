@@ -6,6 +6,8 @@ from device.spec import DeviceSpec
 from ops.conv_transpose2d.arguments import ConvTranspose2dArguments, SliceType
 from ops.conv_transpose2d.dram_path import dram_path
 from ops.conv_transpose2d.l1_path import l1_path, operand_names
+from ops.conv_transpose2d.lowering import is_matmul
+from ops.conv_transpose2d.matmul_path import matmul_path
 from ops.data_movement.staged import Staged
 
 
@@ -23,7 +25,9 @@ def plan_conv_transpose2d(
     Raises:
         DeviceError: The real library refuses the call for a reason that needs a plan to see.
     """
-    if _takes_l1_path(a):
+    if is_matmul(a):
+        staged = matmul_path(a, spec, from_dram=not _takes_l1_path(a), free_l1_bytes=free_l1_bytes)
+    elif _takes_l1_path(a):
         staged = l1_path(a, Staged(name="input", spec=a.input.spec), spec)
     else:
         staged = dram_path(a, spec, free_l1_bytes=free_l1_bytes)
