@@ -1,6 +1,6 @@
 """Measure the simulator.
 
-usage: python -m tools.bench [--layers] [--planning] [--import] [--memory] [--repeats N] [--json] [--check]
+usage: python -m tools.bench [--layers] [--planning] [--import] [--exact] [--memory] [--repeats N] [--json] [--check]
 
 Without a choice, everything is measured. Every figure is the best of some repeats.
 
@@ -8,6 +8,7 @@ layers    the eight layers with values="fast": the call on tensors that are in p
           output read back; against torch.nn.functional.conv_transpose2d in float32 in the same process with the same
           number of threads, where torch is installed. Accuracy against float64 is not part of it.
 planning  the same calls with values="off" and cycles=False
+exact     one whole call with values="exact", and picoseconds of a multiply-add in one fidelity phase for each engine
 import    `import ttsim` in a fresh interpreter
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
           made to after the output is read, against the bytes of input, weights and output; the layer ran once before
@@ -23,6 +24,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
+from tools.bench.exact import bench_exact
 from tools.bench.figure import Figure
 from tools.bench.imports import bench_imports
 from tools.bench.layers import bench_layers, bench_planning, threads
@@ -32,6 +34,7 @@ BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "layers": bench_layers,
     "planning": bench_planning,
     "import": bench_imports,
+    "exact": bench_exact,
     "memory": bench_memory,
 }  # a new benchmark is one more entry: it takes the number of repeats and yields figures
 

@@ -7,11 +7,16 @@ import numpy as np
 
 from device.matrix_unit import MatrixUnitMode
 from device.matrix_unit_blocks import Engine, block_product, compiled_engine_available
+from device.spec import load_spec
 from tools.bench.figure import Figure, least_seconds
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.layer import Layer
+from ttsim.layers.run import DEFAULT_DEVICE, Settings, call, place
 
 ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no zeros among the activations
 COMPILED_PS = 1000 / 1.2  # 1.2 G multiply-adds a second on one core
 NUMPY_PS = 1000 / 0.12
+CALL_LIMIT_S = 1.0
 
 
 def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows: int, threads: int) -> float:
@@ -24,8 +29,27 @@ def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows:
     return least_seconds(work, repeats) / (rows * DEPTH * COLS * mode.phases) * 1e12
 
 
+def call_seconds(repeats: int) -> float:
+    """Seconds of a whole exact call, 1x32x32x256 -> 128 channels, k2 s2, HiFi4; the first is not counted."""
+    layer = Layer(name="exact", in_channels=256, out_channels=128, input_height=32, input_width=32, stride=(2, 2))
+    inputs = make_inputs(layer)
+    placed = place(layer, inputs, Settings(spec=load_spec(DEFAULT_DEVICE), values="exact"))
+    work = partial(call, placed)
+    work()
+    return least_seconds(work, repeats)
+
+
 def bench_exact(repeats: int) -> Iterator[Figure]:
-    """Both engines, for the widths of Dst and the least and most phases."""
+    """A whole call; then both engines, for the widths of Dst and the least and most phases."""
+    limit = CALL_LIMIT_S if compiled_engine_available() else None
+    yield Figure(
+        bench="exact",
+        case="1x32x32x256 -> 128, k2 s2, HiFi4",
+        name="call",
+        value=call_seconds(repeats),
+        unit="s",
+        limit=limit,
+    )
     cases: list[tuple[Engine, int, int, float | None]] = [("numpy", ROWS // 16, 1, NUMPY_PS)]
     if compiled_engine_available():
         cases += [("compiled", ROWS, 1, COMPILED_PS), ("compiled", ROWS, 2, None)]

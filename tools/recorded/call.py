@@ -8,6 +8,7 @@ import numpy as np
 import ttsim
 from device.spec import load_spec
 from tools.recorded.records import PEAK_FIELDS, Outcome, Record, inputs, pair
+from ttsim.device import Values
 from ttsim.layers.arguments import dtype
 from ttsim.layers.exact import Inputs
 from ttsim.layers.layer import Layer
@@ -23,13 +24,13 @@ PREPARED_WITH = (
 )
 
 
-def run(record: Record) -> Outcome:
+def run(record: Record, values: Values = "exact") -> Outcome:
     """Make the recorded call on a fresh simulated device; without values where none were recorded."""
     case = record["case"]
     outcome = Outcome()
     settings = Settings(
         spec=load_spec(SPEC_OF_ARCH[record["arch"]]),
-        values="exact" if record["mode"] == "sim" else "off",
+        values=values if record["mode"] == "sim" else "off",
         l1_small_size=case.get("l1_small_size", 32768),
     )
     layer = layer_of_case(case)
