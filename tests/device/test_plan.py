@@ -1,0 +1,42 @@
+"""Plans are values: equal when they say the same, usable as keys, and not to be changed."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from device.cores import first_cores
+from device.formats import BFLOAT16
+from device.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate
+from device.spec import load_spec
+
+TENSOR = TensorSpec((4, 64), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+BUFFER = TENSOR.buffer(load_spec("wormhole_n150"))
+
+
+def steps():
+    act = CircularBuffer(name="act", size_bytes=64, page_bytes=32, data_format=BFLOAT16, cores=first_cores(4, 8, 8))
+    operation = Operation(
+        name="Op", inputs=("x",), outputs=(Allocate("y", BUFFER),), circular_buffers=(act,), work=("w", 1), key="k"
+    )
+    return Allocate("x", BUFFER, source="host"), operation, Relocate("y", BUFFER), Free("x")
+
+
+def test_steps_are_values():
+    assert steps() == steps()
+    assert len({*steps(), *steps()}) == 4
+    allocate, operation, _, _ = steps()
+    assert replace(operation, work=("w", 2)) != operation
+    with pytest.raises(FrozenInstanceError):
+        allocate.tensor = "z"
+
+
+def test_plans_are_compared_by_what_they_say():
+    plan = Plan(steps=steps(), tensors={"x": TENSOR}, results={"output": "y"})
+    assert plan == Plan(steps=steps(), tensors={"x": TENSOR}, results={"output": "y"})
+    assert plan != replace(plan, results={"output": "x"})
+
+
+def test_an_allocation_is_a_tensors_unless_said_otherwise():
+    made = Allocate("x", BUFFER)
+    assert (made.by, made.source, made.work) == ("tt::tt_metal::create_device_tensor", None, None)
