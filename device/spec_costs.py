@@ -14,7 +14,8 @@ class ConvCosts:
         read_issue_cycles: Between two bursts from the own L1.
         tilise_row_cycles: For every tile row of a block.
         tilise_call_cycles: For every block.
-        tilise_factor: Of the cycles in ``reader.tilise``: the software of 2026 against that of 2025.
+        tilise_factor: Of the cycles in ``reader.tilise``.
+        tilise_factor_2025: The same for the software of 2025, whose measurements are still of use.
         unpack_block_float_cycles: Least cycles of a tile product with block float weights.
         unpack_16bit_cycles: Least cycles of a tile product with 16-bit weights.
         matmul_call_cycles: For each K tile of a sub-block.
@@ -40,6 +41,7 @@ class ConvCosts:
     tilise_row_cycles: int
     tilise_call_cycles: int
     tilise_factor: float
+    tilise_factor_2025: float
     unpack_block_float_cycles: float
     unpack_16bit_cycles: float
     matmul_call_cycles: int
@@ -68,17 +70,14 @@ class HaloCosts:
     """Constants of the model of the halo program, in cycles unless named otherwise.
 
     Attributes:
-        start_cycles: Kernel start.
+        start_cycles: Kernel start and skew between cores.
         dram_config_cycles: More, with config tensors in DRAM.
-        pad_write_bytes: Most bytes one write of padding fills.
-        pad_write_cycles: For each write of padding.
+        pad_write_bytes: Most bytes one write of zeros fills.
+        pad_write_cycles: For each write of zeros.
         segment_cycles: For each run of padding.
-        link_bytes_per_cycle: Rate of the busiest link.
-        inject_bytes_per_cycle: Rate at which one core sends.
-        transfer_cycles: For each transfer of one core.
-        block_cycles: For each untilised block of 32 rows, on the sending side.
+        waiting_share: Part of the bytes on links it shares that a transfer waits for.
         untilise_block_cycles: For each untilised block of 32 rows.
-        untilise_narrow_tile_cycles: For each tile of rows of up to 8 tiles.
+        untilise_narrow_tile_cycles: For each tile of rows that fit one half of the destination registers.
         untilise_wide_tile_cycles: For each tile of wider rows.
     """
 
@@ -86,11 +85,8 @@ class HaloCosts:
     dram_config_cycles: int
     pad_write_bytes: int
     pad_write_cycles: float
-    segment_cycles: int
-    link_bytes_per_cycle: float
-    inject_bytes_per_cycle: float
-    transfer_cycles: int
-    block_cycles: int
+    segment_cycles: float
+    waiting_share: float
     untilise_block_cycles: int
     untilise_narrow_tile_cycles: int
     untilise_wide_tile_cycles: int

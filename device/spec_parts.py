@@ -111,6 +111,7 @@ class NocSpec:
         interface_cycles: Delay of entering or leaving the network.
         read_latency_cycles: Round trip of a small read from another core's L1 on the same axis.
         read_issue_cycles: Between two small reads issued by one processor.
+        write_issue_cycles: Between two small writes issued by one processor.
         multicast_bytes_per_cycle: Rate of repeated linked multicasts to the whole grid.
     """
 
@@ -125,6 +126,7 @@ class NocSpec:
     interface_cycles: int
     read_latency_cycles: int
     read_issue_cycles: int
+    write_issue_cycles: int
     multicast_bytes_per_cycle: float
 
     def __post_init__(self) -> None:

@@ -1,0 +1,167 @@
+"""The two networks of the chip: who passes which links, how far, and what a stream of transfers takes.
+
+Both are rings in each row and each column of the torus, one way only: the first network runs right, then down; the
+second up, then left. A neighbour on the wrong side is reached round the whole ring, and whoever else is under way on
+that ring is in the way: a packet holds every link from its sender to its receiver until its last flit has passed.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.spec_parts import NocSpec
+
+Integers: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Booleans: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Which way packets go.
+
+    Attributes:
+        step: 1: right and down; -1: left and up.
+        along_row_first: Whether they leave in the direction of their row.
+    """
+
+    step: int
+    along_row_first: bool
+
+
+FIRST = Network(1, along_row_first=True)  # of the first data movement processor, by default
+SECOND = Network(-1, along_row_first=False)
+NETWORKS = (FIRST, SECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Points of the torus.
+
+    Attributes:
+        col: [points] torus columns.
+        row: Torus rows.
+    """
+
+    col: Integers
+    row: Integers
+
+    def take(self, numbers: Integers) -> "Places":
+        """The points of these numbers."""
+        return Places(self.col[numbers], self.row[numbers])
+
+
+def worker_places(noc: NocSpec, cols: Integers, rows: Integers) -> Places:
+    """Where worker cores lie in the torus, by their columns and rows in the grid of workers."""
+    return Places(np.array(noc.worker_cols, np.int64)[cols], np.array(noc.worker_rows, np.int64)[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    """The part of routes that runs along one axis.
+
+    Attributes:
+        ring: [routes] which ring.
+        start: Position on it, counted in the direction of travel.
+        links: Links passed.
+        size: Links of a ring.
+    """
+
+    ring: Integers
+    start: Integers
+    links: Integers
+    size: int
+
+    def meets(self) -> Booleans:
+        """[routes, routes] whether two routes have a link of this axis in common."""
+        ahead = (self.start[None, :] - self.start[:, None]) % self.size
+        behind = ahead.T
+        overlap = (ahead < self.links[:, None]) | (behind < self.links[None, :])
+        moving = self.links > 0
+        met: Booleans = (self.ring[:, None] == self.ring[None, :]) & overlap & moving[:, None] & moving[None, :]
+        return met
+
+
+def _legs(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
+    """The legs along rows and along columns."""
+    right = (network.step * (destinations.col - sources.col)) % noc.cols
+    down = (network.step * (destinations.row - sources.row)) % noc.rows
+    row_ring, col_ring = sources.row, destinations.col
+    if not network.along_row_first:
+        row_ring, col_ring = destinations.row, sources.col
+    return (
+        _Leg(row_ring, network.step * sources.col, right, noc.cols),
+        _Leg(col_ring, network.step * sources.row, down, noc.rows),
+    )
+
+
+def hops(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> Integers:
+    """[routes] links between each source and its destination."""
+    along_row, along_column = _legs(noc, network, sources, destinations)
+    return along_row.links + along_column.links
+
+
+def sharing(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> Booleans:
+    """[routes, routes] whether two routes have a link in common; a route has all of its own."""
+    along_row, along_column = _legs(noc, network, sources, destinations)
+    shared = along_row.meets() | along_column.meets()
+    np.fill_diagonal(shared, True)
+    return shared
+
+
+def passing_bytes(shared: Booleans, sent_bytes: Floats, waiting_share: float) -> Floats:
+    """What must pass before each route is done: its own bytes and a share of those on links that it uses.
+
+    Args:
+        shared: [routes, routes] of `sharing`.
+        sent_bytes: [routes, phases] bytes of each route in each phase.
+        waiting_share: Part of the others' bytes that a route waits for: 0 without contention, 1 if all routes of a
+            phase start at once and none gets past another.
+
+    Returns: [routes, phases]; 0 where a route has nothing to send.
+    """
+    if waiting_share == 0:
+        return sent_bytes
+    others = shared.astype(np.float64) @ sent_bytes - sent_bytes
+    passing: Floats = np.where(sent_bytes > 0, sent_bytes + waiting_share * others, 0.0)
+    return passing
+
+
+def busiest_link_bytes(noc: NocSpec, network: Network, sources: Places, destinations: Places, sent: Floats) -> float:
+    """Bytes on the link that carries most.
+
+    Args:
+        noc: The networks.
+        network: Which of them.
+        sources: Senders.
+        destinations: Receivers.
+        sent: [routes] bytes of each.
+    """
+    most = 0.0
+    for leg in _legs(noc, network, sources, destinations):
+        # Bytes join a ring at the start of a leg and leave it behind its end; a leg over the seam joins at 0 again.
+        rings = np.zeros((max(noc.rows, noc.cols), leg.size + 1))
+        begin = leg.start % leg.size
+        end = begin + leg.links
+        np.add.at(rings, (leg.ring, begin), sent)
+        np.subtract.at(rings, (leg.ring, np.minimum(end, leg.size)), sent)
+        over = end > leg.size
+        np.add.at(rings, (leg.ring[over], np.zeros_like(end[over])), sent[over])
+        np.subtract.at(rings, (leg.ring[over], end[over] - leg.size), sent[over])
+        most = max(most, float(np.cumsum(rings, axis=1).max(initial=0.0)))
+    return most
+
+
+def stream_cycles(noc: NocSpec, count: float, transfer_bytes: float, issue_cycles: float) -> float:
+    """A stream of transfers of one processor: what its issue or its bytes take, whichever is longer.
+
+    Args:
+        noc: The networks.
+        count: Transfers.
+        transfer_bytes: Bytes of each; longer ones are cut into packets.
+        issue_cycles: Between two packets.
+    """
+    packets = max(1.0, -(-transfer_bytes // noc.max_burst_bytes))
+    return count * max(packets * issue_cycles, transfer_bytes / noc.link_bytes_per_cycle)
