@@ -57,7 +57,14 @@ def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement
     return Placement(tuple(addresses), tuple(Region(cores, end) for cores, end in levels.items()))
 
 
-def check(regions: Iterable[Region], l1: L1Spec, *, lowest_l1_address: int | None, program: int) -> None:
+def check(
+    regions: Iterable[Region],
+    l1: L1Spec,
+    *,
+    lowest_l1_address: int | None,
+    program: int,
+    noun: str = "circular buffer",
+) -> None:
     """Refuse circular buffers that leave L1 or reach into the L1 buffers.
 
     Args:
@@ -65,6 +72,7 @@ def check(regions: Iterable[Region], l1: L1Spec, *, lowest_l1_address: int | Non
         l1: The memory.
         lowest_l1_address: Where the lowest L1 buffer begins; None if there is none.
         program: Running number, for the message.
+        noun: What the real library calls these buffers.
 
     Raises:
         CircularBufferError: With the real library's text in the first line.
@@ -72,14 +80,14 @@ def check(regions: Iterable[Region], l1: L1Spec, *, lowest_l1_address: int | Non
     for cores, end in regions:
         if end > l1.bytes:
             raise CircularBufferError(
-                f"Statically allocated circular buffers on core range {cores} grow to {end} B which is beyond max L1 "
+                f"Statically allocated {noun}s on core range {cores} grow to {end} B which is beyond max L1 "
                 f"size of {l1.bytes} B\nThey are {end - l1.bytes} B too large even for empty L1: make the blocks of "
                 "the operation smaller, turn double buffering off, or use smaller data formats"
             )
         if lowest_l1_address is not None and lowest_l1_address < end:
             raise CircularBufferError(
-                f"Statically allocated circular buffers in program {program} clash with L1 buffers on core range "
-                f"{cores}. L1 buffer allocated at {lowest_l1_address} and static circular buffer region ends at {end}\n"
+                f"Statically allocated {noun}s in program {program} clash with L1 buffers on core range "
+                f"{cores}. L1 buffer allocated at {lowest_l1_address} and static {noun} region ends at {end}\n"
                 f"They overlap by {end - lowest_l1_address} B: free L1 tensors that are not needed any more, make the "
                 "blocks of the operation smaller, turn double buffering off, or spread the tensors over more cores"
             )

@@ -20,9 +20,15 @@ class OperationBegin(NamedTuple):
 
 
 class OperationEnd(NamedTuple):
-    """It ends; begins and ends nest."""
+    """It ends; begins and ends nest.
+
+    Attributes:
+        name: The name it began with.
+        aborted: Whether an error ended it.
+    """
 
     name: str
+    aborted: bool = False
 
 
 class BufferAllocated(NamedTuple):
@@ -63,6 +69,7 @@ class CircularBufferAllocated(NamedTuple):
         address: On each core.
         cores: Where it is.
         view: Whether it lies on a tensor's shard and takes no L1 of its own.
+        dataflow: Whether it is a dataflow buffer.
     """
 
     operation: str
@@ -71,13 +78,39 @@ class CircularBufferAllocated(NamedTuple):
     address: int
     cores: CoreRangeSet
     view: bool
+    dataflow: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether a capture shows it: a dataflow buffer only without dispatch, when nothing has an address."""
+        return not self.dataflow or self.address == 0
 
 
 class CircularBuffersFreed(NamedTuple):
     """The circular buffers of the last program are gone: the next program is being made."""
 
 
-Event = OperationBegin | OperationEnd | BufferAllocated | BufferFreed | CircularBufferAllocated | CircularBuffersFreed
+class Refused(NamedTuple):
+    """The device refused a buffer, or the circular buffers of a program: what follows is the way back.
+
+    Attributes:
+        reason: The text of the error.
+        buffer: The buffer that does not fit; None if the circular buffers of the last program do not.
+    """
+
+    reason: str
+    buffer: BufferSpec | None = None
+
+
+Event = (
+    OperationBegin
+    | OperationEnd
+    | BufferAllocated
+    | BufferFreed
+    | CircularBufferAllocated
+    | CircularBuffersFreed
+    | Refused
+)
 
 
 class UsagePerCore(NamedTuple):
@@ -102,15 +135,16 @@ def usage_per_core(events: Iterable[Event]) -> UsagePerCore:
     none). A buffer that was there before the first event does not count, but is taken off when it is freed, as there.
     (The real library adds up without a sign: where that makes its sum negative, it reports numbers near 2**64.)
     """
-    cb = l1 = peak_cb = peak_l1 = peak_total = 0
+    cb = dataflow = l1 = peak_cb = peak_l1 = peak_total = 0
     for event in events:
         if isinstance(event, BufferAllocated) and event.buffer.buffer_type in _L1:
             l1 += event.buffer.bank_bytes
         elif isinstance(event, BufferFreed) and event.buffer.buffer_type in _L1:
             l1 -= event.buffer.bank_bytes
-        elif isinstance(event, CircularBufferAllocated) and not event.view:
-            cb += event.size_bytes
+        elif isinstance(event, CircularBufferAllocated) and not event.view and event.shown:
+            cb += 0 if event.dataflow else event.size_bytes
+            dataflow += event.size_bytes if event.dataflow else 0
         elif isinstance(event, CircularBuffersFreed):
-            cb = 0
-        peak_cb, peak_l1, peak_total = max(peak_cb, cb), max(peak_l1, l1), max(peak_total, cb + l1)
+            cb = dataflow = 0
+        peak_cb, peak_l1, peak_total = max(peak_cb, cb), max(peak_l1, l1), max(peak_total, cb + dataflow + l1)
     return UsagePerCore(peak_cb, peak_l1, peak_total)

@@ -102,6 +102,7 @@ class Device:
         tensors: Mapping[str, int],
         *,
         placed: bool = True,
+        dataflow: bool = False,
     ) -> tuple[int, ...]:
         """Place the circular buffers of a new program; those of the program before are released.
 
@@ -113,6 +114,7 @@ class Device:
             circular_buffers: In order of allocation.
             tensors: Address of each tensor that a circular buffer is a view of.
             placed: False: all get address 0 and nothing is checked, as in a capture without dispatch.
+            dataflow: They are dataflow buffers, which differ in name only, and in what a capture shows of them.
 
         Returns:
             One address for each circular buffer.
@@ -133,13 +135,16 @@ class Device:
             address = next(local) if one.view_of is None else tensors[one.view_of] + one.offset_bytes
             address = address if placed else 0
             addresses.append(address)
-            self.record(CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view))
+            self.record(
+                CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view, dataflow)
+            )
         if placed:
             check(
                 placement.regions,
                 self.spec.l1,
                 lowest_l1_address=self.allocator.lowest_l1_address,
                 program=self.allocator.programs,
+                noun="dataflow buffer" if dataflow else "circular buffer",
             )
         return tuple(addresses)
 

@@ -72,6 +72,7 @@ class Operation:
         outputs: Tensors it makes, allocated before it runs, in order; without any it writes into its last input.
         resident: Config tensors that stay allocated as long as the program stays in the program cache.
         circular_buffers: In order of allocation.
+        dataflow: They are dataflow buffers: a capture shows them only when nothing is dispatched.
         work: What it computes: a frozen value the readings understand.
         key: Equal keys mean the same cached program (resident tensors are then not made again).
         refused: Why its program can not be built, if it can not: raised as a DeviceError once its outputs are
@@ -83,6 +84,7 @@ class Operation:
     outputs: tuple[Allocate, ...] = ()
     resident: tuple[Allocate, ...] = ()
     circular_buffers: tuple[CircularBuffer, ...] = ()
+    dataflow: bool = False
     work: object = None
     key: Hashable = None
     refused: str | None = None

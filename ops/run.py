@@ -105,7 +105,7 @@ class _MemoryReading:
         addresses = {
             one.view_of: known[one.view_of].address for one in step.circular_buffers if one.view_of is not None
         }
-        device.make_program(step.name, step.circular_buffers, addresses, placed=self.dispatch)
+        device.make_program(step.name, step.circular_buffers, addresses, placed=self.dispatch, dataflow=step.dataflow)
         if self.dispatch:
             device.cache_program(step.key, self.unkept)
         else:

@@ -42,7 +42,9 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--device", metavar="NAME", help=f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_DEVICE})"
     )
-    run.add_argument("--values", choices=get_args(Values), default="fast", help="exact: bit for bit; off: plan memory only")
+    run.add_argument(
+        "--values", choices=get_args(Values), default="exact", help="exact: bit for bit; off: plan memory only"
+    )
     run.add_argument("--l1-small-size", type=int, default=32768, metavar="BYTES", help="L1 kept for index tables")
     run.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")

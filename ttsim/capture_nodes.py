@@ -21,6 +21,8 @@ from device.layouts import BufferSpec, BufferType, TensorMemoryLayout
 
 Node = dict[str, Any]
 MESH_ID = 1  # the real library numbers the first mesh so
+CIRCULAR = ("circular_buffer_allocate", "globally_allocated")  # kind of node, and what it calls a view
+DATAFLOW = ("dataflow_buffer_allocate", "borrows_memory")
 
 
 def nodes(events: Iterable[Event]) -> list[Node]:
@@ -42,11 +44,11 @@ def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
             number = node["connections"][0] if node["connections"] else -1
             make = BufferAllocated if kind == "buffer_allocate" else BufferFreed
             found.append(make(number, "", int(params.get("address", 0)), _buffer(params)))
-        elif kind == "circular_buffer_allocate":
-            view = str(params["globally_allocated"]) == "1"
-            found.append(
-                CircularBufferAllocated("", "", int(params["size"]), int(params["address"]), CoreRangeSet(), view)
-            )
+        elif kind in (CIRCULAR[0], DATAFLOW[0]):
+            dataflow = kind == DATAFLOW[0]
+            view = str(params[DATAFLOW[1] if dataflow else CIRCULAR[1]]) == "1"
+            size, address = int(params["size"]), int(params["address"])
+            found.append(CircularBufferAllocated("", "", size, address, CoreRangeSet(), view, dataflow))
         elif kind == "circular_buffer_deallocate_all":
             found.append(CircularBuffersFreed())
     return found
@@ -70,16 +72,8 @@ class _Writer:
         elif isinstance(event, BufferAllocated | BufferFreed):
             self._buffer_event(event)
         elif isinstance(event, CircularBufferAllocated):
-            self._child(
-                "circular_buffer_allocate",
-                {
-                    "address": event.address,
-                    "core_range_set": str(event.cores),
-                    "device_id": MESH_ID,
-                    "globally_allocated": "1" if event.view else "0",
-                    "size": event.size_bytes,
-                },
-            )
+            if event.shown:
+                self._circular_buffer(event)
         elif isinstance(event, CircularBuffersFreed):
             freed = self._child("circular_buffer_deallocate_all", {"device_id": MESH_ID})
             if self._open:
@@ -129,6 +123,17 @@ class _Writer:
         self._ended.pop(len(self._open) + 1, None)
         self._ended[len(self._open)] = made
         self._open.pop()
+
+    def _circular_buffer(self, event: CircularBufferAllocated) -> None:
+        kind, view = DATAFLOW if event.dataflow else CIRCULAR
+        params = {
+            "address": event.address,
+            "core_range_set": str(event.cores),
+            "device_id": MESH_ID,
+            view: "1" if event.view else "0",
+            "size": event.size_bytes,
+        }
+        self._child(kind, params)
 
     def _buffer_event(self, event: BufferAllocated | BufferFreed) -> None:
         buffer, key = event.buffer, (event.number, event.address)

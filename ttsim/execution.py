@@ -15,7 +15,6 @@ from ttsim.device import Device
 from ttsim.session import current
 from ttsim.tensor import Tensor
 
-
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
 
 

@@ -46,7 +46,7 @@ class Reading:
 
     @property
     def converts_per_pixel(self) -> bool:
-        """Whether no shared exponent spans two pixels, so that the input can be converted once, before it is gathered."""
+        """Whether no shared exponent spans two pixels, so that the input can be converted before it is gathered."""
         problem = self.work.problem
         whole = all(block.channels % HALF == 0 for block in self.work.k_blocks) and problem.in_channels % HALF == 0
         return not problem.out_format.is_block or whole
@@ -217,7 +217,7 @@ def gather(reading: Reading, image: Image, block: PhaseBlock, run: Run) -> Array
         rows = slice(row, row + (run.count - 1) * down.stride + 1, down.stride)
         columns = slice(tap.column, tap.column + (across.count - 1) * across.stride + 1, across.stride)
         views.append(pixels[rows, columns, block.channels])
-    if block.is_one_tap:
+    if block.is_one_tap and reading.converts_per_pixel:
         whole: Array = views[0].reshape(run.outputs, -1)
         return whole
     gathered = np.zeros((run.count, across.count, len(block.weights)), np.float32)

@@ -25,6 +25,7 @@ from ops.data_movement.convolution_input import uploaded_image
 from ops.data_movement.matmul_input import matmul_host_input, matmul_input, matmul_tiles
 from ops.data_movement.staged import Staged, owning
 from ops.eltwise.work import Activate, AddRow
+from ops.matmul.circular_buffers import matmul_circular_buffers
 from ops.matmul.config import MatmulConfig, MatmulProblem
 from ops.matmul.interleaved import interleaved_config
 from ops.matmul.sharded import sharded_config
@@ -61,8 +62,7 @@ def matmul_path(a: ConvTranspose2dArguments, spec: DeviceSpec, *, from_dram: boo
     tiles = matmul_tiles(given, spec, "input.tiled", deallocate=deallocate)
     result = owning(given.followed_by(upload_weights(call, spec)).followed_by(tiles))
     if tiles.spec.memory_config.is_sharded():
-        padded = any(isinstance(step, Operation) and step.name == "PadDeviceOperation" for step in given.steps)
-        output = _sharded_matmul(call, tiles, spec, padded_on_device=padded)
+        output = _sharded_matmul(call, tiles, spec)
     else:
         output = _interleaved_matmul(call, tiles, spec, free_l1_bytes=free_l1_bytes - held_l1_bytes(result, spec))
     result = result.followed_by(output)
@@ -156,13 +156,12 @@ def _problem(call: LaidOut, tiles: Staged, *, bias: bool) -> MatmulProblem:
     )
 
 
-def _sharded_matmul(call: LaidOut, tiles: Staged, spec: DeviceSpec, *, padded_on_device: bool) -> Staged:
+def _sharded_matmul(call: LaidOut, tiles: Staged, spec: DeviceSpec) -> Staged:
     """A matmul with the blocks of the convolution; its output lies as the convolution's does."""
     problem = _problem(call, tiles, bias=call.problem.bias)
-    rows, columns = tiles.spec.shape[-2], call.problem.out_channels
+    rows, columns = call.problem.in_rows, call.problem.out_channels
     # To the real library, what PadDeviceOperation adds is part of the tensor, so the output has those rows, too.
-    height = tiles.spec.padded_shape[-2] if padded_on_device else round_up(rows, TILE)
-    padded = (1, 1, height, round_up(columns, TILE))
+    padded = (1, 1, round_up(tiles.spec.shape[-2], TILE), round_up(columns, TILE))
     made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, call.layout.output_memory, padded)
     return _matmul(call, tiles, made, problem, sharded_config(call.layout), spec, call.arguments.conv_config.activation)
 
@@ -223,6 +222,15 @@ def _matmul(
         name="MatmulDeviceOperation",
         inputs=(tiles.name, *(operands if problem.bias else operands[:1])),
         outputs=(Allocate("output", made.buffer(spec)),),
+        circular_buffers=matmul_circular_buffers(
+            problem,
+            config,
+            source=tiles.name,
+            in_memory=tiles.spec.memory_config,
+            output="output",
+            out_sharded=made.memory_config.is_sharded(),
+        ),
+        dataflow=True,
         work=work,
         key=("matmul", work, tiles.spec, made),
         refused=_refusal(call, problem, tiles.spec.memory_config, activation),

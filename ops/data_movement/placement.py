@@ -94,22 +94,21 @@ def moved(source: Staged, device: DeviceSpec) -> Staged:
 
 
 def tilized(source: Staged, device: DeviceSpec, name: str) -> Staged:
-    """A row-major tensor as tiles."""
+    """A row-major tensor as tiles; of its padding only what fills the last tiles stays."""
     spec = source.spec
     whole = all(side % TILE == 0 for side in spec.padded_shape[-2:])
-    padded = (
-        *spec.padded_shape[:-2],
-        round_up(spec.padded_shape[-2], TILE),
-        round_up(spec.padded_shape[-1], TILE),
-    )
+    padded = (*spec.padded_shape[:-2], *(round_up(side, TILE) for side in spec.shape[-2:]))
     made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, spec.memory_config, padded)
     return computed("Tilize" if whole else "TilizeWithValPadding", source, name, made, device, Relayout())
 
 
 def padded_rows(source: Staged, padded: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
-    """A row-major tensor with zero rows and columns added up to ``padded``, on the device; the source is released."""
+    """A row-major tensor with zero rows and columns added up to ``padded``, on the device; the source is released.
+
+    To the real library, what this adds is part of the tensor.
+    """
     spec = source.spec
-    made = TensorSpec(spec.shape, spec.data_format, spec.layout, spec.memory_config, padded)
+    made = TensorSpec(padded, spec.data_format, spec.layout, spec.memory_config)
     return computed("Pad", source, name, made, device, Relayout()).then(Free(source.name))
 
 

@@ -23,7 +23,7 @@ def result(work: Work, inputs: Sequence[Array | None]) -> Array:
         work: What is computed.
         inputs: Arrays of the operation's inputs, in order; None for one that nobody has written.
     """
-    first = inputs[0]
+    first = inputs[0] if inputs else None
     if first is None:
         raise AssertionError(f"{work} reads a tensor that nobody has written")
     match work:

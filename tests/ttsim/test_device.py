@@ -71,6 +71,6 @@ def test_memory_view() -> None:
 
 
 def test_wrong_options() -> None:
-    with pytest.raises(ValueError, match="values must be one of fast, off, not 'quick'"):
+    with pytest.raises(ValueError, match="values must be one of exact, fast, off, not 'quick'"):
         ttsim.open_device(values="quick")  # type: ignore[arg-type]
     assert "wormhole_n150" in ttsim.device_names()

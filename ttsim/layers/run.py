@@ -39,7 +39,7 @@ class Settings:
     """
 
     spec: DeviceSpec
-    values: Values = "fast"
+    values: Values = "exact"
     l1_small_size: int = 32768
     strict: bool = True
     cycles: bool = True

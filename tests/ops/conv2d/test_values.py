@@ -389,7 +389,6 @@ def test_padding_channels_do_not_matter(case):
     assert not got.any()
 
 
-@pytest.mark.xfail(reason="a block of one tap is not converted where exponents are shared across pixels")
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_blocks_of_one_tap_are_converted_too(arithmetic):
     """33 channels on two WIDTH cores compute what 48 channels do of which 15 are zero.
