@@ -70,6 +70,13 @@ class Allocator:
             BufferType.L1_SMALL: FreeList(l1.bytes - small, small, alignment_bytes=unit, top_down=True),
         }
 
+    def copy(self) -> "Allocator":
+        """Another allocator with the same blocks in use; what happens to one leaves the other as it is."""
+        other = Allocator(self.spec, self.l1_small_bytes)
+        other.programs = self.programs
+        other._lists = {memory: blocks.copy() for memory, blocks in self._lists.items()}
+        return other
+
     def allocate(self, buffer: BufferSpec) -> int:
         """Address of a new buffer, the same in every bank.
 

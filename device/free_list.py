@@ -56,6 +56,12 @@ class FreeList:
             return address
         return None
 
+    def copy(self) -> "FreeList":
+        """Another list with the same blocks; what happens to one leaves the other as it is."""
+        other = FreeList(self.base, self.size_bytes, alignment_bytes=self._alignment_bytes, top_down=self._top_down)
+        other._free, other._used = list(self._free), dict(self._used)
+        return other
+
     def free(self, address: int) -> bool:
         """Give a block back; False if none starts there."""
         size_bytes = self._used.pop(address, None)

@@ -5,9 +5,9 @@ from types import TracebackType
 from typing import Self
 
 from device.allocator import Allocator
-from device.circular_buffers import check, place
-from device.errors import DeviceClosedError
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event
+from device.circular_buffers import Region, check, place
+from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
+from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
 from device.formats import Array
 from device.layouts import BufferSpec, BufferType
 from device.memory import Buffer, Memory
@@ -77,7 +77,11 @@ class Device:
             DeviceClosedError: The device was closed.
         """
         self._require_open()
-        address = self.allocator.allocate(buffer) if placed else 0
+        try:
+            address = self.allocator.allocate(buffer) if placed else 0
+        except OutOfMemoryError as error:
+            self.record(Refused(str(error), buffer))
+            raise
         self._buffers_made += 1
         made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
         if placed:
@@ -139,13 +143,7 @@ class Device:
                 CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view, dataflow)
             )
         if placed:
-            check(
-                placement.regions,
-                self.spec.l1,
-                lowest_l1_address=self.allocator.lowest_l1_address,
-                program=self.allocator.programs,
-                noun="dataflow buffer" if dataflow else "circular buffer",
-            )
+            self._check(placement.regions, noun="dataflow buffer" if dataflow else "circular buffer")
         return tuple(addresses)
 
     def cache_program(self, key: Hashable, resident: Sequence[Buffer] = ()) -> None:
@@ -186,6 +184,15 @@ class Device:
         for buffer in self.memory.live():
             self.free(buffer)
         self.closed = True
+
+    def _check(self, regions: Sequence[Region], *, noun: str) -> None:
+        """Refuse circular buffers that do not fit."""
+        lowest, program = self.allocator.lowest_l1_address, self.allocator.programs
+        try:
+            check(regions, self.spec.l1, lowest_l1_address=lowest, program=program, noun=noun)
+        except CircularBufferError as error:
+            self.record(Refused(str(error)))
+            raise
 
     def _require_open(self) -> None:
         if self.closed:

@@ -66,12 +66,10 @@ class _MemoryReading:
                 self._program(step)
 
     def undo(self, *, keep: Mapping[str, Buffer]) -> None:
-        """Release what was allocated, also what a program that was not completed would have kept."""
-        for name, buffer in self.buffers.items():
+        """Release what was allocated, the latest first."""
+        for name, buffer in reversed(self.buffers.items()):
             if name not in keep:
                 self.device.free(buffer)
-        for buffer in self.unkept:
-            self.device.free(buffer)
 
     def _allocate(self, step: Allocate) -> Buffer:
         made = self.device.allocate(step.buffer, step.tensor, by=step.by, placed=self.dispatch)
@@ -86,13 +84,25 @@ class _MemoryReading:
             self._program(Operation(name=MOVE, inputs=(step.tensor,), work=step.work, key=(MOVE, step.buffer)))
 
     def _program(self, step: Operation) -> None:
-        device = self.device
-        device.record(OperationBegin(step.name))
-        for output in step.outputs:
-            self._allocate(output)
-        if not self.dispatch or step.key not in device.program_cache:
-            self._make_program(step)
-        device.record(OperationEnd(step.name))
+        self.device.record(OperationBegin(step.name))
+        try:
+            for output in step.outputs:
+                self._allocate(output)
+            if not self.dispatch or step.key not in self.device.program_cache:
+                self._make_program(step)
+        except BaseException:
+            self._abort(step)
+            raise
+        self.device.record(OperationEnd(step.name))
+
+    def _abort(self, step: Operation) -> None:
+        """Release what an operation made that could not be built: what its program would have kept, its outputs."""
+        for buffer in self.unkept:
+            self.device.free(buffer)
+        for output in reversed(step.outputs):
+            if output.tensor in self.buffers:
+                self.device.free(self.buffers[output.tensor])
+        self.device.record(OperationEnd(step.name, aborted=True))
 
     def _make_program(self, step: Operation) -> None:
         device = self.device

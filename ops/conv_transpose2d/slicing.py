@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from device.errors import DeviceError
+from device.errors import DeviceError, OutOfMemoryError
 from device.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.rounding import div_up, round_up
 from device.spec import DeviceSpec
@@ -218,7 +218,7 @@ def choose_slices(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_byte
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 
     Raises:
-        DeviceError: No number of slices fits, with the real library's text.
+        OutOfMemoryError: No number of slices fits, with the real library's text.
     """
     if a.slice_config is not None:
         kinds = [a.slice_config.slice_type]
@@ -232,7 +232,7 @@ def choose_slices(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_byte
                 return config
     problem, _ = lower(a)
     axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
-    raise DeviceError(
+    raise OutOfMemoryError(
         "DRAM Auto slice could not find valid slice configuration. "
         f"Tried up to {most_slices(a, kinds[-1])} slices for {axis}-slicing "
         f"on output dimension {_sliced_length(problem.frame, kinds[-1])}. Available L1: {free_l1_bytes} bytes. "

@@ -185,3 +185,17 @@ def test_circular_buffers_lie_below_the_buffers() -> None:
 def test_no_circular_buffers_need_no_room() -> None:
     assert Allocator(WORMHOLE).place_circular_buffers([]) == ()
     assert Allocator(WORMHOLE).place_circular_buffers([(64, CoreRangeSet())]) == (105824,)
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    allocator = Allocator(WORMHOLE, 4096)
+    buffers = [interleaved(kind, 64, 512) for kind in (BufferType.L1, BufferType.L1_SMALL, BufferType.DRAM)]
+    first = [allocator.allocate(one) for one in buffers]
+    other = allocator.copy()
+    assert [other.blocks(one.buffer_type) for one in buffers] == [allocator.blocks(one.buffer_type) for one in buffers]
+    for one, address in zip(buffers, first, strict=True):
+        other.free(address, one.buffer_type)
+        assert other.allocate(one) == address
+        other.free(address, one.buffer_type)
+        assert other.statistics(one.buffer_type).allocated_bytes_per_bank == 0
+        assert allocator.statistics(one.buffer_type).allocated_bytes_per_bank > 0

@@ -1,8 +1,8 @@
 import pytest
 
 from device.cores import CoreRangeSet, first_cores
-from device.errors import CircularBufferError, DeviceClosedError
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event
+from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
+from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
 from device.formats import BFLOAT16
 from device.layouts import BufferSpec, BufferType, Layout, MemoryConfig, TensorSpec
 from device.machine import Device
@@ -80,7 +80,7 @@ def test_programs_that_do_not_fit_are_refused_after_they_were_recorded() -> None
     device.make_program("MoveDeviceOperation", (), {})
     with pytest.raises(CircularBufferError, match=r"on core range \[0-0 - 7-0\] grow to 1605824 B"):
         device.make_program("Conv2dDeviceOperation", [circular("a", 1500000)], {})
-    assert len(heard) == 3
+    assert len(heard) == 4
     buffer = device.allocate(rows(device, 1))
     with pytest.raises(
         CircularBufferError, match=rf"in program 3 clash with .* L1 buffer allocated at {buffer.address}"
@@ -113,3 +113,15 @@ def test_closing_frees_everything_once_and_for_all() -> None:
     device.free(buffer)
     with pytest.raises(DeviceClosedError, match=r"device wormhole_n150 was closed; open a new one"):
         device.allocate(rows(device, 1))
+
+
+def test_a_refusal_is_recorded_before_it_is_raised() -> None:
+    device = Device("wormhole_n150")
+    device.recorders.append(heard := [])
+    large = rows(device, 10**8)
+    with pytest.raises(OutOfMemoryError) as error:
+        device.allocate(large)
+    assert heard == [Refused(str(error.value), large)]
+    with pytest.raises(CircularBufferError) as clash:
+        device.make_program("Conv2dDeviceOperation", [circular("a", 2 * device.spec.l1.bytes)], {})
+    assert heard[-1] == Refused(str(clash.value))

@@ -5,7 +5,14 @@ import pytest
 
 from device.cores import first_cores
 from device.errors import CircularBufferError, DeviceError, OutOfMemoryError
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, OperationBegin, OperationEnd
+from device.events import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBufferAllocated,
+    OperationBegin,
+    OperationEnd,
+    Refused,
+)
 from device.formats import BFLOAT16, UINT16
 from device.layouts import BufferType, Layout, MemoryConfig, TensorSpec
 from device.machine import Device
@@ -239,3 +246,16 @@ def test_values_leave_the_callers_arrays_alone():
     steps = (Operation(name="A", inputs=("x",), outputs=(Allocate("y", buffer(1)),), work=2), Free("x"))
     run_values(plan(*steps), inputs, recording_evaluator([]))
     assert list(inputs) == ["x"]
+
+
+@pytest.mark.parametrize(("last", "buffers"), [(TOO_LARGE, ["config", "z"]), (NO_ROOM, []), (NO_CONFIG, ["c", "z"])])
+def test_what_is_recorded_of_a_failure(device, last, buffers):
+    """The refusal comes before the way back; the operation releases what is its own, latest first, and is aborted."""
+    heard = listen(device)
+    with pytest.raises(DeviceError) as error:
+        run_memory(plan(allocate("w"), allocate("v"), last), device, {})
+    (refused,) = (index for index, event in enumerate(heard) if isinstance(event, Refused))
+    assert heard[refused].reason == str(error.value)
+    back = [event.name for event in heard[refused + 1 :]]
+    assert back == [*buffers, last.name, "v", "w"]
+    assert [event.aborted for event in heard if isinstance(event, OperationEnd)] == [True]
