@@ -1,0 +1,54 @@
+"""One transposed convolution in any number of dimensions, validated: what all three directions are planned from."""
+
+from dataclasses import dataclass
+
+from device.formats import DataFormat
+from ops.geometry import Geometry
+from ops.patch_matmul.arithmetic import Arithmetic, Precision, arithmetic_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deconvolution:
+    """A transposed convolution; source and destination are always those of the forward operation.
+
+    Attributes:
+        geometry: Its axes, with all padding resolved: the output size is that of the destination.
+        batch: N.
+        in_channels: I, of the source.
+        out_channels: O, of the destination.
+        groups: Groups; they divide both.
+        data_format: Type of all tensors.
+        precision: What results should be like.
+        channels_last: Tensors are [N, *spatial, C], not [N, C, *spatial].
+        weights_format: Order of the axes of the weights: "IOX", "XOI", "OIX" or "XIO".
+    """
+
+    geometry: Geometry
+    batch: int
+    in_channels: int
+    out_channels: int
+    groups: int
+    data_format: DataFormat
+    precision: Precision = Precision.IEEE
+    channels_last: bool = True
+    weights_format: str = "XOI"
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """How its numbers are multiplied."""
+        return arithmetic_of(self.data_format, self.precision)
+
+    @property
+    def src_shape(self) -> tuple[int, ...]:
+        """Shape of the source, in the caller's order."""
+        return ordered(self.batch, self.in_channels, self.geometry.input_shape, channels_last=self.channels_last)
+
+    @property
+    def dst_shape(self) -> tuple[int, ...]:
+        """Shape of the destination, in the caller's order."""
+        return ordered(self.batch, self.out_channels, self.geometry.output_shape, channels_last=self.channels_last)
+
+
+def ordered(batch: int, channels: int, spatial: tuple[int, ...], *, channels_last: bool) -> tuple[int, ...]:
+    """A shape as [N, *spatial, C] or [N, C, *spatial]."""
+    return (batch, *spatial, channels) if channels_last else (batch, channels, *spatial)

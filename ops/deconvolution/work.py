@@ -1,0 +1,36 @@
+"""What the host does to arrays before it uploads them, as frozen values; `values` gives them their meaning."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareSticks:
+    """A tensor becomes one row of channels for every position; on the device it may be padded, split or transposed.
+
+    Attributes:
+        channels_last: It is [N, *spatial, C] already.
+    """
+
+    channels_last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareTaps:
+    """Weights become matrices, one for every tap of every group, in float32.
+
+    Attributes:
+        weights_format: Order of the stored axes.
+        groups: Groups.
+        taps: Which taps of every axis, in order.
+        towards_source: Matrices go from destination channels to source channels, not the other way.
+    """
+
+    weights_format: str
+    groups: int
+    taps: tuple[range, ...]
+    towards_source: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareBias:
+    """A bias becomes a row in float32."""

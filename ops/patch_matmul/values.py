@@ -1,0 +1,252 @@
+"""What the patch programs do to numbers, in the order of the machine or, for speed, with BLAS.
+
+Positions are taken by dense phases, so that inserted zeros cost nothing; leaving out halves of tiles that hold only
+zeros changes no bit. Every K block but the first adds to the whole float32 partial sums, so blocks leave no trace in
+the numbers.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from device.fast_product import BlockProduct
+from device.formats import Array, DataFormat
+from device.matrix_unit import MatrixUnitMode
+from device.packer import unpack
+from device.rounding import round_up
+from device.spec import DeviceSpec
+from device.tiles import TILE
+from ops.patch_matmul import fast
+from ops.patch_matmul.arithmetic import IN0_BITS, IN1_BITS, Arithmetic, grid_exponent, multiplied_whole, slices
+from ops.patch_matmul.axis import DensePhase, PatchAxis, dense_phases
+from ops.patch_matmul.gather import Margin, runs
+from ops.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
+
+EXACT_ROWS = 2048  # patches multiplied at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """How the matrix unit multiplies.
+
+    Attributes:
+        spec: The device.
+        product: Its block products.
+    """
+
+    spec: DeviceSpec
+    product: BlockProduct
+
+    def multiply(
+        self, operands: tuple[Array, Array], exponents: tuple[int, int], arithmetic: Arithmetic, halves: tuple[int, ...]
+    ) -> Array:
+        """All passes over two matrices.
+
+        Args:
+            operands: float32 [rows, K] and [K, columns].
+            exponents: Of their grids.
+            arithmetic: How they are multiplied.
+            halves: Halves present of each K tile.
+
+        Returns:
+            float32 [rows, columns].
+        """
+        quirk = self.spec.compute.minus_one_quirk
+        mode = MatrixUnitMode(phases=arithmetic.phases, fp32_dest=True, minus_one_quirk=quirk)
+        in0 = slices(operands[0], arithmetic.in0_slices, IN0_BITS, exponents[0])
+        in1 = slices(operands[1], arithmetic.in1_slices, IN1_BITS, exponents[1])
+        dst = np.zeros((in0[0].shape[0], in1[0].shape[1]), np.float32)
+        for left, right in arithmetic.passes:
+            seen = [unpack(one, arithmetic.part_format, fp32_dest=True) for one in (in0[left], in1[right])]
+            dst = self.product(seen[0], seen[1], dst, mode=mode, half_counts=halves)
+        return dst
+
+
+def rounded(values: Array, data_format: DataFormat) -> Array:
+    """float32 rounded once, to the nearest even, as the vector unit does before packing."""
+    with np.errstate(over="ignore"):
+        return values.astype(data_format.storage, copy=False)
+
+
+def empty_result(batch: int, out_shape: tuple[int, ...], channels: int, data_format: DataFormat) -> Array:
+    """A result that programs write into; NaN where none does."""
+    return np.full((batch, *out_shape, channels), np.nan, data_format.storage)
+
+
+def fill_rows(work: FillRows, bias: Array | None, target: Array | None) -> Array:
+    """The result with its untouched positions filled."""
+    result = _target(work.batch, work.out_shape, work.out_channels, work.out_format, target)
+    result[places(work.axes)] = 0 if bias is None else rounded(bias.astype(np.float32), work.out_format)
+    return result
+
+
+def places(axes: tuple[PatchAxis, ...]) -> tuple[slice, ...]:
+    """Where the outputs of dense axes lie in [N, *out_shape, O]."""
+    return (slice(None), *(slice(a.first, a.first + (a.outputs - 1) * a.distance + 1, a.distance) for a in axes))
+
+
+def patch_matmul(
+    work: PatchMatmul, image: Array, weights: Array, bias: Array | None, target: Array | None, exact: Exact | None
+) -> Array:
+    """The result of one patch matmul.
+
+    Args:
+        work: The program.
+        image: [N, *spatial, C].
+        weights: float32 [groups, *taps, C / groups, O / groups].
+        bias: float32 [O] or None.
+        target: [N, *out_shape, O] that other programs wrote into; None before the first.
+        exact: How the matrix unit multiplies; None for BLAS.
+
+    Returns:
+        [N, *out_shape, O] in storage of the output format: the target, written in place.
+    """
+    result = _target(work.patches.batch, work.out_shape, work.out_channels, work.out_format, target)
+    phases = [dense_phases(axis) for axis in work.patches.axes]
+    margin = Margin(image, [[phase.axis for phase in several] for several in phases])
+    if exact is None:
+        margin.pixels = multiplied_whole(margin.pixels, work.arithmetic, weights_side=False)
+        weights = multiplied_whole(weights, work.arithmetic, weights_side=True)
+    exponents = (0, 0) if exact is None else (grid_exponent(margin.pixels), grid_exponent(weights))
+    for combination in product(*phases):
+        axes = tuple(phase.axis for phase in combination)
+        part = result[places(axes)]
+        if not all(axis.taps for axis in axes):
+            part[...] = 0 if bias is None else rounded(bias, work.out_format)
+            continue
+        view = margin.patches(axes)
+        met = weights[np.ix_(range(len(weights)), *(phase.taps for phase in combination))]
+        if exact is None:
+            fast.patch_matmul(view, met, bias, part)
+        else:
+            _exact_phase(work, (view, met), exponents, bias, part, combination, exact)
+    return result
+
+
+def _target(
+    batch: int, out_shape: tuple[int, ...], channels: int, data_format: DataFormat, target: Array | None
+) -> Array:
+    return np.empty((batch, *out_shape, channels), data_format.storage) if target is None else target
+
+
+def _exact_phase(
+    work: PatchMatmul,
+    operands: tuple[Array, Array],
+    exponents: tuple[int, int],
+    bias: Array | None,
+    part: Array,
+    combination: tuple[DensePhase, ...],
+    exact: Exact,
+) -> None:
+    """One phase through the matrix unit, into its part of the result."""
+    patches, (view, weights) = work.patches, operands
+    counts, columns = part.shape[:-1], part.shape[-1] // patches.bundles
+    channels = patches.channels // patches.bundles
+    halves = _half_counts(patches, combination)
+    for bundle in range(patches.bundles):
+        ins, outs = (slice(bundle * n, (bundle + 1) * n) for n in (channels, columns))
+        matrix = _tap_padded(bundled(weights, patches, bundle), patches.tap_columns)
+        matrix = matrix.reshape(-1, columns)
+        for box in runs(counts, EXACT_ROWS):
+            gathered = _rows(view[box][..., ins], len(counts), patches.tap_columns)
+            values = exact.multiply((gathered, matrix), exponents, work.arithmetic, halves)
+            if bias is not None:
+                values = values + bias[outs]
+            place = part[box][..., outs]
+            place[...] = rounded(values, work.out_format).reshape(place.shape)
+
+
+def _half_counts(patches: Patches, combination: tuple[DensePhase, ...]) -> tuple[int, ...]:
+    """Halves present in each K tile when only the taps of some phases are there."""
+    each = patches.tap_columns // HALF
+    numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(one.taps) for one in combination))]
+    tiles = (numbers.reshape(-1, 1) * each + np.arange(each)).reshape(-1) // (TILE // HALF)
+    return tuple(int(count) for count in np.bincount(tiles) if count)
+
+
+def bundled(weights: Array, patches: Patches, bundle: int) -> Array:
+    """The dense weights [taps, in, out] of a bundle of groups, zero where groups do not meet."""
+    size = patches.groups // patches.bundles
+    of_groups = weights[bundle * size : (bundle + 1) * size].reshape(size, -1, *weights.shape[-2:])
+    taps, ins, outs = of_groups.shape[1:]
+    dense = np.zeros((taps, size, ins, size, outs), np.float32)
+    for group in range(size):
+        dense[:, group, :, group] = of_groups[group]
+    return dense.reshape(taps, size * ins, size * outs)
+
+
+def _tap_padded(weights: Array, rows: int) -> Array:
+    """[taps, in, out] with zero rows added to every tap."""
+    return np.pad(weights, ((0, 0), (0, rows - weights.shape[1]), (0, 0)))
+
+
+def _rows(view: Array, axes: int, columns: int) -> Array:
+    """Patches [*positions, *taps, C] of ``axes`` leading axes as a matrix, every tap padded to ``columns``."""
+    rows, channels = prod(view.shape[:axes]), view.shape[-1]
+    gathered = np.zeros((rows, prod(view.shape[axes:-1]), columns), np.float32)
+    gathered[..., :channels] = view.reshape(rows, -1, channels)
+    return gathered.reshape(rows, -1)
+
+
+def pixel_matmul(work: PixelMatmul, image: Array, other: Array, exact: Exact | None) -> Array:
+    """The sums of all bands.
+
+    Args:
+        work: The program.
+        image: [N, *positions, I], the image whose channels become rows.
+        other: [N, *spatial, O], the image whose patches become columns.
+        exact: How the matrix unit multiplies; None for BLAS.
+
+    Returns:
+        [sections, groups, *taps, I / groups, O / groups]: float32, or storage of the output format if there is one
+        band. With BLAS the first band has it all.
+    """
+    patches = work.patches
+    margin = Margin(other, [[axis] for axis in patches.axes])
+    shape = (patches.groups, *patches.taps, work.channels // patches.groups, patches.channels // patches.groups)
+    if exact is None:
+        rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.arithmetic, weights_side=False)
+        margin.pixels = multiplied_whole(margin.pixels, work.arithmetic, weights_side=True)
+        sums = np.zeros((work.sections, *shape), np.float32)
+        fast.pixel_matmul(rows, margin.patches(patches.axes), sums[0])
+    else:
+        sums = _exact_sums(work, image.astype(np.float32), margin.patches(patches.axes), exact)
+        sums = sums.reshape(work.sections, *shape)
+    return rounded(sums, work.out_format) if work.sections == 1 else sums
+
+
+def _exact_sums(work: PixelMatmul, image: Array, view: Array, exact: Exact) -> Array:
+    """float32 [sections, groups, taps, I / groups, O / groups]."""
+    patches, taps = work.patches, work.patches.tap_count
+    size, bundles = patches.groups // patches.bundles, patches.bundles
+    ins, outs = work.channels // bundles, patches.channels // bundles
+    pixels = image.reshape(-1, work.channels)
+    band = work.matmul.problem.k_tiles // len(work.arithmetic.passes) * TILE
+    flat = view.reshape(len(pixels), taps, patches.channels)
+    exponents = (grid_exponent(pixels), grid_exponent(flat))
+    sums = np.zeros((work.sections, bundles, size, taps, ins // size, outs // size), np.float32)
+    for section, bundle in product(range(work.sections), range(bundles)):
+        places_of = slice(section * band, (section + 1) * band)
+        left = pixels[places_of, bundle * ins : (bundle + 1) * ins]
+        right = flat[places_of, :, bundle * outs : (bundle + 1) * outs]
+        if not len(left):
+            continue
+        right = np.pad(right, ((0, 0), (0, 0), (0, patches.tap_columns - outs))).reshape(len(left), -1)
+        depth = ((0, round_up(len(left), TILE) - len(left)), (0, 0))
+        matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
+        halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
+        whole = exact.multiply(matrices, exponents, work.arithmetic, halves)
+        whole = whole.reshape(size, ins // size, taps, -1)[..., :outs].reshape(size, ins // size, taps, size, -1)
+        for group in range(size):
+            sums[section, bundle, group] = whole[group, :, :, group].swapaxes(0, 1)
+    return sums
+
+
+def sum_sections(work: SumSections, sums: Array) -> Array:
+    """All bands added up in float32, in order."""
+    total = sums[0]
+    for section in range(1, work.sections):
+        total = total + sums[section]
+    return rounded(total, work.out_format)
