@@ -111,21 +111,16 @@ def sharing(noc: NocSpec, network: Network, sources: Places, destinations: Place
     return shared
 
 
-def passing_bytes(shared: Booleans, sent_bytes: Floats, waiting_share: float) -> Floats:
-    """What must pass before each route is done: its own bytes and a share of those on links that it uses.
+def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:
+    """What passes on the links of each route: its own bytes, and those of all routes that share a link with it.
 
     Args:
         shared: [routes, routes] of `sharing`.
         sent_bytes: [routes, phases] bytes of each route in each phase.
-        waiting_share: Part of the others' bytes that a route waits for: 0 without contention, 1 if all routes of a
-            phase start at once and none gets past another.
 
     Returns: [routes, phases]; 0 where a route has nothing to send.
     """
-    if waiting_share == 0:
-        return sent_bytes
-    others = shared.astype(np.float64) @ sent_bytes - sent_bytes
-    passing: Floats = np.where(sent_bytes > 0, sent_bytes + waiting_share * others, 0.0)
+    passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
     return passing
 
 

@@ -11,13 +11,16 @@ class ConvCosts:
 
     Attributes:
         start_cycles: Kernel start and skew between cores.
+        read_latency_cycles: Round trip of a read from the own L1.
         read_issue_cycles: Between two bursts from the own L1.
         tilise_row_cycles: For every tile row of a block.
         tilise_call_cycles: For every block.
-        tilise_factor: Of the cycles in ``reader.tilise``.
+        tilise_factor: Of the cycles in ``reader.tilise``, which the real planner reckons with.
         tilise_factor_2025: The same for the software of 2025, whose measurements are still of use.
-        unpack_block_float_cycles: Least cycles of a tile product with block float weights.
-        unpack_16bit_cycles: Least cycles of a tile product with 16-bit weights.
+        unpack_block_float_cycles: For each block float tile that streams into the matrix unit.
+        unpack_16bit_cycles: For each 16-bit tile that does; 32-bit tiles take twice as long.
+        stationary_tile_cycles: For each tile of a group that stays in the matrix unit while others stream past, where
+            `ComputeSpec.stationary_tiles` is more than one: no other group can be fetched meanwhile.
         matmul_call_cycles: For each K tile of a sub-block.
         subblock_cycles: For each sub-block.
         pack_tile_cycles: For each packed tile.
@@ -36,30 +39,32 @@ class ConvCosts:
         untilise_wide_tile_cycles: For each tile of wider rows.
     """
 
-    start_cycles: int
-    read_issue_cycles: int
-    tilise_row_cycles: int
-    tilise_call_cycles: int
+    start_cycles: float
+    read_latency_cycles: float
+    read_issue_cycles: float
+    tilise_row_cycles: float
+    tilise_call_cycles: float
     tilise_factor: float
     tilise_factor_2025: float
     unpack_block_float_cycles: float
     unpack_16bit_cycles: float
-    matmul_call_cycles: int
-    subblock_cycles: int
-    pack_tile_cycles: int
-    block_cycles: int
-    reload_cycles: int
-    reload_tile_cycles: int
+    stationary_tile_cycles: float
+    matmul_call_cycles: float
+    subblock_cycles: float
+    pack_tile_cycles: float
+    block_cycles: float
+    reload_cycles: float
+    reload_tile_cycles: float
     dram_bytes_per_cycle: float
-    weight_issue_cycles: int
-    weight_multicast_cycles: int
-    weight_receiver_cycles: int
+    weight_issue_cycles: float
+    weight_multicast_cycles: float
+    weight_receiver_cycles: float
     weight_multicast_bytes_per_cycle: float
-    act_multicast_cycles: int
+    act_multicast_cycles: float
     act_multicast_bytes_per_cycle: float
-    bias_tile_cycles: int
-    untilise_narrow_tile_cycles: int
-    untilise_wide_tile_cycles: int
+    bias_tile_cycles: float
+    untilise_narrow_tile_cycles: float
+    untilise_wide_tile_cycles: float
 
     def __post_init__(self) -> None:
         require_positive("conv_costs", self)
@@ -100,28 +105,22 @@ class MatmulCosts:
     """Constants of the model of the matmul program, in cycles unless named otherwise.
 
     Attributes:
-        start_cycles: Kernel start.
-        overlap_power: p of (compute^p + dram^p + multicast^p)^(1/p).
-        unpack_bfloat16_cycles: Least cycles of a tile product of bfloat16.
-        unpack_bfloat8_b_cycles: Least cycles of a tile product of bfloat8_b.
-        unpack_bfloat4_b_cycles: Least cycles of a tile product of bfloat4_b.
+        start_cycles: Kernel start, first reads and last writes.
+        overlap_power: p of (compute^p + operands^p)^(1/p): how far the two overlap; infinite would be wholly.
         product_cycles: More, for each tile product.
-        pack_tile_cycles: For each output tile.
+        unpack_bytes_per_cycle: Rate at which an operand tile is unpacked: one for each tile product.
+        read_issue_cycles: Between two tiles read from DRAM or another core by one core.
         multicast_bytes_per_cycle: Rate of a multicast.
-        dram_bytes_per_cycle: Rate of all DRAM banks.
-        k_tile_cycles: For each K tile.
+        k_block_cycles: Handshake of senders and receivers for each K block.
     """
 
     start_cycles: int
     overlap_power: float
-    unpack_bfloat16_cycles: float
-    unpack_bfloat8_b_cycles: float
-    unpack_bfloat4_b_cycles: float
     product_cycles: float
-    pack_tile_cycles: int
+    unpack_bytes_per_cycle: float
+    read_issue_cycles: float
     multicast_bytes_per_cycle: float
-    dram_bytes_per_cycle: float
-    k_tile_cycles: int
+    k_block_cycles: int
 
     def __post_init__(self) -> None:
         require_positive("matmul_costs", self)

@@ -72,6 +72,7 @@ class DramSpec:
         alignment_bytes: A page of a buffer is padded to this; a buffer starts at a multiple of it, from the base on.
         peak_bytes_per_second: All banks together, by the data sheet.
         achieved_bytes_per_cycle: All banks together, as measured with well placed readers.
+        bank_bytes_per_cycle: One bank, by the data sheet, in cycles of the worker cores.
         read_latency_cycles: Round trip of a small read.
     """
 
@@ -81,6 +82,7 @@ class DramSpec:
     alignment_bytes: int
     peak_bytes_per_second: int
     achieved_bytes_per_cycle: float
+    bank_bytes_per_cycle: float
     read_latency_cycles: int
 
     def __post_init__(self) -> None:
@@ -155,6 +157,7 @@ class ComputeSpec:
         fast_tilise_keeps_tf32: Tilising float32 into a 16-bit or block format keeps 10 mantissa bits when the
             destination registers are 32 bits wide; False: it always keeps 7.
         pack_units: Packers of a core.
+        stationary_tiles: Tiles of one operand that the matrix unit keeps while tiles of the other stream past once.
     """
 
     dst_tiles: int
@@ -162,6 +165,7 @@ class ComputeSpec:
     minus_one_quirk: bool
     fast_tilise_keeps_tf32: bool
     pack_units: int
+    stationary_tiles: int
 
     def __post_init__(self) -> None:
         require_positive("compute", self)
