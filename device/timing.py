@@ -43,13 +43,14 @@ class StageCycles:
         stage: Which.
         busy_cycles: Cycles it works.
         stall_cycles: Cycles it waits for another stage between its first and its last work; 0 if that is not modelled.
-        exposed_cycles: Cycles by which the operation would be shorter if this stage took no time; 0 if not asked for.
+        critical_cycles: Cycles of it on the critical path, which add up to the operation's over all stages; 0 if not
+            known.
     """
 
     stage: Stage
     busy_cycles: float
     stall_cycles: float = 0.0
-    exposed_cycles: float = 0.0
+    critical_cycles: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class OperationCycles:
     Attributes:
         cycles: Kernel cycles: from the first core's start to the last core's end; dispatch is not in it.
         groups: Groups of cores with the same work; the slowest one decides ``cycles``.
-        bound_by: The stage that binds: the one whose cycles are most exposed (or busiest, if that is not modelled).
+        bound_by: The stage with most cycles on the critical path, or the busiest where that path is not known.
         dram_read_bytes: Bytes read from DRAM, by all cores.
         dram_written_bytes: Bytes written to DRAM, by all cores.
         network_bytes: Bytes that leave a core over a network (a multicast counts once), by all cores.
@@ -105,12 +106,12 @@ class OperationCycles:
 
 
 def binding_stage(stages: Iterable[StageCycles]) -> Stage:
-    """The stage with most exposed cycles; among equals the busiest, then the first.
+    """The stage with most cycles on the critical path; among equals the busiest, then the first.
 
     Raises:
         ValueError: There are no stages.
     """
-    return max(stages, key=lambda one: (one.exposed_cycles, one.busy_cycles)).stage
+    return max(stages, key=lambda one: (one.critical_cycles, one.busy_cycles)).stage
 
 
 def nanoseconds(cycles: float, clock_hz: int) -> float:

@@ -1,0 +1,1 @@
+"""Predictions against measured rows, row by row and group by group."""

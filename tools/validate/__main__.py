@@ -1,0 +1,84 @@
+"""Predict measured rows and show how far off the predictions are.
+
+usage: python -m tools.validate FILE.csv [...] [--json OUT] [--worst N]
+
+The name of a file says what its rows measure (conv.csv, ...). Rows of one configuration count as one. Every row is
+either predicted or listed with the reason why not. What is printed here uses the constants of the device catalog,
+which were fitted to rows of this kind; for errors on configurations that a fit has not seen, run tools.calibrate.
+"""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from tools.validate.prediction import NotPredicted, NotPredictedError, Prediction
+from tools.validate.registry import validator_of
+from tools.validate.report import console, error_table, group_errors, skipped_table, worst_table
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="tools.validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.csv", help="measured rows")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write every row with its prediction")
+    parser.add_argument("--worst", type=int, default=8, metavar="N", help="configurations listed (default 8)")
+    return parser
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a file."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def validate(path: Path) -> tuple[list[Prediction], list[NotPredicted]]:
+    """Predict all rows of a file."""
+    validator = validator_of(path)
+    predicted: list[Prediction] = []
+    skipped: list[NotPredicted] = []
+    for row in read_rows(path):
+        try:
+            predicted.append(validator(row))
+        except NotPredictedError as error:
+            skipped.append(NotPredicted(row, str(error)))
+    return predicted, skipped
+
+
+def json_rows(path: Path, predicted: list[Prediction], skipped: list[NotPredicted]) -> list[dict[str, Any]]:
+    """Every input column, and what became of the row."""
+    rows: list[dict[str, Any]] = [
+        {
+            **one.row,
+            "file": path.name,
+            "measured_ns": one.measured_ns,
+            "predicted_ns": one.predicted_ns,
+            "counted": one.counted,
+            "remark": one.remark,
+        }
+        for one in predicted
+    ]
+    return rows + [{**one.row, "file": path.name, "not_predicted": one.reason} for one in skipped]
+
+
+def main() -> None:
+    """Validate the files of the command line."""
+    options = build_parser().parse_args()
+    screen, rows = console(), []
+    for path in options.files:
+        predicted, skipped = validate(path)
+        rows += json_rows(path, predicted, skipped)
+        if predicted:
+            screen.print(error_table(f"{path.name}: errors with the constants of the catalog", group_errors(predicted)))
+            screen.print(worst_table(predicted, options.worst))
+        if skipped:
+            screen.print(skipped_table(skipped))
+    if options.json is not None:
+        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

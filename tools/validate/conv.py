@@ -1,0 +1,223 @@
+"""Rows of conv.csv: one conv2d program each, with its shape, shard scheme and blocks.
+
+What a row does not say is planned as the simulator plans it for a user (cores, shards, blocks, readers). Three things
+are neither in the rows nor in a plan, and are read from their sources:
+
+* Rows of the benchmark are row-major inputs, aligned to 8 channels: that gives the block sizes the rows have.
+* ResNet-50 in tt-metal double buffers the weights of its 3x3 convolutions, and of its downsampling 1x1 convolutions
+  of images narrower than 56 (models/demos/ttnn_resnet, ttnn_functional_resnet50); the benchmark's other models do not.
+* Profiler rows are older than the fast tilise of Blackhole (`ConvCosts.tilise_factor_2025`).
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from device.cores import first_cores
+from device.errors import DeviceError
+from device.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.memory_config import ShardOrientation
+from device.spec import DeviceSpec, load_spec
+from device.tiles import TILE
+from ops.conv2d.blocks import k_block_order
+from ops.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.conv2d.cycles import conv_cycles
+from ops.conv2d.layout import ConvOptions, ConvProblem, buffers_arguments, choose_cores, lay_out, scheme_alignment
+from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
+from ops.conv2d.work import ConvWork
+from ops.halo.frame import Frame, convolution_axis
+from tools.validate.prediction import NotPredictedError, Prediction, Row
+
+SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}
+FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32}
+PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
+NANOSECONDS = {"ns": 1.0, "us": 1000.0}
+DEVICES = (
+    ("N150", "wormhole_n150"),
+    ("P150", "blackhole_p150"),
+    ("P100", "blackhole_p100"),
+    ("Blackhole P100", "blackhole_p100"),
+    ("Blackhole (", "blackhole_p100"),
+)  # by what the device column begins with
+SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", "pad_t", "pad_b", "pad_l", "pad_r")
+CONFIGURATION = ("shard", *SHAPE, "d_h", "bias", "act_block_h_tiles", "dtype_in1", "dtype_out", "fidelity", "fp32_acc")
+RESNET_NARROW_IMAGE = 56
+
+
+@dataclass(frozen=True, slots=True)
+class ConvRow:
+    """A row, understood.
+
+    Attributes:
+        spec: The device it was measured on.
+        work: The program.
+        counted: It is a measurement.
+    """
+
+    spec: DeviceSpec
+    work: ConvWork
+    counted: bool
+
+
+def predict_conv(row: Row) -> Prediction:
+    """Predict the kernel cycles of one row.
+
+    Raises:
+        NotPredictedError: The row is of another kernel, gives no shape, or names an unknown device.
+    """
+    conv = read_conv_row(row)
+    cycles = conv_cycles(conv.work, conv.spec).cycles
+    return Prediction(
+        row=row,
+        measured_ns=measured_ns(row),
+        predicted_ns=cycles / conv.spec.clock_hz * 1e9,
+        group=(*(() if conv.counted else ("target, no measurement",)), row["device"], row["shard"], row["fidelity"]),
+        architecture=row["arch"],
+        configuration=configuration(row),
+        counted=conv.counted,
+        remark="" if conv.counted else row["kind"],
+    )
+
+
+def measured_ns(row: Row) -> float:
+    """The measured duration."""
+    return float(row["value"]) * NANOSECONDS[row["unit"]]
+
+
+def configuration(row: Row) -> tuple[str, ...]:
+    """What tells configurations apart, in short."""
+    size = f"{row['batch']}x{row['in_h']}x{row['in_w']}x{row['in_c']}->{row['out_c']}"
+    kernel = f"k{row['k_h']}x{row['k_w']}s{row['s_h']}d{row['d_h']}"
+    pads = "p" + "".join(row[name] for name in ("pad_t", "pad_b", "pad_l", "pad_r"))
+    formats = f"{row['dtype_in1']}->{row['dtype_out']}"
+    options = f"bias={row['bias']} l1_acc={row['packer_l1_acc']} block={row['act_block_h_tiles'] or 'auto'}"
+    return (row["device"], row["shard"], row["fidelity"], size, kernel, pads, formats, options)
+
+
+def read_conv_row(row: Row) -> ConvRow:
+    """The device and the program of a row.
+
+    Raises:
+        NotPredictedError: As of `predict_conv`.
+    """
+    kernel = re.search(r"kernel=(\S+)", row["config"])
+    if kernel is not None and kernel[1] != "main":
+        raise NotPredictedError(f"kernel {kernel[1]} is a proposal, not the released one")
+    if not all(row[name] for name in SHAPE):
+        raise NotPredictedError("the row gives no full shape")
+    if "activation_reuse=true" in row["config"]:
+        raise NotPredictedError("activation reuse is not planned")
+    spec = _spec(row)
+    try:
+        work = _work(row, spec)
+    except (DeviceError, StopIteration) as error:
+        raise NotPredictedError(f"no plan: {error}") from error
+    return ConvRow(spec, work, counted="target" not in row["kind"])
+
+
+def _spec(row: Row) -> DeviceSpec:
+    name = next((ours for theirs, ours in DEVICES if row["device"].startswith(theirs)), None)
+    if name is None:
+        raise NotPredictedError(f"the device {row['device']!r} is not known well enough")
+    spec = load_spec(name)
+    if "20" in row["device"]:
+        spec = spec.replace(grid_cols=5, grid_rows=4)
+    if "profiler)" in row["kind"] and "tracy" not in row["kind"]:
+        spec = spec.replace(conv_costs_tilise_factor=spec.conv_costs.tilise_factor_2025)
+    return spec
+
+
+def _work(row: Row, spec: DeviceSpec) -> ConvWork:
+    problem, options, scheme = _problem(row), _options(row), SCHEMES[row["shard"]]
+    alignment = scheme_alignment(problem, scheme)
+    config = _given_cores(row, spec) or choose_cores(problem, options, spec, scheme, alignment=alignment)
+    layout = lay_out(problem, options, spec, config, alignment=alignment)
+    buffers = buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=0)
+    blocks = k_block_order(
+        config,
+        layout.shards,
+        layout.blocks,
+        problem.kernel,
+        act_block_w_div=options.act_block_w_div,
+        full_inner_dim=options.full_inner_dim,
+    )
+    return ConvWork(
+        problem=problem,
+        options=options,
+        layout=layout,
+        k_blocks=blocks,
+        phases=PHASES[row["fidelity"]],
+        partials_format=partials_format(buffers),
+        l1_accumulation=l1_accumulation(
+            requested=options.packer_l1_acc, bias=problem.bias, k_blocks=buffers.accumulation_blocks
+        ),
+        activation=("relu", ()) if "RELU" in row["config"] else None,
+    )
+
+
+def _problem(row: Row) -> ConvProblem:
+    rows, columns = (
+        convolution_axis(
+            input_length=int(row[f"in_{axis}"]),
+            kernel=int(row[f"k_{axis}"]),
+            stride=int(row[f"s_{axis}"]),
+            padding=(int(row[f"pad_{before}"]), int(row[f"pad_{after}"])),
+            dilation=int(row[f"d_{axis}"]),
+        )
+        for axis, before, after in (("h", "t", "b"), ("w", "l", "r"))
+    )
+    return ConvProblem(
+        frame=Frame(batch=int(row["batch"]), rows=rows, columns=columns),
+        in_channels=int(row["in_c"]),
+        out_channels=int(row["out_c"]),
+        in_format=FORMATS[row["dtype_in0"]],
+        weight_format=FORMATS[row["dtype_in1"]],
+        out_format=FORMATS[row["dtype_out"]],
+        row_major="TILE input" not in row["memory"],
+        bias=row["bias"] == "true",
+    )
+
+
+def _options(row: Row) -> ConvOptions:
+    """The config of the row; a benchmark row with a block height tells in per_core_m_tiles what became of it."""
+    config = row["config"]
+    benchmark = "kernel=" in config
+    height = row["act_block_h_tiles"] and (row["per_core_m_tiles"] if benchmark else row["act_block_h_tiles"])
+    both = "act+weights double buffer" in config
+    return ConvOptions(
+        act_block_h_override=int(height or 0) * TILE,
+        untilize_out=_flag(config, "untilize_out"),
+        act_double_buffer=both or _flag(config, "enable_act_double_buffer"),
+        weights_double_buffer=both or _flag(config, "enable_weights_double_buffer") or _resnet_weights(row),
+        full_inner_dim=_flag(config, "full_inner_dim"),
+        force_split_reader=False if "enable_split_reader=false" in config else None,
+        config_tensors_in_dram=_flag(config, "config_tensors_in_dram"),
+        fp32_dest=row["fp32_acc"] == "1",
+        packer_l1_acc=row["packer_l1_acc"] == "1",
+    )
+
+
+def _flag(config: str, name: str) -> bool:
+    return f"{name}=true" in config
+
+
+def _resnet_weights(row: Row) -> bool:
+    """Whether ResNet-50 double buffers these weights."""
+    size, width = int(row["k_h"]), int(row["in_w"])
+    return "model=resnet50" in row["config"] and (size == 3 or (size == 1 and width < RESNET_NARROW_IMAGE))
+
+
+def _given_cores(row: Row, spec: DeviceSpec) -> ParallelConfig | None:
+    if not (row["cores_nhw"] and row["cores_c_in"]):
+        return None
+    nhw, channels, scheme = int(row["cores_nhw"]), int(row["cores_c_in"]), SCHEMES[row["shard"]]
+    orientation = ShardOrientation.ROW_MAJOR
+    if scheme is BLOCK:
+        cores = block_range(nhw, channels, orientation)
+    else:
+        cores = first_cores(nhw * channels, spec.grid.cols, spec.grid.rows, row_wise=True)
+    return ParallelConfig(scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=cores, orientation=orientation)
+
+
+def with_costs(spec: DeviceSpec, **values: float) -> DeviceSpec:
+    """The spec with other constants of the convolution's model."""
+    return replace(spec, conv_costs=replace(spec.conv_costs, **values))

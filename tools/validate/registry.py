@@ -1,0 +1,30 @@
+"""Which file of measured rows is predicted by whom: a new kind of rows is one more entry.
+
+A validator takes a row and gives a prediction; it raises `NotPredictedError` for a row that it can not or should not
+predict. The name of the file, without folders and ending, says which one it is.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tools.validate.conv import predict_conv
+from tools.validate.prediction import Prediction, Row
+
+Validator = Callable[[Row], Prediction]
+
+VALIDATORS: Mapping[str, Validator] = {
+    "conv": predict_conv,
+}
+
+
+def validator_of(path: Path) -> Validator:
+    """The validator of a file.
+
+    Raises:
+        ValueError: There is none for its name.
+    """
+    for name, validator in VALIDATORS.items():
+        if path.stem == name or path.stem.startswith(f"{name}_"):
+            return validator
+    known = ", ".join(f"{name}.csv" for name in VALIDATORS)
+    raise ValueError(f"{path}: no validator for rows of that name; there are those of {known} (or {known[:-4]}_*.csv)")

@@ -1,0 +1,68 @@
+"""Tables of predictions and their errors."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from tools.validate.prediction import NotPredicted, Prediction
+from tools.validate.summary import Errors, sum_up
+
+WIDTH_OF_A_PIPE = 140
+
+
+def console() -> Console:
+    """Where tables go; in a pipe they are not cut to 80 columns."""
+    return Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
+
+
+def error_table(title: str, rows: Iterable[tuple[tuple[str, ...], Errors]]) -> Table:
+    """A table of errors by group, in percent."""
+    table = Table(title=title)
+    table.add_column("group")
+    for heading in ("rows", "configurations", "mean %", "median %", "bias %", "worst %"):
+        table.add_column(heading, justify="right")
+    for group, errors in rows:
+        figures = (f"{100 * errors.mean:.1f}", f"{100 * errors.median:.1f}", f"{100 * errors.bias:+.1f}")
+        table.add_row(
+            ", ".join(group), str(errors.rows), str(errors.configurations), *figures, f"{100 * errors.worst:.1f}"
+        )
+    return table
+
+
+def group_errors(predictions: Sequence[Prediction]) -> list[tuple[tuple[str, ...], Errors]]:
+    """Errors of all, of each architecture and of each group; rows that are no measurements come last, by themselves."""
+    counted = [one for one in predictions if one.counted]
+    parts: list[tuple[tuple[str, ...], list[Prediction]]] = [(("all",), counted)]
+    for architecture in sorted({one.architecture for one in counted}):
+        parts.append(((f"all of {architecture}",), [one for one in counted if one.architecture == architecture]))
+    for group in sorted({one.group for one in predictions}):
+        parts.append((group, [one for one in predictions if one.group == group]))
+    return [(name, sum_up(part)) for name, part in parts if part]
+
+
+def worst_table(predictions: Sequence[Prediction], count: int) -> Table:
+    """The configurations with the largest errors."""
+    table = Table(title="worst configurations")
+    for heading in ("group", "configuration", "remark"):
+        table.add_column(heading)
+    for heading in ("measured us", "predicted us", "error %"):
+        table.add_column(heading, justify="right")
+    ordered = sorted(predictions, key=lambda one: -abs(one.error))
+    shown = {one.configuration: one for one in reversed(ordered)}
+    for one in sorted(shown.values(), key=lambda one: -abs(one.error))[:count]:
+        figures = (f"{one.measured_ns / 1000:.1f}", f"{one.predicted_ns / 1000:.1f}", f"{100 * one.error:+.1f}")
+        table.add_row(", ".join(one.group), " ".join(one.configuration), one.remark, *figures)
+    return table
+
+
+def skipped_table(skipped: Sequence[NotPredicted]) -> Table:
+    """Rows without a prediction, by reason."""
+    table = Table(title="not predicted")
+    table.add_column("reason")
+    table.add_column("rows", justify="right")
+    for reason, count in Counter(one.reason for one in skipped).most_common():
+        table.add_row(reason, str(count))
+    return table
