@@ -14,9 +14,15 @@ _L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 
 
 class OperationBegin(NamedTuple):
-    """A function of the library, or a device operation, starts."""
+    """A function of the library, or a device operation, starts.
+
+    Attributes:
+        name: Which.
+        work: What a device operation computes; None for a function.
+    """
 
     name: str
+    work: object = None
 
 
 class OperationEnd(NamedTuple):

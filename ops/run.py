@@ -84,7 +84,7 @@ class _MemoryReading:
             self._program(Operation(name=MOVE, inputs=(step.tensor,), work=step.work, key=(MOVE, step.buffer)))
 
     def _program(self, step: Operation) -> None:
-        self.device.record(OperationBegin(step.name))
+        self.device.record(OperationBegin(step.name, step.work))
         try:
             for output in step.outputs:
                 self._allocate(output)

@@ -84,13 +84,14 @@ def names(heard, kind):
 def test_steps_in_order(device):
     x = device.allocate(buffer(64), "x")
     heard = listen(device)
-    steps = (allocate("w", 8, BufferType.DRAM), operation(), Free("x"), Free("w"))
+    steps = (allocate("w", 8, BufferType.DRAM), operation(work="what it computes"), Free("x"), Free("w"))
     results = run_memory(plan(*steps), device, {"x": x})
     assert [type(event).__name__ for event in heard] == [
         "BufferAllocated", "OperationBegin", "BufferAllocated", "BufferAllocated", "CircularBuffersFreed",
         "CircularBufferAllocated", "CircularBufferAllocated", "CircularBufferAllocated", "OperationEnd",
         "BufferFreed", "BufferFreed",
     ]  # fmt: skip
+    assert heard[1] == OperationBegin("Op", "what it computes")
     assert names(heard, BufferAllocated) == ["w", "y", "config"]
     assert names(heard, BufferFreed) == ["x", "w"]
     assert list(results) == ["y"]

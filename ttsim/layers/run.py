@@ -1,13 +1,14 @@
 """Run one layer on a fresh simulated device, and sum up what happened."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from device.events import Event
+from device.events import Event, OperationBegin
 from device.spec import DeviceSpec
 from ops.conv2d.layout import ConvLayout
 from ops.conv2d.work import ConvWork
@@ -159,7 +160,7 @@ def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None)
         spec=placed.device.spec,
         before=before,
         events=events,
-        layouts=layouts_of(placed.device),
+        layouts=layouts_of(events),
         output=called.output.spec,
         output_size=called.size,
         accuracy=accuracy,
@@ -171,10 +172,10 @@ def split(placed: Placed) -> tuple[list[Event], list[Event]]:
     return placed.events[: placed.before], placed.events[placed.before :]
 
 
-def layouts_of(device: Device) -> list[ConvLayout]:
-    """The layouts of all convolutions that the device has programs for."""
-    keys = (key for key in device.machine.program_cache if isinstance(key, tuple))
-    return [work.layout for key in keys for work in key if isinstance(work, ConvWork)]
+def layouts_of(events: Iterable[Event]) -> list[ConvLayout]:
+    """The layouts of all convolutions that ran, in order."""
+    works = (event.work for event in events if isinstance(event, OperationBegin))
+    return [work.layout for work in works if isinstance(work, ConvWork)]
 
 
 def accuracy_of(output: Tensor, exact: npt.NDArray[np.float64] | None) -> Accuracy | None:

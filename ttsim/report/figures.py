@@ -114,6 +114,7 @@ class Partition:
         subblock_tiles: Height and width of an output sub-block.
         k_blocks: Blocks of the inner dimension.
         split_reader: Both data-movement processors read activations.
+        convolutions: How many of the call's convolutions (one a slice) were cut up so.
     """
 
     scheme: str
@@ -126,6 +127,7 @@ class Partition:
     subblock_tiles: tuple[int, int]
     k_blocks: int
     split_reader: bool
+    convolutions: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +160,7 @@ class Summary:
     Attributes:
         device: Name of the device.
         output: What came out.
-        partitions: One for each convolution that ran (one a slice).
+        partitions: The ways in which the convolutions that ran were cut up, in order.
         l1: L1 over the whole call.
         operations: The device operations in order.
         accuracy: Against float64; None where there are no values.

@@ -3,7 +3,9 @@
 The figures come from the list of events and from the plan; writers lay them out and compute nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from device.cores import CoreCoord, CoreRangeSet
 from device.events import (
@@ -59,11 +61,17 @@ def summarise(
             height=output_size[0],
             width=output_size[1],
         ),
-        partitions=tuple(partition_of(layout) for layout in layouts),
+        partitions=partitions_of(layouts),
         l1=l1_use(spec, [*before, *events], operations),
         operations=operations,
         accuracy=accuracy,
     )
+
+
+def partitions_of(layouts: Iterable[ConvLayout]) -> tuple[Partition, ...]:
+    """The different partitions among some layouts, in order of their first convolution."""
+    counted = Counter(partition_of(layout) for layout in layouts)
+    return tuple(replace(partition, convolutions=times) for partition, times in counted.items())
 
 
 def partition_of(layout: ConvLayout) -> Partition:

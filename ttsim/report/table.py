@@ -62,7 +62,8 @@ def partition_line(partition: Partition) -> str:
     shards = f"shards {by(partition.input_shard)} -> {by(partition.output_shard)}"
     blocks = f"blocks of {by(partition.act_block_tiles)} tiles, sub-blocks of {by(partition.subblock_tiles)}"
     readers = "split reader" if partition.split_reader else "one reader"
-    return f"{partition.scheme}, {cores}, {shards}, {blocks}, {partition.k_blocks} K blocks, {readers}"
+    times = f"{partition.convolutions} convolutions, " if partition.convolutions > 1 else ""
+    return f"{times}{partition.scheme}, {cores}, {shards}, {blocks}, {partition.k_blocks} K blocks, {readers}"
 
 
 def l1_line(use: L1Use) -> str:

@@ -38,7 +38,7 @@ def test_a_layer_on_a_placed_device_step_by_step():
     called = call(placed)
     summary = summary_of(placed, called)
     assert summary.accuracy is None
-    assert [layout.scheme.name for layout in layouts_of(placed.device)] == [summary.partitions[0].scheme]
+    assert [layout.scheme.name for layout in layouts_of(placed.events)] == [summary.partitions[0].scheme]
     assert summary.operations[0].buffers[0].address == placed.events[0].address
     placed.device.close()
 
@@ -48,3 +48,11 @@ def test_a_layer_that_is_none_says_why():
     assert result.summary is None
     assert result.error.startswith("groups must divide in_channels")
     assert result.reached == ()
+
+
+def test_slices_that_are_cut_up_alike_are_counted():
+    layer = Layer(**{**SMALL, "input_height": 64, "input_width": 64, "padding": (1, 1)}, slice="H:4")
+    result = run_layer(layer, Settings(spec=SPEC, values="off"))
+    partitions = result.summary.partitions
+    assert sum(partition.convolutions for partition in partitions) == 4
+    assert len(set(partitions)) == len(partitions) < 4
