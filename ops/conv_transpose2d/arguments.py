@@ -1,4 +1,4 @@
-"""The arguments of a transposed convolution, in the machine's own types.
+"""The arguments of a convolution, transposed or not, in the machine's own types.
 
 What the public function received, checked by type only; `validation` checks the values, `lowering` turns them into a
 convolution.
@@ -96,12 +96,12 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvTranspose2dArguments:
-    """All arguments of one call.
+class ConvArguments:
+    """What calls of conv2d and of conv_transpose2d have in common; every call is one of the two below.
 
     Attributes:
         input: The input tensor.
-        weight: Raw [C, O / groups, kh, kw] on the host, or prepared on the device.
+        weight: Raw with four axes on the host, or prepared on the device.
         bias: Raw [1, 1, 1, O] on the host, or prepared on the device.
         in_channels: C.
         out_channels: O.
@@ -111,7 +111,6 @@ class ConvTranspose2dArguments:
         kernel_size: (kh, kw).
         stride: Down, across.
         padding: Top, bottom, left, right.
-        output_padding: Bottom, right.
         dilation: Down, across.
         groups: Groups.
         out_format: Output format; None for the input's.
@@ -119,7 +118,6 @@ class ConvTranspose2dArguments:
         compute_config: None for the library's default.
         memory_config: Where the output should lie (L1 path only).
         slice_config: None for automatic slices of an input outside L1.
-        mirror_kernel: Whether the kernel is flipped here.
     """
 
     input: Operand
@@ -133,7 +131,6 @@ class ConvTranspose2dArguments:
     kernel_size: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    output_padding: tuple[int, int] = (0, 0)
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     out_format: DataFormat | None = None
@@ -141,4 +138,21 @@ class ConvTranspose2dArguments:
     compute_config: ComputeConfig | None = None
     memory_config: MemoryConfig | None = None
     slice_config: SliceConfig | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvTranspose2dArguments(ConvArguments):
+    """One call of conv_transpose2d; its raw weight is [C, O / groups, kh, kw].
+
+    Attributes:
+        output_padding: Bottom, right.
+        mirror_kernel: Whether the kernel is flipped here.
+    """
+
+    output_padding: tuple[int, int] = (0, 0)
     mirror_kernel: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv2dArguments(ConvArguments):
+    """One call of conv2d; its raw weight is [O, C / groups, kh, kw]."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from device.layouts import DRAM_MEMORY_CONFIG, TensorSpec
 from device.spec import DeviceSpec
-from ops.conv_transpose2d.arguments import ConvTranspose2dArguments, Operand, SliceConfig
+from ops.conv_transpose2d.arguments import ConvArguments, Operand, SliceConfig
 from ops.conv_transpose2d.l1_path import l1_path, operand_names
 from ops.conv_transpose2d.lowering import as_slice, frame_of, output_format
 from ops.conv_transpose2d.slicing import (
@@ -21,7 +21,7 @@ from ops.data_movement.staged import Staged
 from ops.data_movement.work import SliceWrite, Window
 
 
-def dram_path(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Staged:
+def dram_path(a: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Staged:
     """Steps from an input on the host or in DRAM to the output in DRAM.
 
     With an automatic number of slices of a given type, one slice means the L1 path with the caller's own config, and
@@ -51,9 +51,7 @@ def dram_path(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_bytes: i
     return result.followed_by(convolution_input.image_output(target, spec, "output.rows"))
 
 
-def _slices(
-    a: ConvTranspose2dArguments, config: SliceConfig, image: Staged, target: Staged, spec: DeviceSpec
-) -> Staged:
+def _slices(a: ConvArguments, config: SliceConfig, image: Staged, target: Staged, spec: DeviceSpec) -> Staged:
     """One slice after the other; the first one that runs prepares the weights for all."""
     result = Staged(name=target.name, spec=target.spec)
     ready = a
@@ -67,7 +65,7 @@ def _slices(
 
 
 def _one_slice(
-    a: ConvTranspose2dArguments, part: OutputSlice, prefix: str, image: Staged, target: Staged, spec: DeviceSpec
+    a: ConvArguments, part: OutputSlice, prefix: str, image: Staged, target: Staged, spec: DeviceSpec
 ) -> Staged:
     place = input_memory(a, part, input_cores(a, part, spec))
     window = slicing.sliced_input(image, _input_window(a, part), place, spec, f"{prefix}input")
@@ -86,7 +84,7 @@ def _one_slice(
     return replace(done, owned=())
 
 
-def _input_window(a: ConvTranspose2dArguments, part: OutputSlice) -> Window:
+def _input_window(a: ConvArguments, part: OutputSlice) -> Window:
     return Window(
         shape=(a.batch_size, a.input_height, a.input_width, a.in_channels),
         begins=(0, part.down.start, part.across.start, 0),
@@ -94,7 +92,7 @@ def _input_window(a: ConvTranspose2dArguments, part: OutputSlice) -> Window:
     )
 
 
-def _with_prepared_weights(a: ConvTranspose2dArguments) -> ConvTranspose2dArguments:
+def _with_prepared_weights(a: ConvArguments) -> ConvArguments:
     """The call after its first slice, when weights and bias are on the device."""
     weight = replace(a.weight, on_host=False, name=operand_names(a)[0])
     bias = None if a.bias is None else replace(a.bias, on_host=False, name=operand_names(a)[1])

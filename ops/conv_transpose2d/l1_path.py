@@ -26,7 +26,7 @@ from ops.conv2d.layout import (
 from ops.conv2d.partition import HEIGHT, WIDTH, channel_alignment
 from ops.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
 from ops.conv2d.work import ConvWork
-from ops.conv_transpose2d.arguments import ConvTranspose2dArguments
+from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments
 from ops.conv_transpose2d.lowering import compute_config, lower
 from ops.conv_transpose2d.weights import WeightsLayout
 from ops.conv_transpose2d.work import PrepareBias, PrepareWeights
@@ -50,7 +50,7 @@ class LaidOut:
         prefix: What the names of its tensors begin with: empty, or the slice it is.
     """
 
-    arguments: ConvTranspose2dArguments
+    arguments: ConvArguments
     problem: ConvProblem
     options: ConvOptions
     layout: ConvLayout
@@ -58,7 +58,7 @@ class LaidOut:
     prefix: str = ""
 
 
-def lay_out_call(a: ConvTranspose2dArguments, spec: DeviceSpec, *, prefix: str = "") -> LaidOut:
+def lay_out_call(a: ConvArguments, spec: DeviceSpec, *, prefix: str = "") -> LaidOut:
     """Choose shard scheme and cores for a call, and lay its convolution out.
 
     Raises:
@@ -85,11 +85,11 @@ def lay_out_call(a: ConvTranspose2dArguments, spec: DeviceSpec, *, prefix: str =
     )
 
 
-def _must_reshard(a: ConvTranspose2dArguments, misaligned: bool) -> bool:
+def _must_reshard(a: ConvArguments, misaligned: bool) -> bool:
     return misaligned or a.conv_config.reshard_if_not_optimal or a.conv_config.override_sharding_config
 
 
-def l1_path(a: ConvTranspose2dArguments, source: Staged, spec: DeviceSpec, *, prefix: str = "") -> Staged:
+def l1_path(a: ConvArguments, source: Staged, spec: DeviceSpec, *, prefix: str = "") -> Staged:
     """Steps from an input on the host or on the device to the sharded output.
 
     Args:
@@ -146,7 +146,7 @@ def upload_weights(call: LaidOut, spec: DeviceSpec) -> Staged:
 def weights_layout(call: LaidOut) -> WeightsLayout:
     """How the weights of a call are prepared."""
     a, shards, layout = call.arguments, call.layout.shards, call.layout
-    columns = shards.out_channels
+    columns, is_conv2d = shards.out_channels, not isinstance(a, ConvTranspose2dArguments)
     if layout.scheme in (HEIGHT, WIDTH):
         columns = round_up(columns, layout.blocks.subblock_w_tiles * TILE)
     return WeightsLayout(
@@ -154,7 +154,9 @@ def weights_layout(call: LaidOut) -> WeightsLayout:
         out_channels=a.out_channels,
         kernel=a.kernel_size,
         groups=a.groups,
-        mirror=a.mirror_kernel,
+        out_first=is_conv2d,
+        mirror=isinstance(a, ConvTranspose2dArguments) and a.mirror_kernel,
+        full_inner_dim=is_conv2d and call.options.full_inner_dim,
         scheme=layout.scheme,
         padded_in_channels=shards.in_channels,
         padded_out_channels=columns,
@@ -271,7 +273,7 @@ def _conv(call: LaidOut, halo: Staged, spec: DeviceSpec) -> Staged:
     return Staged(name=name, spec=made, steps=(step,), tensors={name: made, indices_name: indices})
 
 
-def operand_names(a: ConvTranspose2dArguments) -> tuple[str, ...]:
+def operand_names(a: ConvArguments) -> tuple[str, ...]:
     """Names of the prepared weights and, if there is one, of the prepared bias."""
     weight = "weight.prepared" if a.weight.on_host else a.weight.name or "weight"
     if a.bias is None:

@@ -1,27 +1,27 @@
-"""A transposed convolution as a stride-1 convolution over a zero-filled frame: reference, section 2.1."""
+"""A call as a convolution over a frame; a transposed one as a stride-1 convolution: reference, section 2.1."""
 
 from dataclasses import replace
 
 from device.formats import FLOAT32, DataFormat
 from device.memory_config import Layout, TensorMemoryLayout
 from ops.conv2d.layout import ConvOptions, ConvProblem
-from ops.conv_transpose2d.arguments import ComputeConfig, ConvTranspose2dArguments, Operand
-from ops.halo.frame import Frame, transposed_axis
+from ops.conv_transpose2d.arguments import ComputeConfig, ConvArguments, ConvTranspose2dArguments, Operand
+from ops.halo.frame import Frame, FrameAxis, convolution_axis, transposed_axis
 
 DEFAULT_PHASES = 4  # HiFi4, when no compute config is given (reference, 1.4)
 
 
-def weight_format(a: ConvTranspose2dArguments) -> DataFormat:
+def weight_format(a: ConvArguments) -> DataFormat:
     """Format of prepared weights and bias."""
     return a.conv_config.weights_format or a.weight.spec.data_format
 
 
-def output_format(a: ConvTranspose2dArguments) -> DataFormat:
+def output_format(a: ConvArguments) -> DataFormat:
     """Format of the output."""
     return a.out_format or a.input.spec.data_format
 
 
-def compute_config(a: ConvTranspose2dArguments) -> ComputeConfig:
+def compute_config(a: ConvArguments) -> ComputeConfig:
     """The compute config; by default HiFi4, and a float32 Dst if input and weights are both float32."""
     if a.compute_config is not None:
         return a.compute_config
@@ -29,29 +29,37 @@ def compute_config(a: ConvTranspose2dArguments) -> ComputeConfig:
     return ComputeConfig(phases=DEFAULT_PHASES, fp32_dest=both_float32)
 
 
-def is_matmul(a: ConvTranspose2dArguments) -> bool:
+def is_matmul(a: ConvArguments) -> bool:
     """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded (reference, 2.5)."""
     pointwise = a.kernel_size == a.stride == a.dilation == (1, 1) and not any(a.padding)
     return pointwise and a.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
 
 
-def frame_of(a: ConvTranspose2dArguments) -> Frame:
-    """The zero-filled, padded input."""
-    rows, columns = (
-        transposed_axis(
+def frame_of(a: ConvArguments) -> Frame:
+    """The padded input; of a transposed convolution, with zeros filled in."""
+    return Frame(batch=a.batch_size, rows=_axis(a, 0), columns=_axis(a, 1), replicate=a.conv_config.replicate_padding)
+
+
+def _axis(a: ConvArguments, axis: int) -> FrameAxis:
+    """The rows (0) or the columns (1) of the frame."""
+    before, after = a.padding[2 * axis : 2 * axis + 2]
+    length = (a.input_height, a.input_width)[axis]
+    kernel, stride, dilation = a.kernel_size[axis], a.stride[axis], a.dilation[axis]
+    if isinstance(a, ConvTranspose2dArguments):
+        return transposed_axis(
             input_length=length,
-            kernel=a.kernel_size[n],
-            stride=a.stride[n],
-            padding=padding,
-            output_padding=a.output_padding[n],
-            dilation=a.dilation[n],
+            kernel=kernel,
+            stride=stride,
+            padding=(before, after),
+            output_padding=a.output_padding[axis],
+            dilation=dilation,
         )
-        for n, (length, padding) in enumerate([(a.input_height, a.padding[:2]), (a.input_width, a.padding[2:])])
+    return convolution_axis(
+        input_length=length, kernel=kernel, stride=stride, padding=(before, after), dilation=dilation
     )
-    return Frame(batch=a.batch_size, rows=rows, columns=columns, replicate=a.conv_config.replicate_padding)
 
 
-def lower(a: ConvTranspose2dArguments) -> tuple[ConvProblem, ConvOptions]:
+def lower(a: ConvArguments) -> tuple[ConvProblem, ConvOptions]:
     """The convolution that computes a call, and the choices that lay it out."""
     config, compute = a.conv_config, compute_config(a)
     problem = ConvProblem(
@@ -81,7 +89,7 @@ def lower(a: ConvTranspose2dArguments) -> tuple[ConvProblem, ConvOptions]:
     return problem, options
 
 
-def as_slice(a: ConvTranspose2dArguments, source: Operand) -> ConvTranspose2dArguments:
+def as_slice(a: ConvArguments, source: Operand) -> ConvArguments:
     """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
 
     Args:

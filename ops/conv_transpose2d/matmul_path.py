@@ -17,7 +17,7 @@ from device.tiles import TILE
 from ops.conv2d.auto_shard import choose_scheme
 from ops.conv2d.layout import choose_cores, lay_out, sharded_input
 from ops.conv2d.partition import BLOCK, WIDTH
-from ops.conv_transpose2d.arguments import ConvTranspose2dArguments
+from ops.conv_transpose2d.arguments import ConvArguments
 from ops.conv_transpose2d.l1_path import LaidOut, operand_names, upload_weights
 from ops.conv_transpose2d.lowering import compute_config, lower
 from ops.data_movement import placement
@@ -37,7 +37,7 @@ FUSED_ACTIVATIONS: Final = frozenset(
 )
 
 
-def matmul_path(a: ConvTranspose2dArguments, spec: DeviceSpec, *, from_dram: bool, free_l1_bytes: int) -> Staged:
+def matmul_path(a: ConvArguments, spec: DeviceSpec, *, from_dram: bool, free_l1_bytes: int) -> Staged:
     """Steps from the caller's input to the output of a 1x1 convolution.
 
     Args:
@@ -77,7 +77,7 @@ def matmul_path(a: ConvTranspose2dArguments, spec: DeviceSpec, *, from_dram: boo
     return replace(start.followed_by(result), owned=start.owned)
 
 
-def lay_out_matmul(a: ConvTranspose2dArguments, spec: DeviceSpec) -> tuple[LaidOut, bool]:
+def lay_out_matmul(a: ConvArguments, spec: DeviceSpec) -> tuple[LaidOut, bool]:
     """How a 1x1 convolution lies on the device, and whether its input is sharded.
 
     It is not if the library chose the scheme: then the layout says only how the weights are prepared.
@@ -106,7 +106,7 @@ def lay_out_matmul(a: ConvTranspose2dArguments, spec: DeviceSpec) -> tuple[LaidO
     return call, scheme is not None
 
 
-def _must_reshard(a: ConvTranspose2dArguments, memory: MemoryConfig) -> bool:
+def _must_reshard(a: ConvArguments, memory: MemoryConfig) -> bool:
     """Whether a sharded input does not suit a matmul: shards must be whole tiles, BLOCK ones hold just the channels."""
     shards, config = memory.shard_spec, a.conv_config
     if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
@@ -115,7 +115,7 @@ def _must_reshard(a: ConvTranspose2dArguments, memory: MemoryConfig) -> bool:
     return turned or any(side % TILE for side in shards.shape) or _parts_channels(a, memory)
 
 
-def _parts_channels(a: ConvTranspose2dArguments, memory: MemoryConfig) -> bool:
+def _parts_channels(a: ConvArguments, memory: MemoryConfig) -> bool:
     """Whether BLOCK shards hold more or less than the channels."""
     if memory.memory_layout is not BLOCK or memory.shard_spec is None:
         return False

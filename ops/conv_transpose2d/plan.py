@@ -1,9 +1,9 @@
-"""The plan of ttnn.conv_transpose2d: which path, and what every step of it allocates and runs."""
+"""The plan of a convolution, transposed or not: which path, and what every step of it allocates and runs."""
 
 from device.memory_config import BufferType
 from device.plan import Free, Plan
 from device.spec import DeviceSpec
-from ops.conv_transpose2d.arguments import ConvTranspose2dArguments, SliceType
+from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments, SliceType
 from ops.conv_transpose2d.dram_path import dram_path
 from ops.conv_transpose2d.l1_path import l1_path, operand_names
 from ops.conv_transpose2d.lowering import is_matmul
@@ -14,6 +14,11 @@ from ops.data_movement.staged import Staged
 def plan_conv_transpose2d(
     a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool = True
 ) -> Plan:
+    """Plan a call of conv_transpose2d; arguments as of `plan_convolution`."""
+    return plan_convolution(a, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
+
+
+def plan_convolution(a: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool = True) -> Plan:
     """Plan a call.
 
     Args:
@@ -41,7 +46,7 @@ def plan_conv_transpose2d(
     return Plan(steps=staged.steps, tensors={**tensors, **staged.tensors, staged.name: staged.spec}, results=results)
 
 
-def _takes_l1_path(a: ConvTranspose2dArguments) -> bool:
+def _takes_l1_path(a: ConvArguments) -> bool:
     """The L1 path is for inputs in L1 without a slice config, for L1_FULL, and for a single slice (reference, 2.6)."""
     if a.slice_config is None:
         return not a.input.on_host and a.input.spec.memory_config.buffer_type is BufferType.L1

@@ -1,8 +1,9 @@
 """Weights and bias as the matrix unit wants them: one matrix of K rows and output-channel columns, made on the host.
 
-A raw weight [C, O / groups, kh, kw] becomes a dense matrix whose columns are output channels and whose rows are (kernel
-row, kernel column, input channel) in the order in which the sharding scheme walks through K. Groups are spelled out
-with zeros and the kernel is mirrored, so that a plain stride-1 convolution over the frame gives the transposed one.
+A raw weight ([C, O / groups, kh, kw], of an ordinary convolution [O, C / groups, kh, kw]) becomes a dense matrix whose
+columns are output channels and whose rows are (kernel row, kernel column, input channel) in the order in which the
+sharding scheme walks through K. Groups are spelled out with zeros and the kernel of a transposed convolution is
+mirrored, so that a plain convolution over its frame, at stride 1, gives it.
 Source of the rules: uploads of ttnn 0.81.1, intercepted, on Wormhole and Blackhole.
 """
 
@@ -26,7 +27,9 @@ class WeightsLayout:
         out_channels: O.
         kernel: (kh, kw).
         groups: Groups of the convolution; they divide C and O.
+        out_first: Whether the raw weight is that of an ordinary convolution, [O, C / groups, kh, kw].
         mirror: Whether kh and kw are flipped here (False: the caller's kernel is flipped already).
+        full_inner_dim: Whether BLOCK_SHARDED pads all kernel rows of a shard together, not each by itself.
         scheme: HEIGHT_SHARDED and BLOCK_SHARDED pad every kernel row to whole tiles, BLOCK_SHARDED for one shard of
             channels after the other; WIDTH_SHARDED and INTERLEAVED (a plain matmul) run through the kernel unpadded.
         padded_in_channels: C rounded up as the activation shards have it; channel_shards divide it.
@@ -40,7 +43,9 @@ class WeightsLayout:
     out_channels: int
     kernel: tuple[int, int]
     groups: int = 1
+    out_first: bool = False
     mirror: bool = True
+    full_inner_dim: bool = False
     scheme: TensorMemoryLayout
     padded_in_channels: int
     padded_out_channels: int
@@ -65,6 +70,14 @@ class WeightsLayout:
             )
 
     @property
+    def raw_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the raw weight."""
+        first, second = self.in_channels, self.out_channels
+        if self.out_first:
+            first, second = second, first
+        return (first, second // self.groups, *self.kernel)
+
+    @property
     def shards(self) -> int:
         """Shards of input channels that the rows are ordered by."""
         return self.channel_shards if self.scheme is TensorMemoryLayout.BLOCK_SHARDED else 1
@@ -79,12 +92,22 @@ class WeightsLayout:
         """Matrix rows from one kernel row of a shard to the next."""
         rows = self.kernel[1] * self.shard_channels
         padded = self.scheme in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
-        return round_up(rows, TILE) if padded else rows
+        return round_up(rows, TILE) if padded and not self._joins_rows else rows
+
+    @property
+    def shard_rows(self) -> int:
+        """Matrix rows from one shard to the next."""
+        rows = self.kernel_row_rows * self.kernel[0]
+        return round_up(rows, TILE) if self._joins_rows else rows
+
+    @property
+    def _joins_rows(self) -> bool:
+        return self.full_inner_dim and self.scheme is TensorMemoryLayout.BLOCK_SHARDED
 
     @property
     def rows(self) -> int:
         """Rows of the matrix, whole tiles."""
-        return round_up(self.kernel_row_rows * self.kernel[0] * self.shards, self.k_block_rows)
+        return round_up(self.shard_rows * self.shards, self.k_block_rows)
 
     @property
     def logical_shape(self) -> tuple[int, int, int, int]:
@@ -111,7 +134,7 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
     """Lay a raw weight out and convert it.
 
     Args:
-        weights: [C, O / groups, kh, kw], float32 or bfloat16.
+        weights: [C, O / groups, kh, kw] (or out channels first), float32 or bfloat16.
         layout: Sizes, order and format.
 
     Returns:
@@ -121,12 +144,14 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
     Raises:
         ValueError: The weight has another shape than the layout says.
     """
-    expected = (layout.in_channels, layout.out_channels // layout.groups, *layout.kernel)
-    if weights.shape != expected:
+    if weights.shape != layout.raw_shape:
+        sides = "(out_channels, in_channels / groups" if layout.out_first else "(in_channels, out_channels / groups"
         raise ValueError(
-            "weight_tensor must have the shape (in_channels, out_channels / groups, kernel height, kernel width) = "
-            f"{expected}, not {weights.shape}"
+            f"weight_tensor must have the shape {sides}, kernel height, kernel width) = "
+            f"{layout.raw_shape}, not {weights.shape}"
         )
+    if layout.out_first:
+        weights = _in_first(weights, layout)
     fmt = layout.data_format
     kernel_rows, kernel_cols = layout.kernel
     taps = (weights if fmt.is_block else quantize(weights, fmt)).transpose(2, 3, 0, 1)
@@ -136,13 +161,20 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
     used_rows = kernel_cols * layout.shard_channels
     for shard in range(layout.shards):
         for kernel_row in range(kernel_rows):
-            start = (shard * kernel_rows + kernel_row) * layout.kernel_row_rows
+            start = shard * layout.shard_rows + kernel_row * layout.kernel_row_rows
             target = matrix[start : start + used_rows]
             wide = np.zeros(target.shape, np.float32) if fmt.is_block else target
             _fill(wide.reshape(kernel_cols, layout.shard_channels, -1), taps[kernel_row], shard, layout)
             if fmt.is_block:
                 target[:] = quantize(wide, fmt)
     return matrix
+
+
+def _in_first(weights: Array, layout: WeightsLayout) -> Array:
+    """[O, C / groups, kh, kw] as [C, O / groups, kh, kw]."""
+    outs, ins = layout.out_channels // layout.groups, layout.in_channels // layout.groups
+    grouped = weights.reshape(layout.groups, outs, ins, *layout.kernel).swapaxes(1, 2)
+    return grouped.reshape(layout.in_channels, outs, *layout.kernel)
 
 
 def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
