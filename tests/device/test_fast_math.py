@@ -130,6 +130,7 @@ def test_adding_a_bias_is_close(seed, fp32_dest):
     dst, bias = (packer.unpack(quantize(numbers((4, 32), seed + n), fmt), fmt, fp32_dest=fp32_dest) for n in (0, 1))
     want = packer.add_bias(dst, bias[0], fp32_dest=fp32_dest)
     got = fast_math.add_bias(dst.copy(), bias[0], fp32_dest=fp32_dest)
+    assert fp32_dest or not (got.view(np.uint32) & np.uint32(0xFFFF)).any()
     larger = np.maximum(np.abs(dst), np.abs(bias[0]))
     assert (np.abs(got - want) <= larger * (2.0**-9 if fp32_dest else 2.0**-6)).all()
 

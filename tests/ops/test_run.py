@@ -139,6 +139,16 @@ def test_without_dispatch_nothing_is_placed(device):
     assert names(heard, OperationBegin) == ["Op", "Op"]
 
 
+def test_without_dispatch_programs_are_made_whatever_is_cached(device):
+    inputs = {"x": device.allocate(buffer(64), "x")}
+    run_memory(plan(operation()), device, inputs)
+    before = state(device)
+    heard = listen(device)
+    run_memory(plan(operation(out="z"), output="z"), device, inputs, dispatch=False)
+    assert names(heard, BufferAllocated) == ["z", "config"]
+    assert state(device) == before
+
+
 TOO_LARGE = operation("Large", key="large", out="z", circular_buffers=(circular("act", SPEC.l1.usable_bytes + 32),))
 NO_ROOM = operation("Wide", key="wide", out=None, outputs=(Allocate("z", buffer(10**9)),))
 NO_CONFIG = operation("Config", key="config", out="z", resident=(allocate("c", 8), allocate("d", 10**7)))

@@ -70,6 +70,8 @@ def test_an_estimate_holds_the_tensors(facts, scheme):
     assert estimate.halo_bytes % (shards.in_width * 2) == 0
     assert estimate.total_bytes == estimate.buffers_bytes + estimate.output_bytes + estimate.halo_bytes
     assert estimate.peak_bytes == max(estimate.total_bytes, estimate.input_bytes + estimate.halo_bytes)
+    before_the_program = replace(estimate, output_bytes=0, buffers_bytes=0)
+    assert before_the_program.peak_bytes == estimate.input_bytes + estimate.halo_bytes
     assert of(replace(facts, in_format=BFLOAT8_B), scheme).input_bytes * 2 == estimate.input_bytes
 
 

@@ -85,6 +85,9 @@ def test_the_callers_grid_is_taken_as_it_is():
 def test_transposed_shards_are_for_block_only():
     orientations = [laid_out(s, transpose_shards=True).config.orientation for s in (HEIGHT, BLOCK, WIDTH)]
     assert orientations == [ShardOrientation.ROW_MAJOR, COL_MAJOR, ShardOrientation.ROW_MAJOR]
+    options = ConvOptions(core_grid=box(2, 3), transpose_shards=True)
+    on_grid = choose_cores(problem(), options, SPEC, HEIGHT, alignment=8)
+    assert on_grid.orientation is ShardOrientation.ROW_MAJOR
 
 
 def test_the_program_runs_on_the_rectangle_of_both_sides():

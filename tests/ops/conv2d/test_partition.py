@@ -121,6 +121,8 @@ def test_output_keeps_the_rows_and_deals_its_own_channels(problem):
     out = output_parallel_config(config, grid, out_channels=facts["out_channels"], matmul=facts["matmul"])
     assert (out.scheme, out.nhw_cores, out.orientation) == (config.scheme, config.nhw_cores, config.orientation)
     assert out.cores.num_cores() == out.nhw_cores * out.channel_cores
+    assert out.cores.bounding_box().end.x < grid.cols
+    assert out.cores.bounding_box().end.y < grid.rows
     if facts["matmul"] or config.scheme is HEIGHT:
         assert out == config
     else:
@@ -146,6 +148,17 @@ def test_block_grid_turns_with_the_orientation():
     """Rows go down the grid and channels across it; COL_MAJOR the other way round, with the other limits."""
     assert chosen(BLOCK) == (8, 11, "{[0-0 - 10-7]}")
     assert chosen(BLOCK, orientation=ShardOrientation.COL_MAJOR) == (11, 8, "{[0-0 - 10-7]}")
+
+
+def test_output_channels_follow_the_orientation():
+    """13 tiles of output channels on a grid of 13 columns and 10 rows."""
+    grid = GRIDS["blackhole_p150"]
+    for orientation, cores in ((ShardOrientation.ROW_MAJOR, 13), (ShardOrientation.COL_MAJOR, 7)):
+        config = input_parallel_config(
+            BLOCK, grid, rows=320, in_channels=64, out_channels=416, alignment=32, act_block_h_tiles=1,
+            orientation=orientation, matmul=False,
+        )  # fmt: skip
+        assert output_parallel_config(config, grid, out_channels=416, matmul=False).channel_cores == cores
 
 
 def test_matmul_deals_whole_tiles_of_both_channels():

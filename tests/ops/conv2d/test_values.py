@@ -317,17 +317,18 @@ def test_replicated_padding():
     assert np.array_equal(computed(case, x, w, b, FAST)[0], want)
 
 
-def test_channels_of_several_pixels_share_an_exponent():
-    """8 channels: two kernel columns lie in one group of 16, so a pixel of 64s wipes out the 0.25s of its neighbour.
+@pytest.mark.parametrize(("scheme", "channels"), [(HEIGHT, 8), (BLOCK, 16)])
+def test_channels_of_several_pixels_share_an_exponent(scheme, channels):
+    """8 channels on a core: two kernel columns lie in one group of 16.
 
-    Where a pixel is large, its neighbour's 0.25 is a quarter of the shared unit of 1; alone it would be kept.
+    A pixel of 64s makes its neighbour's 0.25 a quarter of the shared unit of 1; beside another 0.25 it would be kept.
     """
     case = Case(
-        size=(1, 2), channels=8, outputs=1, kernel=(1, 2), stride=(1, 1), padding=(0, 0, 1, 1),
-        out_format=BFLOAT8_B, options=ConvOptions(fp32_dest=True),
+        size=(1, 2), channels=channels, outputs=1, kernel=(1, 2), stride=(1, 1), padding=(0, 0, 1, 1),
+        out_format=BFLOAT8_B, options=ConvOptions(fp32_dest=True), scheme=scheme,
     )  # fmt: skip
-    x = np.full((1, 1, 2, 8), 0.25, np.float32)
-    w = np.zeros((8, 1, 1, 2), np.float32)
+    x = np.full((1, 1, 2, channels), 0.25, np.float32)
+    w = np.zeros((channels, 1, 1, 2), np.float32)
     w[0, 0, 0, 0] = 1.0
     assert computed(case, x, w, None, FAST)[0].tolist() == [[[[0.25]]]]
     x[:, :, 0] = 64.0
@@ -351,6 +352,18 @@ def test_partials_are_rounded_between_kernel_rows(arithmetic):
         output, _ = computed(replace(case, scheme=scheme), x, w, None, ARITHMETICS[arithmetic])
         got[scheme] = output.item()
     assert got == {HEIGHT: 258.0, WIDTH: 256.0}
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_sums_are_packed_before_the_bias_is_added(arithmetic):
+    """257 becomes 258 in bfloat16, and 258 + 1 becomes 260; 257 + 1 would be 258."""
+    case = Case(
+        size=(1, 1), channels=2, outputs=1, kernel=(1, 1), stride=(1, 1), bias=True, options=ConvOptions(fp32_dest=True)
+    )
+    x = np.array([256.0, 1.0], np.float32).reshape(1, 1, 1, 2)
+    one = np.ones(1, np.float32)
+    got, _ = computed(case, x, np.ones((2, 1, 1, 1), np.float32), one, ARITHMETICS[arithmetic])
+    assert got.item() == 260.0
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
