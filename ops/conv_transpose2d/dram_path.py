@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 from device.layouts import DRAM_MEMORY_CONFIG, TensorSpec
+from device.memory_config import TensorMemoryLayout
 from device.spec import DeviceSpec
+from ops.conv2d.partition import ParallelConfig
 from ops.conv_transpose2d.arguments import ConvArguments, Operand, SliceConfig
 from ops.conv_transpose2d.l1_path import l1_path, operand_names
 from ops.conv_transpose2d.lowering import as_slice, frame_of, output_format
@@ -58,16 +60,23 @@ def _slices(a: ConvArguments, config: SliceConfig, image: Staged, target: Staged
     for index, part in enumerate(output_slices(a, config)):
         if part.is_empty:
             continue
-        done = _one_slice(ready, part, f"slice{index}.", image, target, spec)
+        cores = input_cores(ready, part, spec)
+        done = _one_slice(ready, part, cores, f"slice{index}.", image, target, spec)
         result = result.followed_by(done)
-        ready = _with_prepared_weights(ready)
+        ready = _after_first_slice(ready, cores.scheme)
     return result
 
 
 def _one_slice(
-    a: ConvArguments, part: OutputSlice, prefix: str, image: Staged, target: Staged, spec: DeviceSpec
+    a: ConvArguments,
+    part: OutputSlice,
+    cores: ParallelConfig,
+    prefix: str,
+    image: Staged,
+    target: Staged,
+    spec: DeviceSpec,
 ) -> Staged:
-    place = input_memory(a, part, input_cores(a, part, spec))
+    place = input_memory(a, part, cores)
     window = slicing.sliced_input(image, _input_window(a, part), place, spec, f"{prefix}input")
     call = as_slice(slice_call(a, part), Operand(spec=window.spec, on_host=False))
     output = l1_path(call, Staged(name=window.name, spec=window.spec), spec, prefix=prefix)
@@ -92,8 +101,8 @@ def _input_window(a: ConvArguments, part: OutputSlice) -> Window:
     )
 
 
-def _with_prepared_weights(a: ConvArguments) -> ConvArguments:
-    """The call after its first slice, when weights and bias are on the device."""
+def _after_first_slice(a: ConvArguments, scheme: TensorMemoryLayout) -> ConvArguments:
+    """The call when weights and bias are on the device, laid out for the scheme that the first slice chose for all."""
     weight = replace(a.weight, on_host=False, name=operand_names(a)[0])
     bias = None if a.bias is None else replace(a.bias, on_host=False, name=operand_names(a)[1])
-    return replace(a, weight=weight, bias=bias)
+    return replace(a, weight=weight, bias=bias, conv_config=replace(a.conv_config, shard_layout=scheme))

@@ -286,7 +286,6 @@ def test_prepared_weights_are_used_as_they_are():
     assert [step.source for step in again.steps if isinstance(step, Allocate)] == [None]
 
 
-@pytest.mark.xfail(reason="every slice chooses its own scheme, and meets weights prepared for another one")
 @pytest.mark.parametrize(
     ("scheme", "made"),
     [
