@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 
 from tools.recorded.compare import BUFFER_FIELDS, CB_OPERATIONS, device_operations, reason
-from tools.recorded.records import DATA, Record, left_for_later, pair, read_records
+from tools.recorded.records import DATA, Record, pair, read_records
 
 ENOUGH = 2  # a trait that two chosen records show adds nothing more
 RARE = 8  # an error or a path of its own weighs as much as so many other traits
 COUNTS = {"sim": 36, "mock": 8, "plan": 28}  # records by their way of recording
-LATER_SHARE = 0.12  # of them: runs that a later step of the project has to reach
 LARGEST_OUTPUT_BYTES = 70_000
 SPEC_FIELDS = ("shape", "padded_shape", "dtype", "layout", "memory_config")
 KEPT = ("set", "name", "arch", "mode", "ttnn", "case", "output_hw", "resource_per_core", "accuracy", "input_sha256")
@@ -56,8 +55,6 @@ def traits(record: Record) -> Iterator[str]:
         yield f"{key} {pair(case.get(key, usual))}"
     yield f"slice {case.get('slice')}"
     yield f"defect {bool(record.get('defect'))}"
-    if why := left_for_later(record):
-        yield f"later {why}"
 
 
 def weight(trait: str, times: int) -> float:
@@ -77,7 +74,6 @@ def choose(records: Sequence[Record], sizes: Mapping[str, int], count: int, budg
         budget_bytes: How many bytes of output arrays at most.
     """
     shown: Counter[str] = Counter()
-    later_left = round(count * LATER_SHARE)
     chosen: set[int] = set()
     all_traits = [frozenset(traits(record)) for record in records]
     while len(chosen) < count:
@@ -85,8 +81,6 @@ def choose(records: Sequence[Record], sizes: Mapping[str, int], count: int, budg
         for i, record in enumerate(records):
             size = sizes.get(record.get("output_array", ""), 0)
             if i in chosen or size > min(LARGEST_OUTPUT_BYTES, budget_bytes) or "output_sha256" in record:
-                continue
-            if later_left == 0 and left_for_later(record):
                 continue
             worth = sum(weight(trait, shown[trait]) for trait in all_traits[i])
             if worth > gain:
@@ -96,7 +90,6 @@ def choose(records: Sequence[Record], sizes: Mapping[str, int], count: int, budg
         chosen.add(best)
         shown.update(all_traits[best])
         budget_bytes -= sizes.get(records[best].get("output_array", ""), 0)
-        later_left -= left_for_later(records[best]) is not None
     return [records[i] for i in sorted(chosen)]
 
 

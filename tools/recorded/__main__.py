@@ -13,14 +13,14 @@ from pathlib import Path
 
 from tools.recorded.call import run
 from tools.recorded.compare import ASPECTS, compare
-from tools.recorded.records import DATA, Outputs, Record, left_for_later, read_records
+from tools.recorded.records import DATA, Outputs, Record, read_records
 
 
 def compare_all(directory: Path, only: str) -> Iterator[tuple[Record, dict[str, str | None]]]:
     """Every comparable run of a directory with its differences."""
     outputs = Outputs(directory)
     for record in read_records(directory):
-        if only in record["name"] and left_for_later(record) is None:
+        if only in record["name"]:
             yield record, compare(record, run(record), outputs.of(record))
 
 
@@ -40,9 +40,6 @@ def main() -> None:
             if wrong is not None and total[aspect] - equal[aspect] <= options.show:
                 print(f"{record['set']}/{record['name']} {aspect}: {wrong}")
     print(", ".join(f"{aspect} {equal[aspect]}/{total[aspect]}" for aspect in ASPECTS if total[aspect]))
-    later = Counter(filter(None, map(left_for_later, read_records(options.directory))))
-    for why, count in later.items():
-        print(f"not compared yet: {count} runs, {why}")
 
 
 if __name__ == "__main__":

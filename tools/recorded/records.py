@@ -56,15 +56,6 @@ class Outputs:
         return np.asarray(stored, dtype=np.float32)
 
 
-def left_for_later(record: Record) -> str | None:
-    """Why this run is not compared yet, or None."""
-    case = record["case"]
-    unit = pair(case["kernel"]) == pair(case.get("stride", 1)) == pair(case.get("dilation", 1)) == [1, 1]
-    if unit and not any(pair(case.get("padding", 0))):
-        return "1x1 convolution as a matmul"
-    return None
-
-
 def pair(value: Any) -> list[int]:
     """An int as [int, int], a sequence as a list."""
     return [value, value] if isinstance(value, int) else list(value)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tools.recorded.compare import buffer_difference, compare, correlation, difference, reason
-from tools.recorded.records import DATA, PEAK_FIELDS, Outcome, Outputs, left_for_later, read_records
+from tools.recorded.records import DATA, PEAK_FIELDS, Outcome, Outputs, read_records
 
 RECORDS = [record for record in read_records(DATA) if "error" not in record and "cbs" in record]
 
@@ -62,9 +62,3 @@ def test_correlation():
     assert correlation(values, -values) == pytest.approx(-1)
     assert correlation(np.ones(3), np.ones(3)) == 1
     assert correlation(np.ones(3), np.zeros(3)) == 0
-
-
-def test_later_work_is_named():
-    reasons = {left_for_later(record) for record in read_records(DATA)}
-    assert "1x1 convolution as a matmul" in reasons
-    assert None in reasons
