@@ -31,7 +31,6 @@ class ConvCosts:
         weight_issue_cycles: Between two weight tiles.
         weight_multicast_cycles: Before a multicast of weights.
         weight_receiver_cycles: For each receiver.
-        weight_multicast_bytes_per_cycle: Rate of a weights multicast.
         act_multicast_cycles: Before a multicast of activations.
         act_multicast_bytes_per_cycle: Rate of an activations multicast.
         bias_tile_cycles: For each tile that gets a bias.
@@ -59,7 +58,6 @@ class ConvCosts:
     weight_issue_cycles: float
     weight_multicast_cycles: float
     weight_receiver_cycles: float
-    weight_multicast_bytes_per_cycle: float
     act_multicast_cycles: float
     act_multicast_bytes_per_cycle: float
     bias_tile_cycles: float

@@ -118,7 +118,7 @@ def _weights(work: ConvWork, spec: DeviceSpec, tiles: int) -> Work:
         path[Stage.WEIGHT_MULTICAST] = (
             costs.weight_multicast_cycles
             + costs.weight_receiver_cycles * receivers
-            + tiles * tile_bytes / costs.weight_multicast_bytes_per_cycle
+            + tiles * tile_bytes / spec.noc.link_bytes_per_cycle
         )
     return work_of(path)
 

@@ -41,6 +41,7 @@ DEVICES = (
 SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", "pad_t", "pad_b", "pad_l", "pad_r")
 CONFIGURATION = ("shard", *SHAPE, "d_h", "bias", "act_block_h_tiles", "dtype_in1", "dtype_out", "fidelity", "fp32_acc")
 RESNET_NARROW_IMAGE = 56
+PROFILER = "measured (device profiler)"  # all such rows are of 2025
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,13 @@ class ConvRow:
         spec: The device it was measured on.
         work: The program.
         counted: It is a measurement.
+        older: Measured with software of 2025.
     """
 
     spec: DeviceSpec
     work: ConvWork
     counted: bool
+    older: bool
 
 
 def predict_conv(row: Row) -> Prediction:
@@ -106,12 +109,14 @@ def read_conv_row(row: Row) -> ConvRow:
         raise NotPredictedError("the row gives no full shape")
     if "activation_reuse=true" in row["config"]:
         raise NotPredictedError("activation reuse is not planned")
-    spec = _spec(row)
+    spec, older = _spec(row), row["kind"] == PROFILER
+    if older:
+        spec = with_costs(spec, tilise_factor=spec.conv_costs.tilise_factor_2025)
     try:
         work = _work(row, spec)
     except (DeviceError, StopIteration) as error:
         raise NotPredictedError(f"no plan: {error}") from error
-    return ConvRow(spec, work, counted="target" not in row["kind"])
+    return ConvRow(spec, work, counted="target" not in row["kind"], older=older)
 
 
 def _spec(row: Row) -> DeviceSpec:
@@ -121,8 +126,6 @@ def _spec(row: Row) -> DeviceSpec:
     spec = load_spec(name)
     if "20" in row["device"]:
         spec = spec.replace(grid_cols=5, grid_rows=4)
-    if "profiler)" in row["kind"] and "tracy" not in row["kind"]:
-        spec = spec.replace(conv_costs_tilise_factor=spec.conv_costs.tilise_factor_2025)
     return spec
 
 

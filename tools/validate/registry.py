@@ -8,12 +8,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tools.validate.conv import predict_conv
+from tools.validate.gemm import predict_gemm
+from tools.validate.halo import predict_halo
+from tools.validate.layout_ops import predict_layout_op
 from tools.validate.prediction import Prediction, Row
 
 Validator = Callable[[Row], Prediction]
 
 VALIDATORS: Mapping[str, Validator] = {
     "conv": predict_conv,
+    "halo": predict_halo,
+    "gemm": predict_gemm,
+    "layout_ops": predict_layout_op,
 }
 
 
