@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from device.errors import DeviceError
 from device.memory_config import TensorMemoryLayout
 from device.rounding import div_up, round_up
 from device.tiles import TILE
@@ -138,12 +139,23 @@ def k_block_tiles(
     """Width of one K block in tiles: a kernel row (of one channel shard), or for WIDTH a channel shard's whole window.
 
     With full_inner_dim a BLOCK core takes all kernel rows of its shard at once.
+
+    Raises:
+        DeviceError: The parts of a WIDTH shard's window are narrower than a tile.
     """
     if scheme is WIDTH:
-        return shards.in_channels * kernel[0] * kernel[1] // (channel_cores * act_block_w_div) // TILE
+        elements = shards.in_channels * kernel[0] * kernel[1]
+        tiles = elements // (channel_cores * act_block_w_div) // TILE
+        if not tiles:
+            raise DeviceError(
+                "The width of tensor a needs to match the height of tensor b\n"
+                f"act_block_w_div: {elements} rows of weights on {channel_cores} cores can not be cut into "
+                f"{act_block_w_div} parts of at least one tile; use 1"
+            )
+        return tiles
     width = shards.in_channels if scheme is HEIGHT else shards.in_width
     kernel_rows = kernel[0] if full_inner_dim and scheme is BLOCK else 1
-    return div_up(width * kernel[1], TILE) * kernel_rows
+    return div_up(width * kernel[1] * kernel_rows, TILE)
 
 
 def plan_blocks(

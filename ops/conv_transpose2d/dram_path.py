@@ -6,7 +6,7 @@ from device.layouts import DRAM_MEMORY_CONFIG, TensorSpec
 from device.memory_config import TensorMemoryLayout
 from device.spec import DeviceSpec
 from ops.conv2d.partition import ParallelConfig
-from ops.conv_transpose2d.arguments import ConvArguments, Operand, SliceConfig
+from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments, Operand, SliceConfig
 from ops.conv_transpose2d.l1_path import l1_path, operand_names
 from ops.conv_transpose2d.lowering import as_slice, frame_of, output_format
 from ops.conv_transpose2d.slicing import (
@@ -26,8 +26,8 @@ from ops.data_movement.work import SliceWrite, Window
 def dram_path(a: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Staged:
     """Steps from an input on the host or in DRAM to the output in DRAM.
 
-    With an automatic number of slices of a given type, one slice means the L1 path with the caller's own config, and
-    a sharded output; with no slice config at all it means the L1 path between two copies.
+    With a given slice type, one slice of a transposed convolution means the L1 path with the caller's own config, and a
+    sharded output; with no slice config at all, or for conv2d, it means the L1 path between two copies.
 
     Raises:
         DeviceError: More slices are asked for than there can be, or no number of slices fits.
@@ -35,7 +35,7 @@ def dram_path(a: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Stag
     given = a.slice_config
     config = given if given is not None and given.num_slices else choose_slices(a, spec, free_l1_bytes=free_l1_bytes)
     single = config.num_slices == 1
-    if single and given is not None:
+    if given is not None and one_slice_skips_dram(a, config.num_slices):
         return l1_path(a, Staged(name="input", spec=a.input.spec), spec)
     check_slice_count(a, config)
     shape = (a.batch_size, a.input_height, a.input_width, a.in_channels)
@@ -51,6 +51,11 @@ def dram_path(a: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Stag
         return result.followed_by(output).followed_by(convolution_input.dram_output(output, spec, "output.dram"))
     result = result.followed_by(_slices(a, config, source, target, spec))
     return result.followed_by(convolution_input.image_output(target, spec, "output.rows"))
+
+
+def one_slice_skips_dram(a: ConvArguments, slices: int) -> bool:
+    """Whether a number of slices that the caller's slice config leads to means the L1 path instead."""
+    return slices == 1 and isinstance(a, ConvTranspose2dArguments)
 
 
 def _slices(a: ConvArguments, config: SliceConfig, image: Staged, target: Staged, spec: DeviceSpec) -> Staged:

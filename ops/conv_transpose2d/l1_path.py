@@ -109,20 +109,31 @@ def l1_path(a: ConvArguments, source: Staged, spec: DeviceSpec, *, prefix: str =
         sharded = convolution_input.sharded_host_input(source.name, source.spec, place, spec, name)
     else:
         sharded = convolution_input.sharded_input(source, place, spec, name, deallocate=deallocate)
-    halo = _halo(call, sharded, spec)
-    result = sharded.followed_by(upload_weights(call, spec)).followed_by(halo)
-    release = deallocate and sharded.in_l1
-    if release:
-        result = result.then(Free(sharded.name))
-    if a.conv_config.reallocate_halo_output:
-        result = result.then(Relocate(halo.name, halo.spec.buffer(spec), Relayout()))
-    output = _conv(call, halo, spec)
-    result = result.followed_by(output).then(Free(halo.name))
+    result = sharded.followed_by(upload_weights(call, spec))
+    early: tuple[str, ...] = ()
+    activations, late = replace(sharded, steps=(), owned=()), sharded.owned
+    if not _reads_input(call):
+        activations = _halo(call, sharded, spec)
+        if deallocate and sharded.in_l1:
+            early, late = (sharded.name,), ()
+        elif not isinstance(a, ConvTranspose2dArguments):
+            early, late = sharded.owned, ()
+        result = result.followed_by(activations).then(*(Free(one) for one in early))
+        if a.conv_config.reallocate_halo_output:
+            result = result.then(Relocate(activations.name, activations.spec.buffer(spec), Relayout()))
+    output = _conv(call, activations, spec)
+    result = result.followed_by(output)
+    if activations.name != sharded.name:
+        result = result.then(Free(activations.name))
     if a.memory_config is not None:
         result = result.followed_by(placement.to_config(output, a.memory_config, spec, f"{prefix}output.placed"))
-    if not release:
-        result = result.then(*(Free(owned) for owned in sharded.owned))
-    return replace(result, owned=())
+    return replace(result.then(*(Free(one) for one in late)), owned=())
+
+
+def _reads_input(call: LaidOut) -> bool:
+    """Whether the micro-op reads the sharded input itself: all rows of it are on every core, as it wants them."""
+    a, whole = call.arguments, call.layout.scheme is WIDTH and call.problem.row_major
+    return whole and not any(a.padding) and not isinstance(a, ConvTranspose2dArguments)
 
 
 def upload_weights(call: LaidOut, spec: DeviceSpec) -> Staged:

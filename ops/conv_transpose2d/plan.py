@@ -4,7 +4,7 @@ from device.memory_config import BufferType
 from device.plan import Free, Plan
 from device.spec import DeviceSpec
 from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments, SliceType
-from ops.conv_transpose2d.dram_path import dram_path
+from ops.conv_transpose2d.dram_path import dram_path, one_slice_skips_dram
 from ops.conv_transpose2d.l1_path import l1_path, operand_names
 from ops.conv_transpose2d.lowering import is_matmul
 from ops.conv_transpose2d.matmul_path import matmul_path
@@ -50,4 +50,4 @@ def _takes_l1_path(a: ConvArguments) -> bool:
     """The L1 path is for inputs in L1 without a slice config, for L1_FULL, and for a single slice (reference, 2.6)."""
     if a.slice_config is None:
         return not a.input.on_host and a.input.spec.memory_config.buffer_type is BufferType.L1
-    return a.slice_config.slice_type is SliceType.L1_FULL or a.slice_config.num_slices == 1
+    return a.slice_config.slice_type is SliceType.L1_FULL or one_slice_skips_dram(a, a.slice_config.num_slices)
