@@ -13,6 +13,7 @@ from typing import Any, Self
 from device.errors import SpecError
 from device.spec_checks import nearest, require_positive
 from device.spec_costs import ConvCosts, HaloCosts, MatmulCosts
+from device.spec_movement import MovementCosts
 from device.spec_parts import (
     ComputeSpec,
     DramSpec,
@@ -34,6 +35,7 @@ __all__ = [
     "HaloCosts",
     "L1Spec",
     "MatmulCosts",
+    "MovementCosts",
     "NocSpec",
     "ReaderRates",
     "TiliseCost",
@@ -62,6 +64,7 @@ class DeviceSpec:
         conv_costs: Cycles of the convolution program.
         halo_costs: Cycles of the halo program.
         matmul_costs: Cycles of the matmul program.
+        movement_costs: Cycles of the data movement programs.
     """
 
     name: str
@@ -76,6 +79,7 @@ class DeviceSpec:
     conv_costs: ConvCosts
     halo_costs: HaloCosts
     matmul_costs: MatmulCosts
+    movement_costs: MovementCosts
 
     def __post_init__(self) -> None:
         require_positive(self.name, self)

@@ -1,0 +1,120 @@
+"""What moving a tensor takes: pages read, tiles reordered, pages written, side by side; the slowest decides.
+
+Programs differ in how they wait. Tiles stream: a core asks for one after the other, and all cores share the bandwidth
+of the banks. Some programs wait for every page before they ask for the next (block conversions, padding, sticks that
+must be shifted within L1), so that a page costs a round trip. Writers of sticks are bound by working out addresses.
+Constants by `tools.calibrate` from profiler rows.
+"""
+
+from device.dram import page_round_trip_cycles, shared_cycles
+from device.rounding import div_up
+from device.spec import DeviceSpec
+from device.timing import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.data_movement.movements import Access, Movement, Pages
+
+
+def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of a data movement program.
+
+    Args:
+        movement: The program.
+        spec: The machine.
+        contention: Whether cores share the bandwidth of DRAM.
+    """
+    costs = spec.movement_costs
+    free = _stages(movement, spec, contention=False)
+    stages = _stages(movement, spec, contention=contention)
+    sides = [pages for pages in (movement.reads, movement.writes) if pages is not None]
+    start: float = costs.start_cycles + spec.dram.read_latency_cycles * sum(pages.in_dram for pages in sides)
+    start += costs.reshard_cycles if movement.reshards else 0
+    cycles = start + _overlapped(stages, movement)
+    shown = (
+        StageCycles(Stage.START, start),
+        *(StageCycles(stage, spent) for stage, spent in stages.items() if spent),
+    )
+    reads, writes = movement.reads, movement.writes
+    return OperationCycles(
+        cycles=cycles,
+        groups=(CoreGroupCycles(cores=movement.cores, cycles=cycles, stages=shown),),
+        bound_by=binding_stage(shown),
+        dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
+        dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
+        network_bytes=sum(pages.all_bytes for pages in sides if pages.access is not Access.LOCAL),
+        contention_cycles=cycles - start - _overlapped(free, movement),
+    )
+
+
+def _overlapped(stages: dict[Stage, float], movement: Movement) -> float:
+    """The slowest stage, and the first row of tiles in the others."""
+    slowest = max(stages.values(), default=0.0)
+    tile_rows = movement.untilised_rows or div_up(movement.tilised_tiles, movement.width_tiles)
+    return slowest + ((sum(stages.values()) - slowest) / tile_rows if tile_rows else 0.0)
+
+
+def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
+    """Cycles of a core's stages."""
+    made = {Stage.READER: 0.0, Stage.TILISE: 0.0, Stage.UNTILISE: 0.0, Stage.WRITER: 0.0}
+    if movement.reads is not None:
+        made[Stage.READER] = _read_cycles(movement, movement.reads, spec, contention=contention)
+    if movement.writes is not None:
+        made[Stage.WRITER] = _write_cycles(movement.writes, spec, contention=contention)
+    before, after = movement.tilise_formats
+    if movement.tilised_tiles:
+        made[Stage.TILISE] = movement.tilised_tiles * spec.reader.tilise_cycles(before, after, fp32_dest=False)
+    halo = spec.halo_costs
+    narrow = movement.width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
+    tile_cycles = halo.untilise_narrow_tile_cycles if narrow else halo.untilise_wide_tile_cycles
+    row_cycles = halo.untilise_block_cycles + movement.width_tiles * tile_cycles
+    made[Stage.UNTILISE] = movement.untilised_rows * row_cycles
+    made[Stage.READER] += movement.segments * spec.movement_costs.segment_cycles
+    return made
+
+
+def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec, *, contention: bool) -> float:
+    """Cycles of the reading side."""
+    costs, noc = spec.movement_costs, spec.noc
+    if movement.reshards:
+        return pages.core_pages * pages.page_bytes / costs.reshard_bytes_per_cycle
+    wire = pages.page_bytes / noc.link_bytes_per_cycle
+    match pages.access:
+        case Access.LOCAL:
+            return pages.core_pages * wire
+        case Access.WAIT | Access.BOUNCE:
+            bounce = costs.bounce_cycles if pages.access is Access.BOUNCE else 0.0
+            page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles + bounce
+            share = costs.dram_read_share
+        case Access.STICKS:
+            page = costs.stick_read_cycles + pages.page_bytes / costs.stick_read_bytes_per_cycle
+            share = costs.dram_stick_share
+        case _:
+            page, share = max(noc.read_issue_cycles, wire), costs.dram_read_share
+    return max(pages.core_pages * page, _shared(pages, spec, share) if contention else 0.0)
+
+
+def _write_cycles(pages: Pages, spec: DeviceSpec, *, contention: bool) -> float:
+    """Cycles of the writing side."""
+    costs, noc = spec.movement_costs, spec.noc
+    wire = pages.page_bytes / noc.link_bytes_per_cycle
+    match pages.access:
+        case Access.WAIT:
+            page = costs.write_round_trip_cycles + wire
+        case Access.STICKS:
+            page = max(costs.stick_write_cycles, wire)
+        case Access.BOX:
+            page = max(costs.box_tile_cycles if pages.tiles else costs.box_stick_cycles, wire)
+        case Access.LOCAL_STICKS:
+            page = max(costs.local_stick_cycles, wire)
+        case _:
+            page = max(noc.write_issue_cycles, wire)
+    return max(pages.core_pages * page, _shared(pages, spec, costs.dram_write_share) if contention else 0.0)
+
+
+def _round_trip_cycles(pages: Pages, spec: DeviceSpec) -> float:
+    """A page asked for and waited for."""
+    if pages.in_dram:
+        return page_round_trip_cycles(spec.dram, pages.page_bytes)
+    return spec.noc.read_latency_cycles + pages.page_bytes / spec.noc.link_bytes_per_cycle
+
+
+def _shared(pages: Pages, spec: DeviceSpec, share: float) -> float:
+    return shared_cycles(spec.dram, pages.all_bytes, share) if pages.in_dram else 0.0

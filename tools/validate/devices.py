@@ -1,0 +1,40 @@
+"""Which device of the catalog a measured row means, and how rows write cores."""
+
+import re
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.spec import DeviceSpec, load_spec
+from tools.validate.prediction import NotPredictedError, Row
+
+DEVICES = (
+    ("N150", "wormhole_n150"),
+    ("Wormhole", "wormhole_n150"),
+    ("P150", "blackhole_p150"),
+    ("Blackhole P150", "blackhole_p150"),
+    ("P100", "blackhole_p100"),
+    ("Blackhole P100", "blackhole_p100"),
+    ("Blackhole (", "blackhole_p100"),
+)  # by what the device column begins with
+SMALL_GRID = "20-core"  # a Blackhole of which 5 x 4 cores are used
+
+
+def device_spec(row: Row) -> DeviceSpec:
+    """The device of a row.
+
+    Raises:
+        NotPredictedError: The row does not say, or names one that is not in the catalog.
+    """
+    name = next((ours for theirs, ours in DEVICES if row["device"].startswith(theirs)), None)
+    if name is None:
+        raise NotPredictedError(f"the row does not say which device ({row['device'] or 'empty'})")
+    spec = load_spec(name)
+    return spec.replace(grid_cols=5, grid_rows=4) if SMALL_GRID in row["device"] else spec
+
+
+def core_ranges(text: str) -> CoreRangeSet:
+    """The cores of ``{[(x=0;y=0) - (x=4;y=3)]; ...}``; none if there is no range in the text."""
+    found = re.findall(r"\(x=(\d+);y=(\d+)\) - \(x=(\d+);y=(\d+)\)", text)
+    return CoreRangeSet(
+        CoreRange(CoreCoord(int(left), int(top)), CoreCoord(int(right), int(bottom)))
+        for left, top, right, bottom in found
+    )

@@ -1,0 +1,166 @@
+"""Rows of layout_ops.csv: conversions between interleaved and sharded, moves, reshards, tilising, slices.
+
+A row gives shapes, layouts and memory of both sides, and the shards of its output. Shards of an input follow from the
+number of cores: whole rows of tiles each when height sharded, the evenest split when block sharded.
+"""
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from device.cores import first_cores
+from device.errors import DeviceError
+from device.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
+from device.layouts import BufferType, Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout, TensorSpec
+from device.rounding import div_up, round_up
+from device.spec import DeviceSpec
+from device.tiles import TILE
+from ops.data_movement.cycles import movement_cycles
+from ops.data_movement.movements import Movement, movement_of
+from tools.validate.conv import measured_ns
+from tools.validate.devices import core_ranges, device_spec
+from tools.validate.prediction import NotPredictedError, Prediction, Row
+
+FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32, "u32": UINT32}
+MODELLED = frozenset(
+    {
+        "InterleavedToSharded",
+        "ShardedToInterleaved",
+        "Reshard",
+        "Move",
+        "Copy",
+        "Typecast",
+        "Tilize",
+        "TilizeWithValPadding",
+        "Untilize",
+        "UntilizeWithUnpadding",
+        "PaddedSlice",
+        "SliceWrite",
+        "Reshape",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRow:
+    """A row, understood.
+
+    Attributes:
+        spec: The device it was measured on.
+        movement: The program.
+    """
+
+    spec: DeviceSpec
+    movement: Movement
+
+
+def predict_layout_op(row: Row) -> Prediction:
+    """Predict the kernel cycles of one row.
+
+    Raises:
+        NotPredictedError: The operation is not of this kind, or the row is no plain measurement of it.
+    """
+    found = read_layout_row(row)
+    return Prediction(
+        row=row,
+        measured_ns=measured_ns(row),
+        predicted_ns=movement_cycles(found.movement, found.spec).cycles / found.spec.clock_hz * 1e9,
+        group=(operation(row), row["in_layout"].lower(), "L1" if "L1" in row["in_mem"] else "DRAM"),
+        architecture=row["arch"],
+        configuration=layout_configuration(row),
+    )
+
+
+def operation(row: Row) -> str:
+    """The operation without the endings that all share."""
+    return row["op"].removesuffix("DeviceOperation").removesuffix("Partial")
+
+
+def layout_configuration(row: Row) -> tuple[str, ...]:
+    """What tells configurations apart, in short."""
+    run = row["source_path"].rpartition("/")[2].removesuffix(".csv")
+    shapes = f"{row['in_shape']}->{row['out_shape']}"
+    return (run, operation(row), shapes, row["in_layout"], row["memory"], row["dtype_in0"], row["cores"])
+
+
+def read_layout_row(row: Row) -> LayoutRow:
+    """The device and the program of a row.
+
+    Raises:
+        NotPredictedError: As of `predict_layout_op`.
+    """
+    name = operation(row)
+    if name not in MODELLED:
+        if name.startswith(("Reshard ", "InterleavedToSharded (")):
+            raise NotPredictedError("instrumented kernels: an upper bound, not a duration")
+        raise NotPredictedError(f"{name} is no operation of a convolution")
+    if "profiler" not in row["kind"]:
+        raise NotPredictedError(f"{row['kind']}: no profiler row with both sides' layout")
+    spec = device_spec(row)
+    cores = int(row["cores"])
+    try:
+        source, target = _tensor(row, "in", cores, spec), _tensor(row, "out", cores, spec)
+        if name == "Reshape" and prod(source.shape) != prod(target.shape):
+            raise NotPredictedError("a reshape of which the row gives padded shapes only")
+        return LayoutRow(spec, movement_of(name, source, target, spec, window=_window(row)))
+    except (DeviceError, ValueError) as error:
+        raise NotPredictedError(f"no plan: {error}") from error
+
+
+def _window(row: Row) -> tuple[int, int] | None:
+    """Columns of an image that a slice reads."""
+    begins, ends = (
+        re.search(rf"padded_slice_{side}=Shape\(\[(\d+); (\d+); (\d+)", row["config"]) for side in ("start", "end")
+    )
+    return None if begins is None or ends is None else (int(begins[3]), int(ends[3]))
+
+
+def _tensor(row: Row, side: str, cores: int, spec: DeviceSpec) -> TensorSpec:
+    """One side of a row."""
+    shape = tuple(int(size) for size in row[f"{side}_shape"].split("x"))
+    layout = Layout.TILE if row[f"{side}_layout"] == "TILE" else Layout.ROW_MAJOR
+    data_format = FORMATS[row["dtype_in0" if side == "in" else "dtype_out"]]
+    memory = row[f"{side}_mem"]
+    buffer_type = BufferType.L1 if memory.startswith("L1") else BufferType.DRAM
+    if "SHARDED" not in memory:
+        return TensorSpec(shape, data_format, layout, MemoryConfig(TensorMemoryLayout.INTERLEAVED, buffer_type))
+    scheme = TensorMemoryLayout[memory.removeprefix("L1_")]
+    shards = _shards(row, side, scheme, shape, cores, layout, spec)
+    padded = (*shape[:-2], round_up(shape[-2], shards.shape[0]), round_up(shape[-1], shards.shape[1]))
+    return TensorSpec(shape, data_format, layout, MemoryConfig(scheme, buffer_type, shards), padded)
+
+
+def _shards(
+    row: Row,
+    side: str,
+    scheme: TensorMemoryLayout,
+    shape: tuple[int, ...],
+    cores: int,
+    layout: Layout,
+    spec: DeviceSpec,
+) -> ShardSpec:
+    """The shards of one side: given for an output, else worked out; a move has the same on both."""
+    given = row["out_shard"]
+    size = re.match(r"(\d+)x(\d+) (\w+)", given)
+    if size is not None and (side == "out" or operation(row) in ("Move", "Tilize", "Untilize")):
+        return ShardSpec(core_ranges(given), (int(size[1]), int(size[2])), ShardOrientation[size[3]])
+    rows, width = prod(shape[:-1]), shape[-1]
+    grain = TILE if layout is Layout.TILE else 1
+    down, across = _split(scheme, rows, width, cores, spec)
+    shard = (round_up(div_up(rows, down), grain), round_up(div_up(width, across), grain))
+    if scheme is not TensorMemoryLayout.BLOCK_SHARDED:
+        return ShardSpec(first_cores(cores, spec.grid.cols, spec.grid.rows), shard, ShardOrientation.ROW_MAJOR)
+    if down <= spec.grid.rows and across <= spec.grid.cols:
+        return ShardSpec(first_cores(cores, across, down), shard, ShardOrientation.ROW_MAJOR)
+    return ShardSpec(first_cores(cores, down, across), shard, ShardOrientation.COL_MAJOR)
+
+
+def _split(scheme: TensorMemoryLayout, rows: int, width: int, cores: int, spec: DeviceSpec) -> tuple[int, int]:
+    """Cores that split rows and columns."""
+    if scheme is TensorMemoryLayout.HEIGHT_SHARDED:
+        return cores, 1
+    if scheme is TensorMemoryLayout.WIDTH_SHARDED:
+        return 1, cores
+    pairs = [(cores // across, across) for across in range(1, cores + 1) if cores % across == 0]
+    fitting = [pair for pair in pairs if max(pair) <= max(spec.grid.cols, spec.grid.rows)] or pairs
+    return min(fitting, key=lambda pair: (rows % (TILE * pair[0]) > 0) + (width % (TILE * pair[1]) > 0))
