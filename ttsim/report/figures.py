@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ttsim.report.accuracy import Accuracy
+from ttsim.report.cycle_report import CycleReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +165,7 @@ class Summary:
         l1: L1 over the whole call.
         operations: The device operations in order.
         accuracy: Against float64; None where there are no values.
+        cycles: What it took; None where cycles are not estimated.
     """
 
     device: str
@@ -172,3 +174,4 @@ class Summary:
     l1: L1Use
     operations: tuple[OperationUse, ...]
     accuracy: Accuracy | None = None
+    cycles: CycleReport | None = None

@@ -1,11 +1,11 @@
 """Reports as JSON: the fields of the figures under their own names, the same bytes for the same run."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from device.spec import DeviceSpec
+from ttsim.report.plain import text
 from ttsim.report.result import LayerResult
 
 FORMAT = 1  # raised when a field changes its meaning or goes
@@ -29,19 +29,3 @@ def entry(result: LayerResult) -> dict[str, Any]:
 def devices_as_json(specs: Sequence[DeviceSpec]) -> str:
     """A document with the figures of devices."""
     return text({"format": FORMAT, "devices": [spec.to_dict() for spec in specs]})
-
-
-def text(document: dict[str, Any]) -> str:
-    """Indented, without NaN (which is no JSON): an infinite or undefined figure becomes null."""
-    return json.dumps(plain(document), indent=1, allow_nan=False)
-
-
-def plain(value: Any) -> Any:
-    """Only what JSON has."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value

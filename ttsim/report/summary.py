@@ -22,6 +22,7 @@ from device.layouts import BufferType, TensorSpec
 from device.spec import DeviceSpec
 from ops.conv2d.layout import ConvLayout
 from ttsim.report.accuracy import Accuracy
+from ttsim.report.cycle_report import CycleReport
 from ttsim.report.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition, Summary
 
 IN_L1 = (BufferType.L1, BufferType.L1_SMALL)
@@ -37,6 +38,7 @@ def summarise(
     output: TensorSpec,
     output_size: tuple[int, int],
     accuracy: Accuracy | None = None,
+    cycles: CycleReport | None = None,
 ) -> Summary:
     """All figures of one call.
 
@@ -48,6 +50,7 @@ def summarise(
         output: Spec of the output tensor.
         output_size: (rows, columns) of an output image.
         accuracy: Of the output, where there are values.
+        cycles: Of the call, where they are estimated.
     """
     operations = operation_uses(spec, before, events)
     return Summary(
@@ -65,6 +68,7 @@ def summarise(
         l1=l1_use(spec, [*before, *events], operations),
         operations=operations,
         accuracy=accuracy,
+        cycles=cycles,
     )
 
 

@@ -8,6 +8,8 @@ from rich.table import Table
 
 from device.spec import DeviceSpec
 from ttsim.report.accuracy import Accuracy
+from ttsim.report.cycle_table import cycles_line, cycles_table
+from ttsim.report.explain import cycles, explain_inclusion, time
 from ttsim.report.figures import L1Use, OperationUse, Partition, Summary
 from ttsim.report.result import LayerResult
 
@@ -18,6 +20,9 @@ def print_layers(console: Console, results: Sequence[LayerResult]) -> None:
         print_layer(console, result)
     if len(results) > 1:
         console.print(overview(results))
+    counted = next((one.summary.cycles for one in results if one.summary and one.summary.cycles), None)
+    if counted is not None:
+        console.print(f"cycles: {explain_inclusion(counted.includes, counted.leaves_out)}", highlight=False)
 
 
 def print_layer(console: Console, result: LayerResult) -> None:
@@ -39,10 +44,14 @@ def print_layer(console: Console, result: LayerResult) -> None:
     for line in headlines(result.summary):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(operations_table(result.summary.operations))
+    if result.summary.cycles is not None:
+        for call in result.summary.cycles.calls:
+            console.print()
+            console.print(cycles_table(call))
 
 
 def headlines(summary: Summary) -> list[str]:
-    """Output, partitions, L1 and accuracy, a line each."""
+    """Output, partitions, L1, accuracy and cycles, a line each."""
     output = summary.output
     lines = [
         f"device     {escape(summary.device)}",
@@ -53,6 +62,8 @@ def headlines(summary: Summary) -> list[str]:
     ]
     if summary.accuracy is not None:
         lines.append(f"accuracy   {accuracy_line(summary.accuracy)}")
+    if summary.cycles is not None:
+        lines += [f"cycles     {escape(cycles_line(summary.cycles, call))}" for call in summary.cycles.calls]
     return lines
 
 
@@ -119,7 +130,7 @@ def overview(results: Sequence[LayerResult]) -> Table:
     table = Table(title="layers", title_justify="left")
     for heading in ("layer", "output", "scheme"):
         table.add_column(heading)
-    for heading in ("cores", "peak L1", "of L1", "headroom", "PCC", "max error"):
+    for heading in ("cores", "peak L1", "of L1", "headroom", "PCC", "max error", "cycles", "time"):
         table.add_column(heading, justify="right")
     for result in results:
         summary = result.summary
@@ -139,6 +150,8 @@ def overview(results: Sequence[LayerResult]) -> Table:
             kib(summary.l1.headroom_bytes),
             "" if accuracy is None else f"{accuracy.pcc:.6f}",
             "" if accuracy is None else f"{accuracy.max_abs_error:.3g}",
+            "" if summary.cycles is None else cycles(summary.cycles.cycles),
+            "" if summary.cycles is None else time(summary.cycles.nanoseconds),
         )
     return table
 

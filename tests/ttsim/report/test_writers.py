@@ -162,3 +162,19 @@ def test_several_devices_are_a_line_each():
     text = drawn(print_devices, [load_spec(name) for name in catalog_names()])
     assert "l1.bytes" not in text
     assert all(name in text for name in catalog_names())
+
+
+def test_cycles_of_a_layer_are_shown(report):
+    result = LayerResult(layer=LAYER, summary=Summary(**{**fields(SUMMARY), "cycles": report}))
+    text = drawn(print_layers, [result, GOOD])
+    for shown in (
+        "cycles     5,000 in 5.00 us at 1 GHz, 80.0 % of it Conv2dDeviceOperation, bound by math",
+        "no contention",
+        "HaloDeviceOperation",
+        "cycles: Counted: kernel time",
+    ):
+        assert shown in text
+    assert "cycles  " not in drawn(print_layers, [GOOD])
+    (entry,) = json.loads(layers_as_json([result]))["layers"]
+    assert entry["summary"]["cycles"]["total"]["cycles"] == 5000
+    assert entry["summary"]["cycles"]["calls"][0]["operations"][1]["bound_by"] == "math"

@@ -1,0 +1,67 @@
+"""Hand-made cycles: a halo whose cores differ, and a convolution on a device of 64 cores at 1 GHz."""
+
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.spec import load_spec
+from device.timing import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import TimedCall, TimedOperation
+
+PRODUCT_FLOPS = 65536
+
+
+@pytest.fixture
+def spec():
+    return load_spec("wormhole_n150").replace(clock_hz=1_000_000_000)
+
+
+@pytest.fixture
+def halo():
+    rest = CoreRangeSet(CoreRange(CoreCoord(1, 0), CoreCoord(3, 0)))
+    cycles = OperationCycles(
+        cycles=1000,
+        groups=(
+            CoreGroupCycles(cores=rest, cycles=400, stages=(StageCycles(Stage.NETWORK, 400),)),
+            CoreGroupCycles(
+                cores=CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(0, 0))),
+                cycles=1000,
+                stages=(StageCycles(Stage.NETWORK, 900), StageCycles(Stage.START, 100)),
+            ),
+        ),
+        bound_by=Stage.NETWORK,
+        network_bytes=12_000,
+        contention_cycles=250,
+    )
+    return TimedOperation(name="HaloDeviceOperation", cycles=cycles)
+
+
+@pytest.fixture
+def conv():
+    stages = (
+        StageCycles(Stage.READER, 2000, stall_cycles=1500, critical_cycles=500),
+        StageCycles(Stage.MATH, 3000, stall_cycles=400, critical_cycles=2500),
+        StageCycles(Stage.DRAM, 1000, critical_cycles=1000),
+    )
+    cycles = OperationCycles(
+        cycles=4000,
+        groups=(CoreGroupCycles(cores=first_cores(32, 8, 8), cycles=4000, stages=stages),),
+        bound_by=Stage.MATH,
+        dram_read_bytes=80_000,
+        dram_written_bytes=20_000,
+        network_bytes=48_000,
+        issued_flops=32 * 50 * PRODUCT_FLOPS,
+        useful_flops=32 * 20 * PRODUCT_FLOPS,
+        contention_cycles=0,
+    )
+    return TimedOperation(name="Conv2dDeviceOperation", cycles=cycles, phases=2)
+
+
+@pytest.fixture
+def call(halo, conv):
+    return TimedCall(name="ttnn.conv_transpose2d", operations=(halo, conv), useful_flops=32 * 10 * PRODUCT_FLOPS)
+
+
+@pytest.fixture
+def report(call, spec):
+    return cycle_report([call], spec)
