@@ -50,23 +50,23 @@ class ConvSteps:
     finish: Work | None
 
 
-def conv_steps(work: ConvWork, spec: DeviceSpec) -> ConvSteps:
-    """The steps of a convolution on a device."""
+def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
+    """The steps of a convolution on a device; without contention each reader has all of DRAM's bandwidth."""
     height = 1 if work.layout.scheme is WIDTH else work.layout.blocks.act_h_tiles
     second = height // 2 if work.layout.split_reader else 0
-    costs, options = spec.conv_costs, work.options
+    costs, options, width = spec.conv_costs, work.options, work.layout.shards.out_col_tiles
     return ConvSteps(
         start=work_of({Stage.START: costs.start_cycles}),
-        config=work_of({Stage.DRAM: spec.dram.read_latency_cycles}) if options.config_tensors_in_dram else None,
+        config=work_of({Stage.READER: spec.dram.read_latency_cycles}) if options.config_tensors_in_dram else None,
         read=work_of({Stage.READER: _read_cycles(work, spec, height - second)}),
         second_read=work_of({Stage.SECOND_READER: _read_cycles(work, spec, second)}) if second else None,
         tilise=work_of({Stage.TILISE: costs.tilise_call_cycles + _tilise_cycles(work, spec, height - second)}),
         second_tilise=work_of({Stage.TILISE: _tilise_cycles(work, spec, second)}) if second else None,
-        weights=_weights(work, spec, work.layout.shards.out_col_tiles * work.layout.blocks.act_w_tiles),
+        weights=_weights(work, spec, width * work.layout.blocks.act_w_tiles, contention=contention),
         activations=_activations(work, spec),
         matmul=_matmul(work, spec, reload=False),
         matmul_reload=_matmul(work, spec, reload=True),
-        bias=_weights(work, spec, work.layout.shards.out_col_tiles) if work.problem.bias else None,
+        bias=_weights(work, spec, width, contention=contention) if work.problem.bias else None,
         finish=_finish(work, spec),
     )
 
@@ -99,7 +99,7 @@ def _tilise_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
     return tile_rows * (costs.tilise_row_cycles + work.layout.blocks.act_w_tiles * tile)
 
 
-def _weights(work: ConvWork, spec: DeviceSpec, tiles: int) -> Work:
+def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) -> Work:
     """Some tiles of weights come from DRAM, one by one, and go to all cores that multiply with them.
 
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
@@ -109,7 +109,7 @@ def _weights(work: ConvWork, spec: DeviceSpec, tiles: int) -> Work:
     readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * max(costs.weight_issue_cycles, tile_bytes / spec.noc.link_bytes_per_cycle)
-    shared = readers * tiles * tile_bytes / costs.dram_bytes_per_cycle
+    shared = readers * tiles * tile_bytes / costs.dram_bytes_per_cycle if contention else 0.0
     path = {
         Stage.WEIGHT_READER: spec.dram.read_latency_cycles + own,
         Stage.DRAM: max(0.0, shared - own),

@@ -41,9 +41,15 @@ class ConvTiming:
         return self.compute.now
 
 
-def conv_cycles(work: ConvWork, spec: DeviceSpec) -> OperationCycles:
-    """What a convolution takes on a device."""
-    timing = time_conv(work, spec)
+def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """What a convolution takes on a device.
+
+    Args:
+        work: The program.
+        spec: The device.
+        contention: Whether the readers of weights share the bandwidth of DRAM.
+    """
+    timing = time_conv(work, spec, contention=contention)
     stages = stage_report(
         (timing.reader, timing.second, timing.compute),
         timing.end,
@@ -65,9 +71,10 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec) -> OperationCycles:
     )
 
 
-def time_conv(work: ConvWork, spec: DeviceSpec) -> ConvTiming:
-    """Run the three processors of one core through the program."""
-    timing, steps = ConvTiming(Processor(), Processor(), Processor()), conv_steps(work, spec)
+def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
+    """Run the three processors of one core through the program; arguments as of `conv_cycles`."""
+    timing = ConvTiming(Processor(), Processor(), Processor())
+    steps = conv_steps(work, spec, contention=contention)
     for processor in (timing.reader, timing.second, timing.compute):
         processor.work(steps.start)
     if steps.config is not None:
