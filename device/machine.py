@@ -56,6 +56,22 @@ class Device:
     ) -> None:
         self.close()
 
+    def copy(self) -> "Device":
+        """Another device in the same state, to try things on: buffers have twins without contents, nobody listens."""
+        other = Device(self.spec, l1_small_bytes=self.l1_small_bytes)
+        other.allocator = self.allocator.copy()
+        other.closed, other._buffers_made = self.closed, self._buffers_made
+        twins = {}
+        for one in self.memory.live():
+            twin = Buffer(one.spec, one.address, device_spec=self.spec, name=one.name, number=one.number)
+            other.memory.add(twin)
+            twins[one.number] = twin
+        other.program_cache = {
+            key: tuple(twins[one.number] for one in kept if one.number in twins)
+            for key, kept in self.program_cache.items()
+        }
+        return other
+
     def record(self, event: Event) -> None:
         """Tell everybody who listens."""
         for recorder in self.recorders:

@@ -14,6 +14,7 @@ from ttsim.compute_config import (
     WormholeComputeKernelConfig,
     init_device_compute_kernel_config,
 )
+from ttsim.constraints import ExecutionStatus, OpConstraints, TensorDescription, query_op_constraints
 from ttsim.conv_config import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
@@ -120,6 +121,7 @@ __all__ = [
     "DataType",
     "Device",
     "DeviceComputeKernelConfig",
+    "ExecutionStatus",
     "GetDefaultDevice",
     "GetNumAvailableDevices",
     "GetNumPCIeDevices",
@@ -129,6 +131,7 @@ __all__ = [
     "MemoryConfig",
     "MemoryView",
     "MeshDevice",
+    "OpConstraints",
     "PaddingMode",
     "SetDefaultDevice",
     "Shape",
@@ -136,6 +139,7 @@ __all__ = [
     "ShardSpec",
     "StorageType",
     "Tensor",
+    "TensorDescription",
     "TensorMemoryLayout",
     "ThrottleLevel",
     "UnaryOpType",
@@ -162,6 +166,7 @@ __all__ = [
     "open_device",
     "prepare_conv_transpose2d_bias",
     "prepare_conv_transpose2d_weights",
+    "query_op_constraints",
     "reshape",
     "synchronize_device",
     "to_device",

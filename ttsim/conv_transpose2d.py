@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from device.errors import CircularBufferError, OutOfMemoryError
 from device.layouts import MemoryConfig
+from device.plan import Plan
 from ops.conv_transpose2d.arguments import ConvConfig, ConvTranspose2dArguments, Operand
 from ops.conv_transpose2d.plan import plan_conv_transpose2d
 from ops.conv_transpose2d.strictness import output_size, require_possible, require_sane
@@ -15,6 +17,8 @@ from ttsim.dtypes import DataType
 from ttsim.execution import free_l1_bytes, run
 from ttsim.signature import Padding, Pair, checked, four, two
 from ttsim.tensor import Tensor, not_allocated
+from ttsim.trial import Ground
+from ttsim.verdict import verdict
 
 
 @checked
@@ -111,14 +115,21 @@ def conv_transpose2d(
     tensors = {"input": input_tensor, "weight": weight_tensor}
     if bias_tensor is not None:
         tensors["bias"] = bias_tensor
-    plan = plan_conv_transpose2d(
-        replace(arguments, groups=groups or 1),  # the real library takes 0 groups for one
-        device.spec,
-        free_l1_bytes=free_l1_bytes(device),
-        returns_weights=return_weights_and_bias,
-    )
-    with device.function("ttnn.conv_transpose2d"):
-        results = run(plan, tensors, device, input_shape=misfit)
+    arguments = replace(arguments, groups=groups or 1)  # the real library takes 0 groups for one
+    held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    plan: Plan | None = None
+    try:
+        plan = plan_conv_transpose2d(
+            arguments,
+            device.spec,
+            free_l1_bytes=free_l1_bytes(device),
+            returns_weights=return_weights_and_bias,
+        )
+        with device.function("ttnn.conv_transpose2d"):
+            results = run(plan, tensors, device, input_shape=misfit)
+    except (OutOfMemoryError, CircularBufferError) as error:
+        told = verdict(arguments, Ground(device.machine, held, device.strict), planned=plan is not None)
+        raise type(error)(f"{error}\n{told}") from error
     returned: list[Any] = [results["output"]]
     if return_output_dim:
         returned.append(output_size(arguments))

@@ -27,6 +27,6 @@ class DeviceStorage:
         self.device.listened().free(self.buffer)
 
     def __del__(self) -> None:
-        """Frees the buffer."""
+        """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time."""
         if self.buffer.allocated:
-            self.free()
+            self.device.machine.free(self.buffer)

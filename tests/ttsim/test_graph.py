@@ -134,3 +134,15 @@ def test_other_threads_are_not_captured(device: Device) -> None:
     thread.join()
     assert seen == [False]
     assert len(graph.end_graph_capture()) == 2
+
+
+def test_garbage_of_other_devices_is_not_captured(device: Device) -> None:
+    rest = [tensor(ttsim.open_device())]
+    graph.begin_graph_capture()
+    made = tensor(device)
+    rest.clear()
+    own = [tensor(device)]
+    own.clear()
+    names = graph.extract_calltrace(graph.end_graph_capture())
+    assert names == ["Tensor::to_device", "Tensor::to_device", "Tensor::deallocate"]
+    assert made.is_allocated()

@@ -7,14 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device.errors import DeviceError
 from device.formats import FLOAT32
 from device.layouts import ShardOrientation
 from device.rounding import div_up, round_up
 from device.spec import load_spec
 from ops.conv2d.blocks import (
     SUBBLOCKS,
+    Shards,
     act_block_height,
     k_block_order,
+    k_block_tiles,
     plan_blocks,
     plan_shards,
     subblock,
@@ -256,3 +259,11 @@ def test_block_heights_that_do_not_divide_a_width_shard_are_refused():
     assert width_refusal(config, shards, planned(config, shards, (3, 3)), (3, 3)) is None
     height = partition(HEIGHT, GRID, rows=100, in_channels=64, out_channels=32, alignment=32)[0]
     assert width_refusal(height, shards, blocks, (3, 3)) is None
+
+
+def test_k_blocks_narrower_than_a_tile_are_refused():
+    shards = Shards(in_rows=32, in_width=32, out_rows=32, out_width=32, in_channels=32, out_channels=32)
+    fields = {"channel_cores": 1, "full_inner_dim": False}
+    assert k_block_tiles(WIDTH, shards, (1, 2), act_block_w_div=2, **fields) == 1
+    with pytest.raises(DeviceError, match=r"^The width of tensor a needs to match the height of tensor b\nact_block_w"):
+        k_block_tiles(WIDTH, shards, (1, 2), act_block_w_div=3, **fields)
