@@ -59,7 +59,7 @@ class CoreRange:
 
     def num_cores(self) -> int:
         """Cores in the rectangle."""
-        return self.cols * self.rows
+        return (self.end.x - self.start.x + 1) * (self.end.y - self.start.y + 1)
 
     def grid_size(self) -> CoreCoord:
         """Columns and rows as a coordinate, as in ttnn."""
@@ -123,7 +123,7 @@ class CoreRangeSet:
 
     def num_cores(self) -> int:
         """Cores in all ranges."""
-        return sum(one.num_cores() for one in self.ranges)
+        return sum([one.num_cores() for one in self.ranges])
 
     def empty(self) -> bool:
         """Whether there is no core in it."""
@@ -147,6 +147,8 @@ class CoreRangeSet:
         """The smallest rectangle around all cores; raises ValueError for an empty set."""
         if not self.ranges:
             raise ValueError("CoreRangeSet: an empty set has no bounding box; check empty() first")
+        if len(self.ranges) == 1:
+            return self.ranges[0]
         return CoreRange(
             CoreCoord(min(one.start.x for one in self.ranges), min(one.start.y for one in self.ranges)),
             CoreCoord(max(one.end.x for one in self.ranges), max(one.end.y for one in self.ranges)),

@@ -107,7 +107,7 @@ class TensorSpec:
                 "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
                 f"A block float has no rows: ask for TILE layout, or for bfloat16 instead of {data_format}"
             )
-        logical = tuple(int(side) for side in shape)
+        logical = tuple(map(int, shape))
         padded = _padded(logical, layout, memory_config) if padded_shape is None else tuple(map(int, padded_shape))
         object.__setattr__(self, "shape", logical)
         object.__setattr__(self, "data_format", data_format)

@@ -58,7 +58,7 @@ class ShardSpec:
         self, grid: CoreRangeSet, shape: Sequence[int], orientation: ShardOrientation = ShardOrientation.ROW_MAJOR
     ) -> None:
         """Takes any sequence of two positive integers as shape; raises ValueError otherwise."""
-        if len(shape) != 2 or any(side < 1 for side in shape):
+        if len(shape) != 2 or min(shape) < 1:
             raise ValueError(f"ShardSpec: shape must be two positive integers (rows, columns), not {list(shape)}")
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "shape", (int(shape[0]), int(shape[1])))

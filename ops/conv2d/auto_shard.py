@@ -3,11 +3,10 @@
 from dataclasses import dataclass, replace
 
 from device.memory_config import TensorMemoryLayout
-from device.plan import CircularBuffer
 from device.rounding import round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
-from ops.conv2d.circular_buffers import conv_circular_buffers, local_bytes, multicasts_activations
+from ops.conv2d.circular_buffers import BufferRequest, buffer_requests, local_bytes
 from ops.conv2d.layout import (
     ConvLayout,
     ConvOptions,
@@ -19,7 +18,7 @@ from ops.conv2d.layout import (
     scheme_alignment,
 )
 from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.halo.ranges import stick_ranges
+from ops.halo.ranges import most_sticks
 
 BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
 
@@ -74,7 +73,8 @@ def estimate_l1(
         DeviceError: `lay_out` refuses the blocks.
     """
     alignment = scheme_alignment(problem, scheme, matmul=matmul)
-    config = choose_cores(problem, replace(options, core_grid=None), spec, scheme, alignment=alignment, matmul=matmul)
+    free = options if options.core_grid is None else replace(options, core_grid=None)
+    config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
     layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
     shards = layout.shards
     buffers = estimated_buffers(
@@ -94,24 +94,26 @@ def estimate_l1(
 
 def estimated_buffers(
     problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int
-) -> tuple[CircularBuffer, ...]:
+) -> list[BufferRequest]:
     """Circular buffers as the estimates count them: BLOCK always multicasts, every output row has a reader index."""
     indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
-    arguments = replace(
-        buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=indices),
-        multicast=layout.scheme is BLOCK or multicasts_activations(layout.config, layout.out_config),
+    arguments = buffers_arguments(
+        problem,
+        options,
+        layout,
+        halo_bytes=0,
+        reader_indices_bytes=indices,
+        multicast=True if layout.scheme is BLOCK else None,
         accumulation_blocks=accumulation_blocks,
     )
-    return conv_circular_buffers(
-        arguments, output="output", halo="halo", reader_indices="indices", cores=layout.program_cores
-    )
+    return buffer_requests(arguments)
 
 
 def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int) -> int:
     """Bytes of the halo output on one core."""
     frame = problem.frame
     rows = round_up(frame.outputs, nhw_cores * TILE) // nhw_cores
-    sticks = stick_ranges(frame, output_rows=rows, cores=nhw_cores).max_sticks
+    sticks = most_sticks(frame, output_rows=rows, cores=nhw_cores)
     return sticks * shard_width * (problem.act_format.element_bytes or 0)
 
 

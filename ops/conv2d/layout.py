@@ -274,15 +274,35 @@ def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul
 
 
 def buffers_arguments(
-    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, halo_bytes: int, reader_indices_bytes: int
+    problem: ConvProblem,
+    options: ConvOptions,
+    layout: ConvLayout,
+    *,
+    halo_bytes: int,
+    reader_indices_bytes: int,
+    multicast: bool | None = None,
+    accumulation_blocks: int | None = None,
 ) -> ConvBuffersArguments:
-    """What decides the circular buffers of the micro-op."""
+    """What decides the circular buffers of the micro-op.
+
+    Args:
+        problem: The convolution.
+        options: The caller's choices.
+        layout: How it is laid out.
+        halo_bytes: Bytes of the halo output on one core.
+        reader_indices_bytes: Bytes of the reader indices of one core.
+        multicast: Whether activations are multicast, where an estimate takes another view of it.
+        accumulation_blocks: K blocks that decide on L1 accumulation, where an estimate counts them in another way.
+    """
     blocks = layout.blocks
-    counted = blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1)
+    if multicast is None:
+        multicast = multicasts_activations(layout.config, layout.out_config)
+    if accumulation_blocks is None:
+        accumulation_blocks = blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1)
     return ConvBuffersArguments(
         config=layout.config,
-        multicast=multicasts_activations(layout.config, layout.out_config),
-        accumulation_blocks=counted,
+        multicast=multicast,
+        accumulation_blocks=accumulation_blocks,
         shards=layout.shards,
         blocks=blocks,
         kernel=problem.kernel,

@@ -38,13 +38,11 @@ class ParallelConfig:
 def most_cores(tiles: int, limit: int, multiple: int = 1) -> int:
     """The most cores, at most `limit`, among which `tiles` can be dealt with no core left with padding only.
 
-    Each core gets the same number of tiles, rounded up to `multiple` tiles.
+    Each core gets the same number of tiles, rounded up to `multiple` tiles. Shares only grow when cores are left out,
+    so the cores that the smallest share needs are the most there can be.
     """
-    for cores in range(limit, 1, -1):
-        padded = round_up(tiles, cores * multiple)
-        if padded - tiles < padded // cores:
-            return cores
-    return 1
+    smallest_share = round_up(tiles, limit * multiple) // limit
+    return max(1, div_up(tiles, max(1, smallest_share)))
 
 
 def largest_divisor(limit: int, *counts: int) -> int:

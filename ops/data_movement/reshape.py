@@ -5,7 +5,7 @@ multiple of 32 has padding rows inside; flattening it moves rows between tiles. 
 and back around that.
 """
 
-from math import prod
+from math import lcm, prod
 
 import numpy as np
 
@@ -114,22 +114,27 @@ def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int])
         before: Input shape as three axes.
         after: Output shape as three axes; the last axes agree.
     """
-    rows = np.arange(after[0] * after[1])
+    rows = np.arange(_rows_until_repetition(before, after))
     page_out, in_tile_out = _tile_rows(rows, after[1])
     page_in, in_tile_in = _tile_rows(rows, before[1])
-    pages_in = before[0] * div_up(before[1], TILE)
-    pairs, pair_of_row = np.unique(page_out * pages_in + page_in, return_inverse=True)
     joined = np.zeros(len(rows), np.bool_)
-    joined[1:] = pair_of_row[1:] == pair_of_row[:-1]
+    joined[1:] = (page_out[1:] == page_out[:-1]) & (page_in[1:] == page_in[:-1])
+    pairs = np.flatnonzero(~joined)  # first rows of pairs of tiles
+    pairs_of_page = np.bincount(page_out[pairs])
+    first_pairs = np.cumsum(pairs_of_page) - pairs_of_page
     channels = after[2]
     most = 0
     for width in {min(channels, TILE), (channels - 1) % TILE + 1}:
-        pieces = _pieces(width, joined, in_tile_in, in_tile_out)
-        segments = np.bincount(pair_of_row, weights=pieces).astype(np.int64)
-        per_page = np.zeros(int(page_out[-1]) + 1, np.int64)
-        np.maximum.at(per_page, pairs // pages_in, segments)
-        most = max(most, int((per_page * np.bincount(pairs // pages_in)).max()))
+        segments = np.add.reduceat(_pieces(width, joined, in_tile_in, in_tile_out), pairs)
+        most = max(most, int((np.maximum.reduceat(segments, first_pairs) * pairs_of_page).max()))
     return most + most % SEGMENT_ALIGNMENT
+
+
+def _rows_until_repetition(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
+    """Flat rows after which input and output tiles meet as from the start; what is left over is part of such a run."""
+    rows = after[0] * after[1]
+    periods = [height if height < rows and height % TILE else TILE for height in (before[1], after[1])]
+    return min(rows, lcm(*periods))
 
 
 def _pieces(width: int, joined: Array, in_tile_in: Array, in_tile_out: Array) -> Array:

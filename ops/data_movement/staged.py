@@ -43,7 +43,10 @@ class Staged:
 
     def then(self, *steps: Step) -> "Staged":
         """More steps that leave the result where it is."""
-        return replace(self, steps=(*self.steps, *steps))
+        if not steps:
+            return self
+        more = (*self.steps, *steps)
+        return Staged(name=self.name, spec=self.spec, steps=more, tensors=self.tensors, owned=self.owned)
 
     def followed_by(self, other: "Staged") -> "Staged":
         """What ``other``, which starts from this result, ends in."""

@@ -5,7 +5,7 @@ column``. Sticks that hold input are *data*, all others are *padding*. Every que
 nothing in this module is as long as the frame, but for `frame_sources`, which lists it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import lcm
 from typing import NamedTuple, TypeAlias
 
@@ -29,6 +29,9 @@ class FrameAxis:
         kernel: Window positions.
         dilation: Distance between neighbouring window positions.
         step: Distance between neighbouring windows; 1 for a transposed convolution.
+        length: Positions in the frame.
+        reach: Distance from the first to the last position of a window.
+        outputs: Windows that fit, which is the output length.
     """
 
     input_length: int
@@ -39,34 +42,27 @@ class FrameAxis:
     kernel: int
     dilation: int = 1
     step: int = 1
+    length: int = field(init=False, repr=False, compare=False)
+    reach: int = field(init=False, repr=False, compare=False)
+    outputs: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuses an axis in which no window fits."""
+        """Derives the lengths, which are read often; refuses an axis in which no window fits."""
         if min(self.input_length, self.insertion, self.kernel, self.dilation, self.step) < 1:
             raise ValueError(
                 "FrameAxis: input_length, insertion, kernel, dilation and step must be at least 1, not "
                 f"{(self.input_length, self.insertion, self.kernel, self.dilation, self.step)}"
             )
-        if self.length <= self.reach:
+        length = self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
+        reach = self.dilation * (self.kernel - 1)
+        if length <= reach:
             raise ValueError(
-                f"FrameAxis: a window that spans {self.reach + 1} positions does not fit a frame of {self.length}; "
+                f"FrameAxis: a window that spans {reach + 1} positions does not fit a frame of {length}; "
                 "use less padding, a smaller kernel or a larger input"
             )
-
-    @property
-    def length(self) -> int:
-        """Positions in the frame."""
-        return self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
-
-    @property
-    def reach(self) -> int:
-        """Distance from the first to the last position of a window."""
-        return self.dilation * (self.kernel - 1)
-
-    @property
-    def outputs(self) -> int:
-        """Windows that fit, which is the output length."""
-        return (self.length - self.reach - 1) // self.step + 1
+        object.__setattr__(self, "length", length)
+        object.__setattr__(self, "reach", reach)
+        object.__setattr__(self, "outputs", (length - reach - 1) // self.step + 1)
 
     @property
     def data(self) -> int:
@@ -208,7 +204,7 @@ def count_breaks(frame: Frame, numbers: Integers, *, also_every: int = 0) -> Int
         return np.zeros_like(numbers)
     row, image = data_columns, data_rows * data_columns
     breaks = data_breaks(frame)
-    count = np.zeros_like(numbers)
+    weights: dict[int, int] = {}  # of the multiples of every distance; most of them cancel
     for broken, inner, outer in (
         (breaks.in_row, 1, row),
         (breaks.at_row_end, row, image),
@@ -218,9 +214,12 @@ def count_breaks(frame: Frame, numbers: Integers, *, also_every: int = 0) -> Int
             inner, outer = lcm(also_every, inner), lcm(also_every, outer)
         elif not broken:
             continue
-        count += numbers // inner
-        if outer:
-            count -= numbers // outer
+        weights[inner] = weights.get(inner, 0) + 1
+        weights[outer] = weights.get(outer, 0) - 1
+    count = np.zeros_like(numbers)
+    for distance, weight in weights.items():
+        if distance and weight:
+            count += weight * (numbers // distance)
     return count
 
 

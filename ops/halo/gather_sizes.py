@@ -39,12 +39,12 @@ def gather_words_row_major(frame: Frame, ranges: StickRanges, *, input_rows: int
     begins = ends - transfers
     core_begins = begins[np.searchsorted(source, source)]
     begins, ends = begins - core_begins, ends - core_begins
-    words = []
-    for processor in range(PROCESSORS):
-        dealt = (ends + (1 - processor)) // 2 - (begins + (1 - processor)) // 2
-        per_pair = TRANSFER_WORDS * dealt + ROUTE_WORDS * (dealt > 0)
-        words.append(even(1 + int(np.bincount(source, weights=per_pair, minlength=cores).max())))
-    return words[0], words[1]
+    ahead = np.arange(PROCESSORS)[::-1, None]  # the first processor begins
+    dealt = (ends + ahead) // PROCESSORS - (begins + ahead) // PROCESSORS
+    per_pair = TRANSFER_WORDS * dealt + ROUTE_WORDS * (dealt > 0)
+    queue = np.concatenate([source, source + cores])
+    words = np.bincount(queue, weights=per_pair.ravel(), minlength=PROCESSORS * cores)
+    return even(1 + int(words[:cores].max())), even(1 + int(words[cores:].max()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,16 @@ def _groups(frame: Frame, ranges: StickRanges, *, input_rows: int) -> _Groups:
     At a cut, a receiver whose range begins there starts a transfer of its own; the others do so only at a break of the
     data.
     """
-    edges = np.unique(np.concatenate([_block_begins(frame, input_rows), ranges.first_data, ranges.stop_data]))
-    begin, end = edges[:-1], edges[1:]
+    edges = np.sort(np.concatenate([_block_begins(frame, input_rows), ranges.first_data, ranges.stop_data]))
+    between = np.flatnonzero(edges[1:] != edges[:-1])
+    begin, end = edges[between], edges[between + 1]
     low = np.searchsorted(ranges.stop_data, begin, side="right")
     high = np.searchsorted(ranges.first_data, begin, side="right") - 1
     used = high >= low
     begin, end, low, high = begin[used], end[used], low[used], high[used]
     stick = begin % input_rows
-    before, at, inside = np.split(count_breaks(frame, np.concatenate([np.maximum(begin - 1, 0), begin, end - 1])), 3)
+    ends = np.concatenate([np.maximum(begin - 1, 0), begin, end - 1])
+    before, at, inside = count_breaks(frame, ends).reshape(3, len(begin))
     whole = (stick % UNTILIZE_BLOCK_STICKS == 0) | (at > before)
     new = np.searchsorted(ranges.first_data, begin, side="left")
     rounds = inside - at + whole

@@ -34,6 +34,12 @@ class StickRanges:
         return int((self.stops - self.starts).max())
 
 
+def most_sticks(frame: Frame, *, output_rows: int, cores: int) -> int:
+    """`max_sticks` of the `stick_ranges` of these arguments."""
+    starts, stops = _bounds(frame, output_rows=output_rows, cores=cores)
+    return int((stops - starts).max())
+
+
 def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
     """The sticks between the first and the last that a core's outputs read (reference, 5.1).
 
@@ -45,10 +51,7 @@ def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
         output_rows: Outputs of one core; the last cores may have fewer.
         cores: Cores among which the outputs are split.
     """
-    first = np.arange(cores, dtype=np.int64) * output_rows
-    last = np.minimum(first + (output_rows - 1), frame.outputs - 1)
-    bounds = window_starts(frame, np.concatenate([np.minimum(first, last), last]))
-    starts, stops = bounds[:cores], bounds[cores:] + (frame.reach + 1)
+    starts, stops = _bounds(frame, output_rows=output_rows, cores=cores)
     below = data_before(frame, np.concatenate([starts, starts + 1, stops - 1, stops])).reshape(4, cores)
     return StickRanges(
         starts=starts,
@@ -58,3 +61,11 @@ def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
         stop_data=below[3],
         begins_with_padding=below[0] == below[1],
     )
+
+
+def _bounds(frame: Frame, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
+    """First stick, and last stick + 1, of every core."""
+    first = np.arange(cores, dtype=np.int64) * output_rows
+    last = np.minimum(first + (output_rows - 1), frame.outputs - 1)
+    bounds = window_starts(frame, np.concatenate([np.minimum(first, last), last]))
+    return bounds[:cores], bounds[cores:] + (frame.reach + 1)
