@@ -5,11 +5,14 @@ library computes wrongly without a word. An output padding of the stride or more
 refuse it, the real library computes it rightly. Evidence: calls of the real library, version 0.81.1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
 
 from device.layouts import Layout, TensorMemoryLayout
-from ops.conv_transpose2d.arguments import ConvTranspose2dArguments
-from ops.conv_transpose2d.validation import claimed_shape, claimed_volume, raise_first
+from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments
+from ops.conv_transpose2d.validation import ArgumentError, claimed_shape, claimed_volume
+
+Arguments = TypeVar("Arguments", bound=ConvArguments)
 
 
 def require_possible(arguments: ConvTranspose2dArguments) -> None:
@@ -18,7 +21,7 @@ def require_possible(arguments: ConvTranspose2dArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    raise_first(arguments, (_sizes, _groups_divide, _output_size))
+    refuse_first("conv_transpose2d", arguments, (sizes_given, groups_divide, _output_size))
 
 
 def require_sane(arguments: ConvTranspose2dArguments) -> None:
@@ -27,28 +30,33 @@ def require_sane(arguments: ConvTranspose2dArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    raise_first(
-        arguments,
-        (_groups_given, _dilation, _padding, _matmul_output_padding, _full_inner_dim, _input, _formats, _weight, _bias),
-    )
+    own = (_padding, _matmul_output_padding, _full_inner_dim)
+    refuse_first("conv_transpose2d", arguments, (groups_given, dilation_given, *own, *OPERAND_CHECKS))
 
 
-def _refusal(text: str) -> str:
-    return f"conv_transpose2d: {text}"
+def refuse_first(
+    operation: str, arguments: Arguments, checks: tuple[Callable[[Arguments], Iterator[str]], ...]
+) -> None:
+    """Raises ArgumentError, in the operation's name, with the first text that a check gives."""
+    for check in checks:
+        for text in check(arguments):
+            raise ArgumentError(f"{operation}: {text}")
 
 
-def _sizes(a: ConvTranspose2dArguments) -> Iterator[str]:
+def sizes_given(a: ConvArguments) -> Iterator[str]:
+    """Sizes that are nothing."""
     for name in ("in_channels", "out_channels", "batch_size", "input_height", "input_width"):
         if getattr(a, name) < 1:
-            yield _refusal(f"{name} must be at least 1, not {getattr(a, name)}")
+            yield (f"{name} must be at least 1, not {getattr(a, name)}")
     if min(a.kernel_size) < 1:
-        yield _refusal(f"kernel_size must be at least (1, 1), not {a.kernel_size}")
+        yield (f"kernel_size must be at least (1, 1), not {a.kernel_size}")
 
 
-def _groups_divide(a: ConvTranspose2dArguments) -> Iterator[str]:
+def groups_divide(a: ConvArguments) -> Iterator[str]:
+    """Groups that do not divide the channels."""
     for name in ("in_channels", "out_channels"):
         if a.groups and getattr(a, name) % a.groups:
-            yield _refusal(f"groups must divide {name}, but {getattr(a, name)} is no multiple of {a.groups}")
+            yield (f"groups must divide {name}, but {getattr(a, name)} is no multiple of {a.groups}")
 
 
 def output_size(a: ConvTranspose2dArguments) -> tuple[int, int]:
@@ -73,24 +81,26 @@ def output_size(a: ConvTranspose2dArguments) -> tuple[int, int]:
 def _output_size(a: ConvTranspose2dArguments) -> Iterator[str]:
     height, width = output_size(a)
     if height < 1 or width < 1:
-        yield _refusal(f"padding {a.padding} leaves no output: it would be {height} high and {width} wide; pad less")
+        yield (f"padding {a.padding} leaves no output: it would be {height} high and {width} wide; pad less")
 
 
-def _groups_given(a: ConvTranspose2dArguments) -> Iterator[str]:
+def groups_given(a: ConvArguments) -> Iterator[str]:
+    """No groups."""
     if a.groups < 1:
-        yield _refusal(f"groups must be at least 1, not {a.groups}")
+        yield (f"groups must be at least 1, not {a.groups}")
 
 
-def _dilation(a: ConvTranspose2dArguments) -> Iterator[str]:
+def dilation_given(a: ConvArguments) -> Iterator[str]:
+    """Taps that fall together."""
     if 0 in a.dilation:
-        yield _refusal(f"dilation must be at least (1, 1), not {a.dilation}; 1 means neighbouring taps")
+        yield (f"dilation must be at least (1, 1), not {a.dilation}; 1 means neighbouring taps")
 
 
 def _padding(a: ConvTranspose2dArguments) -> Iterator[str]:
     for sides, kernel, dilation in zip((a.padding[:2], a.padding[2:]), a.kernel_size, a.dilation, strict=True):
         limit = dilation * (kernel - 1)
         if max(sides) > limit:
-            yield _refusal(
+            yield (
                 f"padding must not exceed dilation * (kernel_size - 1), which is {limit} here, not {max(sides)}: "
                 "the real library fills the whole output with the bias then; slice the output yourself"
             )
@@ -99,7 +109,7 @@ def _padding(a: ConvTranspose2dArguments) -> Iterator[str]:
 def _matmul_output_padding(a: ConvTranspose2dArguments) -> Iterator[str]:
     plain = a.kernel_size == a.stride == a.dilation == (1, 1) and not any(a.padding)
     if plain and any(a.output_padding):
-        yield _refusal(
+        yield (
             f"output_padding {a.output_padding} is ignored by a 1x1 convolution with stride 1, though the returned "
             "sizes count it; use output_padding=(0, 0)"
         )
@@ -108,27 +118,27 @@ def _matmul_output_padding(a: ConvTranspose2dArguments) -> Iterator[str]:
 def _full_inner_dim(a: ConvTranspose2dArguments) -> Iterator[str]:
     layout = a.conv_config.shard_layout
     if a.conv_config.full_inner_dim and layout in (None, TensorMemoryLayout.BLOCK_SHARDED):
-        yield _refusal(
+        yield (
             "conv_config.full_inner_dim reads the weights of a block-sharded transposed convolution in the wrong "
             "order; leave it out"
         )
 
 
-def _input(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _input(a: ConvArguments) -> Iterator[str]:
     spec, claimed = a.input.spec, claimed_volume(a)
     if claimed != spec.volume:
-        yield _refusal(
+        yield (
             f"{claimed_shape(a)} are {claimed} elements, but input_tensor has {spec.volume} "
             f"(shape {list(spec.shape)}): the real library reads or writes beyond it"
         )
     if spec.shape[-1] != a.in_channels:
-        yield _refusal(
+        yield (
             f"input_tensor must be channels-last, [N, H, W, C] or [1, 1, N*H*W, C] with C = in_channels = "
             f"{a.in_channels}, but its last axis is {spec.shape[-1]} (shape {list(spec.shape)}); permute NCHW first"
         )
 
 
-def _formats(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _formats(a: ConvArguments) -> Iterator[str]:
     weights = a.weight.spec.data_format
     for name, data_format in (
         ("input_tensor", a.input.spec.data_format),
@@ -138,35 +148,41 @@ def _formats(a: ConvTranspose2dArguments) -> Iterator[str]:
         ("bias_tensor", None if a.bias is None else a.bias.spec.data_format),
     ):
         if data_format is not None and not data_format.is_float:
-            yield _refusal(f"{name} must be a floating-point type, not {data_format}; the result would be nonsense")
+            yield (f"{name} must be a floating-point type, not {data_format}; the result would be nonsense")
 
 
-def _weight(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _weight(a: ConvArguments) -> Iterator[str]:
     spec = a.weight.spec
     (kernel_rows, kernel_cols), groups = a.kernel_size, max(a.groups, 1)
     if a.weight.on_host:
-        wanted = (a.in_channels, a.out_channels // groups, kernel_rows, kernel_cols)
-        if spec.shape != wanted:
-            yield _refusal(
-                f"weight_tensor must have the shape {list(wanted)} (in_channels, out_channels / groups, kernel height, "
+        first, second = (a.in_channels, "in_channels"), (a.out_channels, "out_channels")
+        if not isinstance(a, ConvTranspose2dArguments):
+            first, second = second, first
+        wanted = [first[0], second[0] // groups, kernel_rows, kernel_cols]
+        if list(spec.shape) != wanted:
+            yield (
+                f"weight_tensor must have the shape {wanted} ({first[1]}, {second[1]} / groups, kernel height, "
                 f"kernel width), not {list(spec.shape)}"
             )
         if spec.layout is not Layout.ROW_MAJOR:
-            yield _refusal("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
+            yield ("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
         return
     if spec.shape[-1] != a.out_channels:
-        yield _refusal(
+        yield (
             f"weight_tensor on the device must be prepared for out_channels = {a.out_channels}, but its last axis is "
             f"{spec.shape[-1]}; prepare the weights for this call"
         )
 
 
-def _bias(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _bias(a: ConvArguments) -> Iterator[str]:
     if a.bias is None or a.bias.on_host:
         return
     spec = a.bias.spec
     if spec.layout is not Layout.TILE or spec.shape[-1] != a.out_channels:
-        yield _refusal(
+        yield (
             f"bias_tensor on the device must be prepared for out_channels = {a.out_channels}: it is {spec.layout.name} "
-            f"with shape {list(spec.shape)}; use prepare_conv_transpose2d_bias, or pass it on the host"
+            f"with shape {list(spec.shape)}; pass it on the host, or as an earlier call returned it"
         )
+
+
+OPERAND_CHECKS: Final = (_input, _formats, _weight, _bias)

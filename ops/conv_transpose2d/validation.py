@@ -14,7 +14,7 @@ from device.errors import DeviceError
 from device.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
 from device.layouts import BufferType, Layout, TensorMemoryLayout
 from device.tiles import TILE
-from ops.conv_transpose2d.arguments import ConvTranspose2dArguments, Operand, SliceType
+from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments, Operand, SliceType
 
 SHARD_LAYOUTS = (
     TensorMemoryLayout.HEIGHT_SHARDED,
@@ -23,11 +23,11 @@ SHARD_LAYOUTS = (
 )
 HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
-Check = Callable[[ConvTranspose2dArguments], Iterator[str]]
+Check = Callable[[ConvArguments], Iterator[str]]
 
 
 class ArgumentError(DeviceError, ValueError):
-    """A call of conv_transpose2d whose arguments contradict each other or the rules of the operation."""
+    """A call whose arguments contradict each other or the rules of the operation."""
 
 
 def validate(arguments: ConvTranspose2dArguments) -> None:
@@ -57,7 +57,7 @@ def validate_bias_preparation(arguments: ConvTranspose2dArguments) -> None:
     raise_first(arguments, (_bias_format_known, _bias_on_host), CONFIG_CHECKS, BIAS_CHECKS)
 
 
-def raise_first(arguments: ConvTranspose2dArguments, *groups: tuple[Check, ...]) -> None:
+def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:
     """Raises ArgumentError with the first text that a check gives."""
     for group in groups:
         for check in group:
@@ -65,14 +65,15 @@ def raise_first(arguments: ConvTranspose2dArguments, *groups: tuple[Check, ...])
                 raise ArgumentError(text)
 
 
-def takes_l1_path(a: ConvTranspose2dArguments) -> bool:
+def takes_l1_path(a: ConvArguments) -> bool:
     """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
     if a.slice_config is None:
         return not a.input.on_host and a.input.spec.memory_config.buffer_type is not BufferType.DRAM
-    return a.slice_config.slice_type is SliceType.L1_FULL or a.slice_config.num_slices == 1
+    one_slice = a.slice_config.num_slices == 1 and isinstance(a, ConvTranspose2dArguments)
+    return a.slice_config.slice_type is SliceType.L1_FULL or one_slice
 
 
-def _input_in_dram(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _input_in_dram(a: ConvArguments) -> Iterator[str]:
     config = a.input.spec.memory_config
     if takes_l1_path(a) or a.input.on_host:
         return
@@ -90,7 +91,7 @@ def _input_in_dram(a: ConvTranspose2dArguments) -> Iterator[str]:
         )
 
 
-def _row_major_output(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _row_major_output(a: ConvArguments) -> Iterator[str]:
     out_format = a.out_format or a.input.spec.data_format
     if a.conv_config.output_layout is Layout.TILE or not out_format.is_block:
         return
@@ -102,7 +103,7 @@ def _row_major_output(a: ConvTranspose2dArguments) -> Iterator[str]:
     ) + f"\noutput_layout: {out_format} exists in TILE only; use TILE_LAYOUT, or another dtype"
 
 
-def _input_volume(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _input_volume(a: ConvArguments) -> Iterator[str]:
     if takes_l1_path(a):
         return
     spec, claimed = a.input.spec, claimed_volume(a)
@@ -119,12 +120,12 @@ def _input_volume(a: ConvTranspose2dArguments) -> Iterator[str]:
         yield f"MeshBuffer must be large enough to hold the tensor.\n{text}"
 
 
-def _stride(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _stride(a: ConvArguments) -> Iterator[str]:
     if 0 in a.stride:
         yield f"stride must be greater than 0, got {a.stride}\nstride: each of the two numbers must be at least 1"
 
 
-def _weight(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _weight(a: ConvArguments) -> Iterator[str]:
     spec = a.weight.spec
     if not a.weight.on_host:
         if spec.layout is not Layout.TILE:
@@ -151,7 +152,7 @@ def _rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
         )
 
 
-def _shard_layout(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _shard_layout(a: ConvArguments) -> Iterator[str]:
     place = a.input.spec.memory_config
     sharded = takes_l1_path(a) and not a.input.on_host and place.is_sharded()
     if sharded and not a.conv_config.reshard_if_not_optimal:
@@ -167,7 +168,7 @@ def _shard_layout(a: ConvTranspose2dArguments) -> Iterator[str]:
         )
 
 
-def _core_grid(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _core_grid(a: ConvArguments) -> Iterator[str]:
     config = a.conv_config
     hint = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
     if config.core_grid is None and config.override_sharding_config:
@@ -188,7 +189,7 @@ def _core_grid(a: ConvTranspose2dArguments) -> Iterator[str]:
             )
 
 
-def _blocks(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _blocks(a: ConvArguments) -> Iterator[str]:
     config = a.conv_config
     height = config.act_block_h_override
     if height % TILE:
@@ -205,14 +206,17 @@ def _blocks(a: ConvTranspose2dArguments) -> Iterator[str]:
         )
 
 
-def _bias(a: ConvTranspose2dArguments) -> Iterator[str]:
-    if a.bias is None or not a.bias.on_host:
-        return
-    if not a.weight.on_host:
+def _bias_side(a: ConvArguments) -> Iterator[str]:
+    if a.bias is not None and a.bias.on_host and not a.weight.on_host:
         yield (
             "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
             "must be too; use prepare_conv_transpose2d_bias"
         )
+
+
+def _bias_shape(a: ConvArguments) -> Iterator[str]:
+    if a.bias is None or not a.bias.on_host:
+        return
     spec, wanted = a.bias.spec, [1, 1, 1, a.out_channels]
     yield from _rank("bias_tensor", "[1, 1, 1, out_channels]", a.bias)
     if spec.shape[3] != a.out_channels:
@@ -231,7 +235,7 @@ def _bias(a: ConvTranspose2dArguments) -> Iterator[str]:
         yield f"Host conv bias shape is not correct\nbias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
 
 
-def _weights_format_known(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _weights_format_known(a: ConvArguments) -> Iterator[str]:
     if (
         a.conv_config.weights_format is None
         and not takes_l1_path(a)
@@ -243,17 +247,17 @@ def _weights_format_known(a: ConvTranspose2dArguments) -> Iterator[str]:
         )
 
 
-def _bias_format_known(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _bias_format_known(a: ConvArguments) -> Iterator[str]:
     if a.conv_config.weights_format is None:
         yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
 
 
-def _bias_on_host(a: ConvTranspose2dArguments) -> Iterator[str]:
+def _bias_on_host(a: ConvArguments) -> Iterator[str]:
     if a.bias is not None and not a.bias.on_host:
         yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
 
 
-def claimed_shape(a: ConvTranspose2dArguments) -> str:
+def claimed_shape(a: ConvArguments) -> str:
     """What the call says of its input, as text."""
     return (
         f"batch_size={a.batch_size}, input_height={a.input_height}, input_width={a.input_width}, "
@@ -261,7 +265,7 @@ def claimed_shape(a: ConvTranspose2dArguments) -> str:
     )
 
 
-def claimed_volume(a: ConvTranspose2dArguments) -> int:
+def claimed_volume(a: ConvArguments) -> int:
     """Elements that the call says its input has."""
     return prod((a.batch_size, a.input_height, a.input_width, a.in_channels))
 
@@ -270,4 +274,5 @@ INPUT_CHECKS: tuple[Check, ...] = (_input_in_dram, _row_major_output, _input_vol
 SIZE_CHECKS: tuple[Check, ...] = (_stride,)
 WEIGHT_CHECKS: tuple[Check, ...] = (_weight,)
 CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks)
-BIAS_CHECKS: tuple[Check, ...] = (_bias,)
+BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)
+BIAS_CHECKS: tuple[Check, ...] = (_bias_side, *BIAS_SHAPE_CHECKS)

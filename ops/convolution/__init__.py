@@ -1,0 +1,1 @@
+"""The ordinary convolution: its checks and its plan, on the paths that it shares with the transposed one."""
