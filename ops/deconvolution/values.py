@@ -9,6 +9,7 @@ from device.formats import Array
 from ops.deconvolution.weight_formats import from_canonical, to_canonical
 from ops.deconvolution.work import PrepareBias, PrepareSticks, PrepareTaps
 from ops.patch_matmul import values as programs
+from ops.patch_matmul.axis import index_of
 from ops.patch_matmul.values import Exact
 from ops.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
 
@@ -44,14 +45,13 @@ def _evaluate(exact: Exact | None, work: object, inputs: Sequence[Array | None])
 
 
 def prepare_taps(work: PrepareTaps, weights: Array) -> Array:
-    """float32 [groups, *taps, in, out] of stored weights."""
-    canonical = to_canonical(weights, work.weights_format)
-    ins, outs, *_ = canonical.shape
-    picked = canonical[np.ix_(range(ins), range(outs), *(list(taps) for taps in work.taps))]
-    grouped = picked.reshape(work.groups, ins // work.groups, outs, *picked.shape[2:])
+    """float32 [groups, *taps, in, out] of stored weights: a view where that is possible."""
+    canonical = to_canonical(weights.astype(np.float32, copy=False), work.weights_format)
+    ins, outs, *kernel = canonical.shape
+    grouped = canonical.reshape(work.groups, ins // work.groups, outs, *kernel)
+    picked = grouped[(..., *(index_of(taps) for taps in work.taps))]
     channels = (2, 1) if work.towards_source else (1, 2)
-    ordered = grouped.transpose(0, *range(3, grouped.ndim), *channels)
-    return np.ascontiguousarray(ordered, np.float32)
+    return picked.transpose(0, *range(3, picked.ndim), *channels)
 
 
 def weights_of(sums: Array, weights_format: str) -> Array:

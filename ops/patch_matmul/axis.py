@@ -91,3 +91,9 @@ def _phase(axis: PatchAxis, first: int, distance: int) -> DensePhase:
         distance=distance * axis.distance,
     )
     return DensePhase(dense, taps)
+
+
+def index_of(numbers: range) -> slice:
+    """The slice that picks a range of indices from an array."""
+    stop = numbers[-1] + numbers.step if numbers else numbers.start
+    return slice(numbers.start, None if stop < 0 else stop, numbers.step)

@@ -1,19 +1,242 @@
-"""The patch programs with BLAS: float32 products and sums, in runs of patches that stay in the cache."""
+"""The patch programs with BLAS: float32 products and sums, in runs of positions that stay in the cache.
 
+Patches times weights can be had in two ways: patches are gathered and multiplied, or every position of the image is
+multiplied with all taps at once and the products are added up where they belong. Whatever moves fewer numbers is done.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise, product
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from device.formats import Array
-from ops.patch_matmul.gather import runs
+from ops.patch_matmul.axis import PatchAxis, dense_phases, index_of
+from ops.patch_matmul.gather import Margin, places, runs
+from ops.patch_matmul.work import Patches, PatchMatmul
 
-RUN_BYTES = 2 << 20  # of gathered patches
+RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
 LEAST_ROWS = 256  # below that, BLAS is not worth its calls
-NARROW = 2  # channels of a group on one side, from which BLAS is
+SUM_BYTES = 4 << 20  # of images that are added up at a time
+NARROW = 2  # channels of a group up to which BLAS is not worth it
+BUNDLE = 32  # channels from which it is
+PLANES = 16  # channels up to which an image is better added up plane by plane
+ADDING = 3  # moves for a product that is added: written, read, added
 
 
-def patch_matmul(view: Array, weights: Array, bias: Array | None, part: Array) -> None:
-    """Patches times weights, written into a part of the result.
+class Scratch:
+    """Memory that is used again from run to run: fresh pages cost more than what is done with them."""
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0, np.float32)
+
+    def array(self, shape: tuple[int, ...]) -> Array:
+        """float32 of a shape, contents undefined."""
+        size = prod(shape)
+        if self._memory.size < size:
+            self._memory = np.empty(size, np.float32)
+        return self._memory[:size].reshape(shape)
+
+    def matrix(self, view: Array, rows: int) -> Array:
+        """A view as a matrix: itself if it lies in memory as one, else copied."""
+        if view.flags.c_contiguous:
+            return view.reshape(rows, -1)
+        copied = self.array(view.shape)
+        np.copyto(copied, view)
+        return copied.reshape(rows, -1)
+
+
+def patch_matmul(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array) -> None:
+    """Patches times weights, written to their places.
+
+    Args:
+        work: The program.
+        image: float32 [N, *spatial, C], contiguous.
+        weights: float32 [groups, *taps, C / groups, O / groups].
+        bias: float32 [O] or None.
+        result: [N, *out_shape, O].
+    """
+    axes = work.patches.axes
+    groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
+    if groups > 1 and max(ins, outs) <= NARROW:
+        _each_phase(axes, image, weights, bias, result, _by_elements)
+        return
+    size = _bundle(groups, ins, outs)
+    dense = dense_bundles(weights.reshape(groups, -1, ins, outs), size)
+    for number, matrices in enumerate(dense):
+        of_image, of_result = (slice(number * size * n, (number + 1) * size * n) for n in (ins, outs))
+        ours = np.ascontiguousarray(image[..., of_image])
+        added = None if bias is None else bias[of_result]
+        taken = matrices.reshape(*taps, size * ins, size * outs)
+        if _scatters(axes, len(image), taken):
+            _scatter(axes, ours, taken, added, result[..., of_result])
+        else:
+            _each_phase(axes, ours, taken, added, result[..., of_result], _gathered)
+
+
+def _each_phase(
+    axes: Sequence[PatchAxis],
+    image: Array,
+    weights: Array,
+    bias: Array | None,
+    result: Array,
+    multiply: Callable[[Array, Array, Array | None, Array], None],
+) -> None:
+    """Every dense phase of patches [N, *outputs, *taps, C] with its taps of weights [..., *taps, in, out]."""
+    phases = [dense_phases(axis) for axis in axes]
+    margin = Margin(image, [[phase.axis for phase in several] for several in phases])
+    for combination in product(*phases):
+        dense = tuple(phase.axis for phase in combination)
+        part = result[places(dense)]
+        if all(axis.taps for axis in dense):
+            taps: list[Any] = [index_of(phase.taps) for phase in combination]
+            multiply(margin.patches(dense), weights[(..., *taps, slice(None), slice(None))], bias, part)
+        else:
+            part[...] = 0 if bias is None else bias
+
+
+def _singly(axes: Sequence[PatchAxis]) -> bool:
+    """Whether no output meets the image under more than one tap."""
+    return all(len(phase.taps) < 2 for axis in axes for phase in dense_phases(axis))
+
+
+def _scatters(axes: Sequence[PatchAxis], batch: int, weights: Array) -> bool:
+    """Whether it takes less to add products up where they belong than to gather patches.
+
+    Args:
+        axes: Of the patches.
+        batch: Images.
+        weights: [*taps, in, out].
+    """
+    if any(axis.step > 1 for axis in axes):
+        return False
+    ins, outs = weights.shape[-2:]
+    single = _singly(axes)
+    met = prod(sum(len(phase.taps) * phase.axis.outputs for phase in dense_phases(axis)) for axis in axes)
+    copied = 0 if _merges(weights, tuple(range(weights.ndim - 1))) else ADDING * weights.size
+    gathered = 0 if single else 2 * batch * met * ins
+    added = batch * prod(axis.input_size * axis.taps for axis in axes) * outs * (1 if single else ADDING)
+    return bool(added < gathered + copied)
+
+
+def _scatter(axes: Sequence[PatchAxis], image: Array, weights: Array, bias: Array | None, result: Array) -> None:
+    """Every position times all taps, added up in the result.
+
+    Args:
+        axes: Of the patches; their step is 1.
+        image: float32 [N, *spatial, C], contiguous.
+        weights: float32 [*taps, C, O].
+        bias: float32 [O] or None.
+        result: [N, *out_shape, O].
+    """
+    single, outs, tap_counts = _singly(axes), weights.shape[-1], weights.shape[:-2]
+    taps = [[-(axis.start + tap * axis.spacing) for tap in range(axis.taps)] for axis in axes]
+    lows = [min(0, *several) for several in taps]
+    lengths = [
+        max(max(several) + (axis.input_size - 1) * axis.insertion + 1, axis.outputs) - low
+        for axis, several, low in zip(axes, taps, lows, strict=True)
+    ]
+    matrix, tap_first = _products_matrix(weights)
+    images = max(1, SUM_BYTES // (4 * outs * prod(lengths)))
+    target, scratch = result[places(axes)], Scratch()
+    for begin in range(0, len(image), images):
+        several = image[begin : begin + images]
+        total = _zeros((len(several), *lengths), outs)
+        for box in runs(several.shape[:-1], _rows(outs * prod(tap_counts))):
+            positions = several[box]
+            shape = positions.shape[:-1]
+            products = _products(positions.reshape(-1, positions.shape[-1]), matrix, outs, scratch)
+            kinds = (*tap_counts, outs) if tap_first else (outs, *tap_counts)
+            products = products.reshape(*shape, *kinds)
+            if not tap_first:
+                products = np.moveaxis(products, len(shape), -1)
+            for tap in np.ndindex(*tap_counts):
+                there = [
+                    slice(
+                        one.start * axis.insertion + several_taps[k] - low,
+                        (one.stop - 1) * axis.insertion + several_taps[k] - low + 1,
+                        axis.insertion,
+                    )
+                    for one, axis, several_taps, k, low in zip(box[1:], axes, taps, tap, lows, strict=True)
+                ]
+                part = total[(box[0], *there)]
+                met = products[(..., *tap, slice(None))]
+                if single:
+                    part[...] = met
+                else:
+                    part += met
+        inside = total[(slice(None), *(slice(-low, axis.outputs - low) for axis, low in zip(axes, lows, strict=True)))]
+        place = target[begin : begin + images]
+        if bias is None:
+            place[...] = inside
+        else:
+            np.add(inside, bias, out=place, casting="unsafe")
+
+
+def _products_matrix(weights: Array) -> tuple[Array, bool]:
+    """Weights [*taps, in, out] as [in, taps * out] or, where no copy is needed then, [in, out * taps]; and which."""
+    dimensions = weights.ndim - 2
+    ins, outs, taps = dimensions, dimensions + 1, tuple(range(dimensions))
+    size = weights.shape[ins]
+    if not _merges(weights, (*taps, outs)) and _merges(weights, (outs, *taps)):
+        return weights.transpose(ins, outs, *taps).reshape(size, -1), False
+    if _merges(weights, (*taps, outs)):
+        return weights.transpose(ins, *taps, outs).reshape(size, -1), True
+    return np.ascontiguousarray(weights.transpose(ins, *taps, outs)).reshape(size, -1), True
+
+
+def _merges(weights: Array, axes: tuple[int, ...]) -> bool:
+    """Whether some axes lie in memory as one."""
+    wide = [axis for axis in axes if weights.shape[axis] > 1]
+    return all(
+        weights.strides[outer] == weights.strides[inner] * weights.shape[inner]
+        for outer, inner in pairwise(wide)
+    )
+
+
+def _zeros(shape: tuple[int, ...], outs: int) -> Array:
+    """Zeros [*shape, outs]; a few channels lie plane by plane."""
+    if outs < PLANES:
+        return np.moveaxis(np.zeros((outs, *shape), np.float32), 0, -1)
+    return np.zeros((*shape, outs), np.float32)
+
+
+def _products(rows: Array, matrix: Array, outs: int, scratch: "Scratch") -> Array:
+    """The product of two matrices, one plane for each column where channels are few."""
+    shape = (len(rows), matrix.shape[1])
+    if outs < PLANES:
+        return np.matmul(matrix.T, rows.T, out=scratch.array(shape[::-1])).T
+    return np.matmul(rows, matrix, out=scratch.array(shape))
+
+
+def _gathered(view: Array, weights: Array, bias: Array | None, part: Array) -> None:
+    """Gathered patches times weights.
+
+    Args:
+        view: float32 [N, *outputs, *taps, C].
+        weights: float32 [*taps, C, O].
+        bias: float32 [O] or None.
+        part: [N, *outputs, O].
+    """
+    outs, counts = weights.shape[-1], part.shape[:-1]
+    matrix = weights.reshape(-1, outs)
+    patches, sums = Scratch(), Scratch()
+    for box in runs(counts, _rows(len(matrix))):
+        place = part[box]
+        rows = prod(place.shape[:-1])
+        ready = place.flags.c_contiguous and place.dtype == np.float32
+        values = place.reshape(rows, -1) if ready else sums.array((rows, outs))
+        np.matmul(patches.matrix(view[box], rows), matrix, out=values)
+        if bias is not None:
+            np.add(values.reshape(place.shape), bias, out=place, casting="unsafe")
+        elif not ready:
+            with np.errstate(over="ignore"):
+                place[...] = values.reshape(place.shape)
+
+
+def _by_elements(view: Array, weights: Array, bias: Array | None, part: Array) -> None:
+    """Patches times the weights of groups of a few channels each.
 
     Args:
         view: float32 [N, *outputs, *taps, C].
@@ -21,67 +244,105 @@ def patch_matmul(view: Array, weights: Array, bias: Array | None, part: Array) -
         bias: float32 [O] or None.
         part: [N, *outputs, O].
     """
-    groups, ins, outs = weights.shape[0], weights.shape[-2], weights.shape[-1]
-    matrices = weights.reshape(groups, -1, outs)
+    groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
     counts = part.shape[:-1]
-    depthwise = groups > 1 and ins <= NARROW
-    for box in runs(counts, _rows(ins if not depthwise else groups * ins, prod(weights.shape[1:-2]))):
-        met = view[box]
-        rows = prod(met.shape[: len(counts)])
-        if depthwise:
-            values = _by_elements(met.reshape(rows, -1, groups, ins), matrices)
-        elif groups == 1:
-            values = met.reshape(rows, -1) @ matrices[0]
-        else:
-            values = np.empty((rows, groups * outs), np.float32)
-            for group, matrix in enumerate(matrices):
-                gathered = met[..., group * ins : (group + 1) * ins].reshape(rows, -1)
-                values[:, group * outs : (group + 1) * outs] = gathered @ matrix
-        if bias is not None:
-            values += bias
+    totals, products = Scratch(), Scratch()
+    for box in runs(counts, _rows(groups * (ins + 2 * outs))):
         place = part[box]
+        shape = (*place.shape[:-1], groups, outs)
+        total, product_ = totals.array(shape), products.array(shape)
+        total[...] = 0 if bias is None else bias.reshape(groups, outs)
+        for tap in np.ndindex(*taps):
+            met = view[box][(..., *tap, slice(None))].reshape(*place.shape[:-1], groups, ins)
+            for channel in range(ins):
+                factors = weights[(slice(None), *tap, channel)]
+                total += np.multiply(met[..., channel, None], factors, out=product_)
         with np.errstate(over="ignore"):
-            place[...] = values.reshape(place.shape)
+            place[...] = total.reshape(place.shape)
 
 
-def pixel_matmul(image: Array, view: Array, sums: Array) -> None:
+def pixel_matmul(patches: Patches, image: Array, other: Array) -> Array:
     """Adds up the products of an image's channels and the patches of another.
 
     Args:
+        patches: The patches of the other image, one for each position of the first.
         image: float32 [N, *positions, I].
-        view: float32 [N, *positions, *taps, O].
-        sums: float32 [groups, *taps, I / groups, O / groups], added to.
+        other: float32 [N, *spatial, O].
+
+    Returns:
+        float32 [groups, *taps, I / groups, O / groups].
     """
-    groups, ins, outs = sums.shape[0], sums.shape[-2], sums.shape[-1]
-    taps = prod(sums.shape[1:-2])
+    groups, taps = patches.groups, patches.tap_count
+    ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
+    axes = [[axis] for axis in patches.axes]
+    if groups > 1 and max(ins, outs) <= NARROW:
+        view = Margin(other, axes).patches(patches.axes)
+        return _sums_by_elements(image, view, groups).reshape(groups, *patches.taps, ins, outs)
+    size = _bundle(groups, ins, outs)
+    bundles = []
+    for number in range(groups // size):
+        of_image, of_other = (slice(number * size * n, (number + 1) * size * n) for n in (ins, outs))
+        view = Margin(np.ascontiguousarray(other[..., of_other]), axes).patches(patches.axes)
+        bundles.append(_sums(np.ascontiguousarray(image[..., of_image]), view))
+    own = _diagonals(np.stack(bundles), size, ins, taps, outs)
+    return own.reshape(groups, *patches.taps, ins, outs)
+
+
+def _sums(image: Array, view: Array) -> Array:
+    """[N, *positions, I] and [N, *positions, *taps, O] summed over positions, as [I, taps * O]."""
+    counts, ins = image.shape[:-1], image.shape[-1]
+    columns = prod(view.shape[len(counts) :])
+    patched, more = Scratch(), Scratch()
+    total: Array | None = None
+    for box in runs(counts, _rows(columns)):
+        rows = image[box].reshape(-1, ins)
+        ours = patched.matrix(view[box], len(rows))
+        if total is None:
+            total = rows.T @ ours
+        else:
+            total += np.matmul(rows.T, ours, out=more.array(total.shape))
+    assert total is not None
+    return total
+
+
+def _diagonals(whole: Array, size: int, ins: int, taps: int, outs: int) -> Array:
+    """[bundles, size * ins, taps * size * outs] as [groups, taps, ins, outs]: only where groups meet themselves."""
+    apart = whole.reshape(-1, size, ins, taps, size, outs)
+    own = [apart[:, group, :, :, group] for group in range(size)]
+    return np.stack(own, axis=1).transpose(0, 1, 3, 2, 4).reshape(-1, taps, ins, outs)
+
+
+def dense_bundles(weights: Array, size: int) -> Array:
+    """[groups, taps, in, out] as [bundles, taps, size * in, size * out], zero where groups do not meet themselves."""
+    if size == 1:
+        return weights
+    groups, taps, ins, outs = weights.shape
+    dense = np.zeros((groups // size, taps, size, ins, size, outs), np.float32)
+    for group in range(size):
+        dense[:, :, group, :, group] = weights[group::size]
+    return dense.reshape(groups // size, taps, size * ins, size * outs)
+
+
+def _bundle(groups: int, ins: int, outs: int) -> int:
+    """How many groups are multiplied as one dense matrix."""
+    sizes = (size for size in range(1, groups + 1) if groups % size == 0)
+    return next((size for size in sizes if size * min(ins, outs) >= BUNDLE), groups)
+
+
+def _sums_by_elements(image: Array, view: Array, groups: int) -> Array:
+    """[N, *positions, I] and [N, *positions, *taps, O] summed over positions, as [groups, taps, in, out]."""
     counts = image.shape[:-1]
-    total = np.zeros((groups, ins, taps * outs), np.float32)
-    narrow = groups > 1 and ins * outs <= NARROW
-    for box in runs(counts, _rows(outs if not narrow else groups * outs, taps)):
-        left, right = image[box], view[box]
-        rows = prod(left.shape[:-1])
-        left = left.reshape(rows, groups, ins)
-        if narrow:
-            total += np.einsum("rgi,rtgo->gito", left, right.reshape(rows, taps, groups, outs)).reshape(total.shape)
-            continue
-        for group in range(groups):
-            gathered = right[..., group * outs : (group + 1) * outs].reshape(rows, -1)
-            total[group] += left[:, group].T @ gathered
-    sums += total.reshape(groups, ins, taps, outs).swapaxes(1, 2).reshape(sums.shape)
+    ins, outs = image.shape[-1] // groups, view.shape[-1] // groups
+    taps = view.shape[len(counts) : -1]
+    total = np.zeros((groups, prod(taps), ins, outs), np.float32)
+    for box in runs(counts, _rows(image.shape[-1] + view.shape[-1])):
+        left = image[box].reshape(-1, groups, ins)
+        for number, tap in enumerate(np.ndindex(*taps)):
+            right = view[box][(..., *tap, slice(None))].reshape(-1, groups, outs)
+            total[:, number] += np.einsum("rgi,rgo->gio", left, right)
+    return total
 
 
-def _by_elements(met: Array, matrices: Array) -> Array:
-    """[rows, taps, groups, in] times [groups, taps * in, out], for a few inputs each, as [rows, groups * out]."""
-    rows, taps, groups, ins = met.shape
-    outs = matrices.shape[-1]
-    by_tap = matrices.reshape(groups, taps, ins, outs)
-    total = np.zeros((rows, groups, outs), np.float32)
-    for tap in range(taps):
-        for channel in range(ins):
-            total += met[:, tap, :, channel, None] * by_tap[:, tap, channel]
-    return total.reshape(rows, -1)
-
-
-def _rows(channels: int, taps: int) -> int:
-    """Patches of a run."""
-    return max(LEAST_ROWS, RUN_BYTES // (4 * channels * taps))
+def _rows(numbers: int) -> int:
+    """Positions of a run that moves so many numbers for each."""
+    return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))

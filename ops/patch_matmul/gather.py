@@ -68,6 +68,11 @@ class Margin:
         )
 
 
+def places(axes: Sequence[PatchAxis]) -> tuple[slice, ...]:
+    """Where the outputs of some axes lie in [N, *out_shape, O]."""
+    return (slice(None), *(slice(a.first, a.first + (a.outputs - 1) * a.distance + 1, a.distance) for a in axes))
+
+
 def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
     """Boxes of at most ``rows`` positions that together hold every one of ``counts`` once, in order.
 

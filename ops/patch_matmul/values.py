@@ -20,8 +20,8 @@ from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.patch_matmul import fast
 from ops.patch_matmul.arithmetic import IN0_BITS, IN1_BITS, Arithmetic, grid_exponent, multiplied_whole, slices
-from ops.patch_matmul.axis import DensePhase, PatchAxis, dense_phases
-from ops.patch_matmul.gather import Margin, runs
+from ops.patch_matmul.axis import DensePhase, dense_phases
+from ops.patch_matmul.gather import Margin, places, runs
 from ops.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
 EXACT_ROWS = 2048  # patches multiplied at a time
@@ -82,11 +82,6 @@ def fill_rows(work: FillRows, bias: Array | None, target: Array | None) -> Array
     return result
 
 
-def places(axes: tuple[PatchAxis, ...]) -> tuple[slice, ...]:
-    """Where the outputs of dense axes lie in [N, *out_shape, O]."""
-    return (slice(None), *(slice(a.first, a.first + (a.outputs - 1) * a.distance + 1, a.distance) for a in axes))
-
-
 def patch_matmul(
     work: PatchMatmul, image: Array, weights: Array, bias: Array | None, target: Array | None, exact: Exact | None
 ) -> Array:
@@ -104,24 +99,21 @@ def patch_matmul(
         [N, *out_shape, O] in storage of the output format: the target, written in place.
     """
     result = _target(work.patches.batch, work.out_shape, work.out_channels, work.out_format, target)
+    if exact is None:
+        pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.arithmetic, weights_side=False)
+        fast.patch_matmul(work, pixels, multiplied_whole(weights, work.arithmetic, weights_side=True), bias, result)
+        return result
     phases = [dense_phases(axis) for axis in work.patches.axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
-    if exact is None:
-        margin.pixels = multiplied_whole(margin.pixels, work.arithmetic, weights_side=False)
-        weights = multiplied_whole(weights, work.arithmetic, weights_side=True)
-    exponents = (0, 0) if exact is None else (grid_exponent(margin.pixels), grid_exponent(weights))
+    exponents = (grid_exponent(margin.pixels), grid_exponent(weights))
     for combination in product(*phases):
         axes = tuple(phase.axis for phase in combination)
         part = result[places(axes)]
         if not all(axis.taps for axis in axes):
             part[...] = 0 if bias is None else rounded(bias, work.out_format)
             continue
-        view = margin.patches(axes)
         met = weights[np.ix_(range(len(weights)), *(phase.taps for phase in combination))]
-        if exact is None:
-            fast.patch_matmul(view, met, bias, part)
-        else:
-            _exact_phase(work, (view, met), exponents, bias, part, combination, exact)
+        _exact_phase(work, (margin.patches(axes), met), exponents, bias, part, combination, exact)
     return result
 
 
@@ -145,9 +137,11 @@ def _exact_phase(
     counts, columns = part.shape[:-1], part.shape[-1] // patches.bundles
     channels = patches.channels // patches.bundles
     halves = _half_counts(patches, combination)
+    size = patches.groups // patches.bundles
+    dense = fast.dense_bundles(weights.reshape(patches.groups, -1, *weights.shape[-2:]), size)
     for bundle in range(patches.bundles):
         ins, outs = (slice(bundle * n, (bundle + 1) * n) for n in (channels, columns))
-        matrix = _tap_padded(bundled(weights, patches, bundle), patches.tap_columns)
+        matrix = _tap_padded(dense[bundle], patches.tap_columns)
         matrix = matrix.reshape(-1, columns)
         for box in runs(counts, EXACT_ROWS):
             gathered = _rows(view[box][..., ins], len(counts), patches.tap_columns)
@@ -164,17 +158,6 @@ def _half_counts(patches: Patches, combination: tuple[DensePhase, ...]) -> tuple
     numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(one.taps) for one in combination))]
     tiles = (numbers.reshape(-1, 1) * each + np.arange(each)).reshape(-1) // (TILE // HALF)
     return tuple(int(count) for count in np.bincount(tiles) if count)
-
-
-def bundled(weights: Array, patches: Patches, bundle: int) -> Array:
-    """The dense weights [taps, in, out] of a bundle of groups, zero where groups do not meet."""
-    size = patches.groups // patches.bundles
-    of_groups = weights[bundle * size : (bundle + 1) * size].reshape(size, -1, *weights.shape[-2:])
-    taps, ins, outs = of_groups.shape[1:]
-    dense = np.zeros((taps, size, ins, size, outs), np.float32)
-    for group in range(size):
-        dense[:, group, :, group] = of_groups[group]
-    return dense.reshape(taps, size * ins, size * outs)
 
 
 def _tap_padded(weights: Array, rows: int) -> Array:
@@ -201,19 +184,18 @@ def pixel_matmul(work: PixelMatmul, image: Array, other: Array, exact: Exact | N
 
     Returns:
         [sections, groups, *taps, I / groups, O / groups]: float32, or storage of the output format if there is one
-        band. With BLAS the first band has it all.
+        band. With BLAS there is but one sum.
     """
     patches = work.patches
-    margin = Margin(other, [[axis] for axis in patches.axes])
-    shape = (patches.groups, *patches.taps, work.channels // patches.groups, patches.channels // patches.groups)
     if exact is None:
         rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.arithmetic, weights_side=False)
-        margin.pixels = multiplied_whole(margin.pixels, work.arithmetic, weights_side=True)
-        sums = np.zeros((work.sections, *shape), np.float32)
-        fast.pixel_matmul(rows, margin.patches(patches.axes), sums[0])
+        columns = multiplied_whole(np.ascontiguousarray(other, np.float32), work.arithmetic, weights_side=True)
+        sums = fast.pixel_matmul(patches, rows, columns)[None]
     else:
-        sums = _exact_sums(work, image.astype(np.float32), margin.patches(patches.axes), exact)
-        sums = sums.reshape(work.sections, *shape)
+        view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
+        sums = _exact_sums(work, image.astype(np.float32), view, exact)
+        channels = (work.channels // patches.groups, patches.channels // patches.groups)
+        sums = sums.reshape(work.sections, patches.groups, *patches.taps, *channels)
     return rounded(sums, work.out_format) if work.sections == 1 else sums
 
 
@@ -247,6 +229,6 @@ def _exact_sums(work: PixelMatmul, image: Array, view: Array, exact: Exact) -> A
 def sum_sections(work: SumSections, sums: Array) -> Array:
     """All bands added up in float32, in order."""
     total = sums[0]
-    for section in range(1, work.sections):
-        total = total + sums[section]
+    for more in sums[1:]:
+        total = total + more
     return rounded(total, work.out_format)
