@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from device.errors import DeviceError
 from device.memory_config import TensorMemoryLayout
 from device.rounding import div_up, round_up
 from device.tiles import TILE
 from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig
+from ops.halo.frame import Integers
 
 # (height, width) of an output sub-block in tiles, in the order in which the real library tries them (reference, 3.4).
 SUBBLOCKS = (
@@ -194,7 +197,7 @@ def plan_blocks(
     elif config.scheme is BLOCK:
         k_blocks = (1 if full_inner_dim else kernel[0]) * config.channel_cores
     else:
-        k_blocks = config.channel_cores * act_block_w_div
+        k_blocks = shards.in_channels * kernel[0] * kernel[1] // TILE // act_w
     return Blocks(
         act_h_tiles=act_h, act_w_tiles=act_w, subblock_h_tiles=sub_h, subblock_w_tiles=sub_w, k_blocks=k_blocks
     )
@@ -241,6 +244,8 @@ class KBlock:
         channels: Channels of each tap.
         weight_row: Row of the prepared weight matrix that belongs to its first column.
         weight_stride: Distance between the weight rows of one tap and of the next.
+        weight_channels: Weight rows that are read for each tap, packed tap after tap; as many as channels, but where a
+            part of a WIDTH shard is no whole number of tiles.
     """
 
     kernel_rows: range
@@ -248,6 +253,18 @@ class KBlock:
     channels: int
     weight_row: int
     weight_stride: int
+    weight_channels: int
+
+    def weight_rows(self, columns: Integers, taps: int) -> Integers:
+        """The row of the prepared matrix that each of `columns` of the block meets; -1 for those that meet none.
+
+        Args:
+            columns: Columns of the block.
+            taps: Taps of the block.
+        """
+        tap, channel = np.divmod(columns, self.weight_channels)
+        rows: Integers = np.where(tap < taps, self.weight_row + tap * self.weight_stride + channel, -1)
+        return rows
 
 
 def k_block_order(
@@ -256,21 +273,27 @@ def k_block_order(
     blocks: Blocks,
     kernel: tuple[int, int],
     *,
-    act_block_w_div: int,
     full_inner_dim: bool,
 ) -> tuple[KBlock, ...]:
     """The K blocks, first to last (exact values, section 3).
 
-    A WIDTH core reads as many whole tile rows of weights for each tap as a block's width holds taps; where that is
-    none, it reads no weights at all, and there are no K blocks (act_block_w_div cuts channel shards below a tile:
-    recorded outputs are the bias alone).
+    act_block_w_div cuts the channels of a WIDTH shard into parts, but weights are read in whole tiles: for each tap as
+    many tiles as fit a part, and each part begins that many tiles after the one before it. Where parts are no whole
+    tiles, taps meet weights that are not theirs and the last columns meet none, so the real library's own results are
+    wrong; with parts below a tile no weights are read at all, and there are no K blocks (recorded outputs are the bias
+    alone). What is not read counts as zero, which a fresh device holds there.
     """
     kh, cores, height = kernel[0], config.channel_cores, blocks.act_w_tiles * TILE
     width = shards.in_width
     if config.scheme is HEIGHT:
         return tuple(
             KBlock(
-                kernel_rows=range(i, i + 1), first_channel=0, channels=width, weight_row=i * height, weight_stride=width
+                kernel_rows=range(i, i + 1),
+                first_channel=0,
+                channels=width,
+                weight_row=i * height,
+                weight_stride=width,
+                weight_channels=width,
             )
             for i in range(kh)
         )
@@ -283,15 +306,24 @@ def k_block_order(
                 channels=width,
                 weight_row=(s * len(rows) + n) * height,
                 weight_stride=width,
+                weight_channels=width,
             )
             for n, r in enumerate(rows)
             for s in range(cores)
         )
-    part = width // act_block_w_div
-    if blocks.act_w_tiles < kernel[0] * kernel[1]:
+    parts = blocks.k_blocks // cores
+    part, read = width // parts, width // TILE // parts * TILE
+    if not read:
         return ()
-    first = [s * width + p * part for p in range(act_block_w_div) for s in range(cores)]
     return tuple(
-        KBlock(kernel_rows=range(kh), first_channel=c, channels=part, weight_row=c, weight_stride=shards.in_channels)
-        for c in first
+        KBlock(
+            kernel_rows=range(kh),
+            first_channel=s * width + p * part,
+            channels=part,
+            weight_row=(s * parts + p) * read,
+            weight_stride=shards.in_channels,
+            weight_channels=read,
+        )
+        for p in range(parts)
+        for s in range(cores)
     )

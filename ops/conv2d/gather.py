@@ -198,12 +198,10 @@ def phase_block(
     )
     tiles = [h // 2 for h in halves]
     counts = tuple(tiles.count(t) for t in sorted(set(tiles)))
-    if block.channels % HALF:
-        rows = [slice(block.weight_row + h * HALF, block.weight_row + (h + 1) * HALF) for h in halves]
-    else:
-        first_rows = [block.weight_row + tap * block.weight_stride for tap, _, _ in met]
-        rows = [slice(row, row + block.channels) for row in first_rows]
-    gathered = weights[rows[0]] if len(rows) == 1 else np.concatenate([weights[:0], *(weights[r] for r in rows)])
+    columns = (HALF * np.array(halves, np.int64)[:, None] + np.arange(HALF)).ravel()
+    rows = block.weight_rows(columns, len(block.kernel_rows) * kernel_columns)
+    gathered = weights[rows]
+    gathered[rows < 0] = 0
     channels = slice(block.first_channel, block.first_channel + block.channels)
     return PhaseBlock(taps, channels, counts, gathered)
 

@@ -243,7 +243,6 @@ def conv_work(call: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
             layout.shards,
             layout.blocks,
             call.problem.kernel,
-            act_block_w_div=options.act_block_w_div,
             full_inner_dim=options.full_inner_dim,
         ),
         phases=compute_config(call.arguments).phases,

@@ -140,7 +140,6 @@ def _work(row: Row, spec: DeviceSpec) -> ConvWork:
         layout.shards,
         layout.blocks,
         problem.kernel,
-        act_block_w_div=options.act_block_w_div,
         full_inner_dim=options.full_inner_dim,
     )
     return ConvWork(

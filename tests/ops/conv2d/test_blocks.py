@@ -152,7 +152,7 @@ def walks(draw):
 
 
 def order_of(config, shards, blocks, kernel, choices):
-    return k_block_order(config, shards, blocks, kernel, **choices)
+    return k_block_order(config, shards, blocks, kernel, full_inner_dim=choices["full_inner_dim"])
 
 
 def columns_of(block, kernel):
@@ -232,6 +232,29 @@ def test_a_k_block_is_padded_to_tiles():
         config, out_config, in_rows=64, in_channels=8, out_rows=64, out_channels=32, alignment=8, row_major=True
     )
     assert planned(config, shards, (3, 3)).act_w_tiles == div_up(24, 32)
+
+
+def test_parts_that_are_no_whole_tiles_meet_the_wrong_weights():
+    """Three tiles of channels on a core, four taps, two parts of 48 channels.
+
+    Of the six tiles of a block the reader fills four, one for each tap; the next part begins one tile further on.
+    """
+    config, shards, blocks, choices = example(WIDTH, 64 * 96, (2, 2), act_block_w_div=2)
+    order = order_of(config, shards, blocks, (2, 2), choices)
+    assert (blocks.act_w_tiles, len(order)) == (6, 128)
+    part, core = 1, 3
+    block = order[part * 64 + core]
+    assert (block.first_channel, block.channels) == (3 * 96 + 48, 48)
+    first_tile = core * 2 + part
+    expected = [32 * first_tile + tap * 64 * 96 + row for tap in range(4) for row in range(32)] + [-1] * 64
+    assert block.weight_rows(np.arange(192), 4).tolist() == expected
+
+
+def test_parts_may_be_more_than_asked_for():
+    """Nine tiles in five parts are nine of one tile, below the 32 channels of a tap: no weights are read."""
+    config, shards, blocks, choices = example(WIDTH, 128, (3, 3), act_block_w_div=5)
+    assert (blocks.act_w_tiles, blocks.k_blocks) == (1, 36)
+    assert order_of(config, shards, blocks, (3, 3), choices) == ()
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,6 @@ def work_of(case):
             layout.shards,
             layout.blocks,
             case.kernel,
-            act_block_w_div=options.act_block_w_div,
             full_inner_dim=options.full_inner_dim,
         ),
         phases=case.phases,
@@ -286,6 +285,25 @@ def test_parts_of_a_width_shard():
     assert len(work_of(case).k_blocks) == 12
     x, w, b = arrays(case, integers(4))
     assert np.array_equal(computed(case, x, w, b, FAST)[0], expected(case, x, w, b))
+
+
+def test_parts_that_are_no_whole_tiles_are_multiplied_as_the_reader_packs_them():
+    """Two parts of 48 channels on each of six cores: every block meets one tile of weights for each tap, then zeros."""
+    options = ConvOptions(act_block_w_div=2, fp32_dest=True)
+    case = Case(
+        channels=576, outputs=4, size=(2, 2), kernel=(2, 2), stride=(1, 1), padding=(1, 1, 1, 1), scheme=WIDTH,
+        out_format=FLOAT32, options=options,
+    )  # fmt: skip
+    x, w, b = arrays(case, integers(8))
+    matrix = prepare_weights(w, weights_layout(case, work_of(case))).astype(np.float64)
+    want = np.zeros(4)
+    for core in range(6):
+        for part in range(2):
+            first = core * 96 + part * 48
+            columns = x[0, :, :, first : first + 48].reshape(-1)
+            packed = [matrix[tap * 576 + (core * 2 + part) * 32 :][:32, :4] for tap in range(4)]
+            want += columns @ np.concatenate([*packed, np.zeros((64, 4))])
+    assert np.array_equal(computed(case, x, w, b, FAST)[0].ravel(), want)
 
 
 def test_weights_are_not_read_for_parts_below_a_tile():
