@@ -27,7 +27,8 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
     sides = [pages for pages in (movement.reads, movement.writes) if pages is not None]
     start: float = costs.start_cycles + spec.dram.read_latency_cycles * sum(pages.in_dram for pages in sides)
     start += costs.reshard_cycles if movement.reshards else 0
-    cycles = start + _overlapped(stages, movement)
+    body = _overlapped(stages, movement)
+    cycles = start + body
     shown = (
         StageCycles(Stage.START, start),
         *(StageCycles(stage, spent) for stage, spent in stages.items() if spent),
@@ -40,24 +41,29 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
         dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
         dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
         network_bytes=sum(pages.all_bytes for pages in sides if pages.access is not Access.LOCAL),
-        contention_cycles=cycles - start - _overlapped(free, movement),
+        contention_cycles=body - _overlapped(free, movement),
     )
 
 
 def _overlapped(stages: dict[Stage, float], movement: Movement) -> float:
     """The slowest stage, and the first row of tiles in the others."""
-    slowest = max(stages.values(), default=0.0)
+    slowest = max(stages.values())
+    working = sum(cycles for stage, cycles in stages.items() if stage is not Stage.DRAM)
     tile_rows = movement.untilised_rows or div_up(movement.tilised_tiles, movement.width_tiles)
-    return slowest + ((sum(stages.values()) - slowest) / tile_rows if tile_rows else 0.0)
+    return slowest + (max(working - slowest, 0.0) / tile_rows if tile_rows else 0.0)
 
 
 def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
     """Cycles of a core's stages."""
-    made = {Stage.READER: 0.0, Stage.TILISE: 0.0, Stage.UNTILISE: 0.0, Stage.WRITER: 0.0}
+    costs = spec.movement_costs
+    made = dict.fromkeys((Stage.READER, Stage.TILISE, Stage.UNTILISE, Stage.WRITER, Stage.DRAM), 0.0)
     if movement.reads is not None:
-        made[Stage.READER] = _read_cycles(movement, movement.reads, spec, contention=contention)
+        made[Stage.READER] = _read_cycles(movement, movement.reads, spec)
+        share = costs.dram_stick_share if movement.reads.access is Access.STICKS else costs.dram_read_share
+        made[Stage.DRAM] += _shared(movement.reads, spec, share) if contention else 0.0
     if movement.writes is not None:
-        made[Stage.WRITER] = _write_cycles(movement.writes, spec, contention=contention)
+        made[Stage.WRITER] = _write_cycles(movement.writes, spec)
+        made[Stage.DRAM] += _shared(movement.writes, spec, costs.dram_write_share) if contention else 0.0
     before, after = movement.tilise_formats
     if movement.tilised_tiles:
         made[Stage.TILISE] = movement.tilised_tiles * spec.reader.tilise_cycles(before, after, fp32_dest=False)
@@ -70,29 +76,28 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
     return made
 
 
-def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec, *, contention: bool) -> float:
-    """Cycles of the reading side."""
+def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
+    """Cycles of the reading side of a core."""
     costs, noc = spec.movement_costs, spec.noc
     if movement.reshards:
         return pages.core_pages * pages.page_bytes / costs.reshard_bytes_per_cycle
     wire = pages.page_bytes / noc.link_bytes_per_cycle
     match pages.access:
         case Access.LOCAL:
-            return pages.core_pages * wire
-        case Access.WAIT | Access.BOUNCE:
-            bounce = costs.bounce_cycles if pages.access is Access.BOUNCE else 0.0
-            page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles + bounce
-            share = costs.dram_read_share
+            page = wire
+        case Access.WAIT:
+            page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles
+        case Access.BOUNCE:
+            page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles + costs.bounce_cycles
         case Access.STICKS:
             page = costs.stick_read_cycles + pages.page_bytes / costs.stick_read_bytes_per_cycle
-            share = costs.dram_stick_share
         case _:
-            page, share = max(noc.read_issue_cycles, wire), costs.dram_read_share
-    return max(pages.core_pages * page, _shared(pages, spec, share) if contention else 0.0)
+            page = max(noc.read_issue_cycles, wire)
+    return pages.core_pages * page
 
 
-def _write_cycles(pages: Pages, spec: DeviceSpec, *, contention: bool) -> float:
-    """Cycles of the writing side."""
+def _write_cycles(pages: Pages, spec: DeviceSpec) -> float:
+    """Cycles of the writing side of a core."""
     costs, noc = spec.movement_costs, spec.noc
     wire = pages.page_bytes / noc.link_bytes_per_cycle
     match pages.access:
@@ -106,7 +111,7 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, *, contention: bool) -> float:
             page = max(costs.local_stick_cycles, wire)
         case _:
             page = max(noc.write_issue_cycles, wire)
-    return max(pages.core_pages * page, _shared(pages, spec, costs.dram_write_share) if contention else 0.0)
+    return pages.core_pages * page
 
 
 def _round_trip_cycles(pages: Pages, spec: DeviceSpec) -> float:

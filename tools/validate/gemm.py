@@ -59,6 +59,11 @@ def predict_gemm(row: Row) -> Prediction:
     )
 
 
+def is_tuned_utilisation(row: Row) -> bool:
+    """Whether a row gives a device utilisation of a program that the benchmark chose."""
+    return row["quantity"] == UTILISATION and TUNED in row["config"]
+
+
 def gemm_cycles_of(gemm: GemmRow, spec: DeviceSpec) -> float:
     """Cycles of a row's matmul on a device."""
     return matmul_cycles(gemm.work, spec, in_sharded=gemm.sharded, out_sharded=gemm.sharded).cycles
@@ -84,7 +89,7 @@ def read_gemm_row(row: Row) -> GemmRow:
     """
     if row["quantity"] != UTILISATION:
         raise NotPredictedError(f"{row['quantity']}: no device utilisation of the GEMM benchmark")
-    if TUNED not in row["config"]:
+    if not is_tuned_utilisation(row):
         raise NotPredictedError("out-of-box program: the row does not say which one the library chose")
     spec = device_spec(row)
     size = re.fullmatch(r"(\d+)x(\d+)", row["grid"])
