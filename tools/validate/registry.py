@@ -33,4 +33,6 @@ def validator_of(path: Path) -> Validator:
         if path.stem == name or path.stem.startswith(f"{name}_"):
             return validator
     known = ", ".join(f"{name}.csv" for name in VALIDATORS)
-    raise ValueError(f"{path}: no validator for rows of that name; there are those of {known} (or {known[:-4]}_*.csv)")
+    raise ValueError(
+        f"{path}: no validator for rows of that name; name it {known}, or NAME_anything.csv after one of them"
+    )
