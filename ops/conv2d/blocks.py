@@ -214,6 +214,13 @@ def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel
     """Why the WIDTH program can not walk through these blocks, in the real library's words and ours; None if it can."""
     if config.scheme is not WIDTH:
         return None
+    window = shards.in_channels * kernel[0] * kernel[1]
+    if window % (blocks.act_w_tiles * TILE):
+        return (
+            "The width of tensor a needs to match the height of tensor b\n"
+            f"act_block_w_div: windows of {window} padded channels can not be cut into whole blocks of "
+            f"{blocks.act_w_tiles * TILE}, so the weights are longer; use 1"
+        )
     if shards.out_row_tiles % blocks.act_h_tiles:
         return (
             f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by "

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from device.layouts import DRAM_MEMORY_CONFIG, TensorSpec
 from device.memory_config import TensorMemoryLayout
+from device.plan import Free
 from device.spec import DeviceSpec
 from ops.conv2d.partition import ParallelConfig
 from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments, Operand, SliceConfig
@@ -95,7 +96,8 @@ def _one_slice(
     done = window.followed_by(output).followed_by(
         slicing.written_slice(output, target, write, spec, f"{prefix}written")
     )
-    return replace(done, owned=())
+    release = Free(window.name)  # that of a call without a halo, which reads it to the end
+    return replace(done if release in done.steps else done.then(release), owned=())
 
 
 def _input_window(a: ConvArguments, part: OutputSlice) -> Window:

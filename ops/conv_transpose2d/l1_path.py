@@ -219,7 +219,7 @@ def _halo(call: LaidOut, sharded: Staged, spec: DeviceSpec) -> Staged:
     return Staged(name=name, spec=plan.output, steps=(step,), tensors={name: plan.output, **dict(plan.resident)})
 
 
-def _reader_index_tensor(call: LaidOut) -> TensorSpec:
+def _reader_index_tensor(call: LaidOut, *, check: bool) -> TensorSpec:
     layout = call.layout
     height = layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
@@ -227,7 +227,8 @@ def _reader_index_tensor(call: LaidOut) -> TensorSpec:
     words = reader_index_words(
         call.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores, block_rows=rows
     )
-    check_reader_indices(words * WORD_BYTES, output_rows=layout.shards.out_rows)
+    if check:
+        check_reader_indices(words * WORD_BYTES, output_rows=layout.shards.out_rows)
     return config_tensor_spec(halo_arguments(call), words)
 
 
@@ -255,7 +256,9 @@ def conv_work(call: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 
 
 def _conv(call: LaidOut, halo: Staged, spec: DeviceSpec) -> Staged:
-    a, layout, indices = call.arguments, call.layout, _reader_index_tensor(call)
+    a, layout = call.arguments, call.layout
+    refused = width_refusal(layout.config, layout.shards, layout.blocks, call.problem.kernel)
+    indices = _reader_index_tensor(call, check=refused is None)
     name, indices_name = f"{call.prefix}output", f"{call.prefix}reader_indices"
     shard = halo.spec.memory_config.shard_spec
     halo_elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
@@ -278,7 +281,7 @@ def _conv(call: LaidOut, halo: Staged, spec: DeviceSpec) -> Staged:
         ),
         work=work,
         key=("conv2d", work),
-        refused=width_refusal(layout.config, layout.shards, layout.blocks, call.problem.kernel),
+        refused=refused,
     )
     return Staged(name=name, spec=made, steps=(step,), tensors={name: made, indices_name: indices})
 

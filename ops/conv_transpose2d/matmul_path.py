@@ -17,7 +17,7 @@ from device.tiles import TILE
 from ops.conv2d.auto_shard import choose_scheme
 from ops.conv2d.layout import choose_cores, lay_out, sharded_input
 from ops.conv2d.partition import BLOCK, WIDTH
-from ops.conv_transpose2d.arguments import ConvArguments
+from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments
 from ops.conv_transpose2d.l1_path import LaidOut, operand_names, upload_weights
 from ops.conv_transpose2d.lowering import compute_config, lower
 from ops.data_movement import placement
@@ -43,7 +43,8 @@ def matmul_path(a: ConvArguments, spec: DeviceSpec, *, from_dram: bool, free_l1_
     Args:
         a: The call.
         spec: The device.
-        from_dram: It is on the DRAM path, which uploads a host input before anything else, and does not use it.
+        from_dram: It is on the DRAM path, which uploads a host input before anything else; conv_transpose2d then does
+            not use it.
         free_l1_bytes: Free bytes of every L1 bank when the call begins: they limit the blocks of an interleaved matmul.
 
     Returns: Steps that end in the output, in `a.memory_config` if that is given; prepared weights and bias, where the
@@ -53,9 +54,12 @@ def matmul_path(a: ConvArguments, spec: DeviceSpec, *, from_dram: bool, free_l1_
     deallocate = a.conv_config.deallocate_activation
     source = Staged(name="input", spec=a.input.spec)
     start, place = source, call.input_memory
-    if a.input.on_host:
-        if from_dram:
-            start = uploaded_image(source.name, source.spec, spec)
+    if a.input.on_host and from_dram:
+        start = uploaded_image(source.name, source.spec, spec)
+    if start is not source and not isinstance(a, ConvTranspose2dArguments):
+        image = Staged(name=start.name, spec=start.spec)
+        given = matmul_input(image, place, spec, "input.sharded", deallocate=deallocate, shard=shard)
+    elif a.input.on_host:
         given = matmul_host_input(source.name, source.spec, place, spec, "input.sharded", shard=shard)
     else:
         given = matmul_input(source, place, spec, "input.sharded", deallocate=deallocate, shard=shard)

@@ -40,7 +40,7 @@ def validate(a: Conv2dArguments) -> None:
         ArgumentError: The first rule that is broken.
     """
     _raise_first(a, (_output_override,))
-    raise_first(a, INPUT_CHECKS, SIZE_CHECKS)
+    raise_first(a, () if is_matmul(a) else INPUT_CHECKS, SIZE_CHECKS)
     _raise_first(a, (_weight,))
     raise_first(a, CONFIG_CHECKS, BIAS_SHAPE_CHECKS)
 

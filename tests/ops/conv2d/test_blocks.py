@@ -271,6 +271,13 @@ def test_k_blocks_that_can_not_be_dealt_are_refused(in_channels, divisor, blocks
     )
 
 
+def test_k_blocks_that_do_not_divide_a_window_are_refused():
+    """32 channels under nine taps are nine tiles, of which a half is four; seen of the real library's conv2d."""
+    config, shards, blocks, _ = example(WIDTH, 32, (3, 3), act_block_w_div=2)
+    why = width_refusal(config, shards, blocks, (3, 3))
+    assert why.startswith("The width of tensor a needs to match the height of tensor b\n")
+
+
 def test_block_heights_that_do_not_divide_a_width_shard_are_refused():
     config, out_config = partition(WIDTH, GRID, rows=100, in_channels=64, out_channels=32, alignment=32)
     shards = plan_shards(
