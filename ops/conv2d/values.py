@@ -36,7 +36,7 @@ def conv_values(
     Returns:
         [N*OH*OW, O] in storage of the output format.
     """
-    if work.problem.frame.replicate:
+    if work.problem.frame.replicate or work.problem.frame.cuts_inputs:
         work, sticks = _written_out(work, sticks)
     reading = Reading(work, arithmetic, spec)
     problem, out = work.problem, work.problem.out_format
@@ -66,7 +66,7 @@ def _unpacked(reading: Reading, values: Array) -> Array:
 
 
 def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
-    """The same convolution over its frame written out in full, where zeros are not all there is around the image."""
+    """The same convolution over its frame written out in full, where it is more than the image and zeros around it."""
     frame = work.problem.frame
     sources = frame_sources(frame, 0, frame.sticks)
     filled = np.where((sources >= 0)[:, None], sticks[np.maximum(sources, 0)], sticks.dtype.type(0))

@@ -27,7 +27,7 @@ class FrameAxis:
         insertion: Distance between neighbouring inputs; the positions in between are zeros.
         trailing: Zeros behind those, the output padding of a transposed convolution.
         kernel: Window positions.
-        dilation: Distance between neighbouring window positions.
+        dilation: Distance between neighbouring window positions; with 0 they all meet the same input.
         step: Distance between neighbouring windows; 1 for a transposed convolution.
         length: Positions in the frame.
         reach: Distance from the first to the last position of a window.
@@ -48,10 +48,10 @@ class FrameAxis:
 
     def __post_init__(self) -> None:
         """Derives the lengths, which are read often; refuses an axis in which no window fits."""
-        if min(self.input_length, self.insertion, self.kernel, self.dilation, self.step) < 1:
+        if min(self.input_length, self.insertion, self.kernel, self.step) < 1 or self.dilation < 0:
             raise ValueError(
-                "FrameAxis: input_length, insertion, kernel, dilation and step must be at least 1, not "
-                f"{(self.input_length, self.insertion, self.kernel, self.dilation, self.step)}"
+                "FrameAxis: input_length, insertion, kernel and step must be at least 1, and dilation at least 0, not "
+                f"{(self.input_length, self.insertion, self.kernel, self.step)} and {self.dilation}"
             )
         length = self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
         reach = self.dilation * (self.kernel - 1)
@@ -131,6 +131,11 @@ class Frame:
     def outputs(self) -> int:
         """Outputs of all images."""
         return self.batch * self.rows.outputs * self.columns.outputs
+
+    @property
+    def cuts_inputs(self) -> bool:
+        """Whether padding cuts inputs off, which renumbers the sticks of those that stay."""
+        return any(axis.data < axis.input_length for axis in (self.rows, self.columns))
 
     @property
     def data_shape(self) -> tuple[int, int]:

@@ -324,6 +324,22 @@ def test_an_overpadded_frame_holds_nothing(bias):
     assert np.array_equal(got, np.broadcast_to(b if bias else 0, got.shape))
 
 
+def test_inputs_that_stay_follow_each_other_where_padding_cuts_some_off():
+    """As in the halo's numbering of sticks: rows of three begin with the 1st, 4th and 7th pixel, not with every 4th."""
+    case = Case(size=(3, 4), channels=1, outputs=1, kernel=(1, 2), stride=(1, 1), padding=(0, 0, 0, 2))
+    x = np.arange(1, 13, dtype=np.float32).reshape(1, 3, 4, 1)
+    w = np.array([0, 1], np.float32).reshape(1, 1, 1, 2)
+    got, _ = computed(case, x, w, None, FAST)
+    assert got[0, ..., 0].tolist() == [[0, 1, 2], [0, 4, 5], [0, 7, 8]]
+
+
+def test_a_dilation_of_zero_puts_all_taps_on_one_input():
+    case = Case(kernel=(2, 2), stride=(1, 1), dilation=(0, 0))
+    x, w, b = arrays(case, integers(8))
+    got, _ = computed(case, x, w, b, FAST)
+    assert np.array_equal(got, np.einsum("nhwc,coij->nhwo", x, w))
+
+
 def test_replicated_padding():
     """Around the image the frame holds the nearest pixel; a 3x3 window over 4x5 pixels, two positions of padding."""
     case = Case(size=(4, 5), stride=(1, 1), replicate=True, batch=2)
