@@ -91,6 +91,8 @@ from ttsim.layouts import (
     TensorMemoryLayout,
 )
 from ttsim.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
+from ttsim.profiling import Profile, estimate_cycles, profile
+from ttsim.report.cycle_report import CycleReport
 from ttsim.shapes import Shape
 from ttsim.tensor import StorageType, Tensor
 
@@ -118,6 +120,7 @@ __all__ = [
     "CoreRange",
     "CoreRangeSet",
     "CreateDevice",
+    "CycleReport",
     "DataType",
     "Device",
     "DeviceComputeKernelConfig",
@@ -133,6 +136,7 @@ __all__ = [
     "MeshDevice",
     "OpConstraints",
     "PaddingMode",
+    "Profile",
     "SetDefaultDevice",
     "Shape",
     "ShardOrientation",
@@ -153,6 +157,7 @@ __all__ = [
     "conv_transpose2d",
     "deallocate",
     "device_names",
+    "estimate_cycles",
     "float32",
     "from_device",
     "from_numpy",
@@ -166,6 +171,7 @@ __all__ = [
     "open_device",
     "prepare_conv_transpose2d_bias",
     "prepare_conv_transpose2d_weights",
+    "profile",
     "query_op_constraints",
     "reshape",
     "synchronize_device",

@@ -126,7 +126,7 @@ def conv_transpose2d(
             returns_weights=return_weights_and_bias,
         )
         with device.function("ttnn.conv_transpose2d"):
-            results = run(plan, tensors, device, input_shape=misfit)
+            results = run(plan, tensors, device, useful_flops=definition_flops(arguments), input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
         told = verdict(arguments, Ground(device.machine, held, device.strict), planned=plan is not None)
         raise type(error)(f"{error}\n{told}") from error
@@ -136,6 +136,12 @@ def conv_transpose2d(
     if return_weights_and_bias:
         returned.append((results["weight"], results.get("bias")))
     return returned[0] if len(returned) == 1 else tuple(returned)
+
+
+def definition_flops(a: ConvTranspose2dArguments) -> int:
+    """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
+    pixels = a.batch_size * a.input_height * a.input_width
+    return 2 * pixels * a.in_channels * (a.out_channels // a.groups) * a.kernel_size[0] * a.kernel_size[1]
 
 
 def operand(tensor: Tensor) -> Operand:

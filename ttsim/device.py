@@ -11,10 +11,11 @@ from typing import Literal, Self, get_args
 
 from device.cores import CoreCoord, CoreGrid
 from device.errors import DeviceError
-from device.events import OperationBegin, OperationEnd
+from device.events import Event, OperationBegin, OperationEnd
 from device.layouts import BufferType
 from device.machine import Device as Machine
 from device.spec import DeviceSpec, catalog_names, load_spec
+from ttsim.ran_call import RanCall
 from ttsim.session import current, remember
 
 DEFAULT_L1_SMALL_SIZE = 0
@@ -42,6 +43,7 @@ class Device:
             "off" plans memory and cycles only, and results have no values.
         cycles: Whether cycles are estimated.
         strict: Whether calls that the real library accepts and gets wrong are refused.
+        profilers: Lists to which every call that ran is appended.
     """
 
     def __init__(
@@ -61,6 +63,8 @@ class Device:
         self.values = values
         self.cycles = cycles
         self.strict = strict
+        self.profilers: list[list[RanCall]] = []
+        self._running: list[str] = []
 
     @property
     def spec(self) -> DeviceSpec:
@@ -78,10 +82,27 @@ class Device:
         """Marks what happens inside as a function of the library, for whoever listens."""
         machine = self.listened()
         machine.record(OperationBegin(name))
+        self._running.append(name)
         try:
             yield
         finally:
+            self._running.pop()
             machine.record(OperationEnd(name))
+
+    @property
+    def running(self) -> str:
+        """The function of the library that the user called and that has not returned yet; empty if there is none."""
+        return self._running[0] if self._running else ""
+
+    @contextmanager
+    def recording(self, events: list[Event]) -> Iterator[Machine]:
+        """Appends what happens on the device meanwhile to ``events``; gives the machine, as ``listened`` does."""
+        machine = self.listened()
+        machine.recorders.append(events)
+        try:
+            yield machine
+        finally:
+            machine.recorders[:] = [one for one in machine.recorders if one is not events]
 
     def id(self) -> int:
         """The number it was opened with."""

@@ -20,6 +20,9 @@ def test_run_prints_what_the_layer_used(capsys):
         "headroom",
         "PCC 0.99",
         "SHARDED",
+        "cycles  ",
+        "bound by",
+        "Cycles count kernel time",
     ):
         assert shown in text
 
@@ -33,7 +36,11 @@ def test_run_as_json(capsys):
     assert summary["device"] == "blackhole_p150"
     assert summary["output"]["shape"] == [1, 1, 256, 16]
     assert summary["accuracy"]["pcc"] > 0.999
-    assert [operation["name"] for operation in summary["operations"]][-1] == "ShardedToInterleavedDeviceOperation"
+    names = [operation["name"] for operation in summary["operations"]]
+    assert names[-1] == "ShardedToInterleavedDeviceOperation"
+    (call,) = summary["cycles"]["calls"]
+    assert [operation["name"] for operation in call["operations"]] == names
+    assert call["total"]["cycles"] > 0
 
 
 def test_the_same_run_prints_the_same_bytes(capsys):

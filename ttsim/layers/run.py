@@ -18,6 +18,7 @@ from ttsim.layers.arguments import compute_config, conv_config, dtype, member, s
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
 from ttsim.layers.layer import Layer
 from ttsim.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from ttsim.profiling import Profile, profile
 from ttsim.report.accuracy import Accuracy, measure
 from ttsim.report.figures import Summary
 from ttsim.report.result import LayerResult
@@ -70,10 +71,12 @@ class Called:
     Attributes:
         output: The output tensor.
         size: Rows and columns of an output image.
+        profile: What ran; empty where cycles are not estimated.
     """
 
     output: Tensor
     size: tuple[int, int]
+    profile: Profile
 
 
 def run_layer(layer: Layer, settings: Settings) -> LayerResult:
@@ -149,8 +152,9 @@ def call(placed: Placed) -> Called:
         DeviceError: It does not fit the device.
         ValueError: Its arguments contradict each other.
     """
-    output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)
-    return Called(output=output, size=size)
+    with profile(placed.device) as made:
+        output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)
+    return Called(output=output, size=size, profile=made)
 
 
 def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None) -> Summary:
@@ -164,6 +168,7 @@ def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None)
         output=called.output.spec,
         output_size=called.size,
         accuracy=accuracy,
+        cycles=called.profile.report() if placed.device.cycles else None,
     )
 
 

@@ -208,6 +208,19 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UntimedOperation:
+    """A device operation that ran and that no model knows.
+
+    Attributes:
+        name: Which.
+        reason: Why.
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallTime:
     """One call of a function.
 
@@ -216,9 +229,11 @@ class CallTime:
         share: Of the report's cycles.
         total: Its operations together.
         operations: In order.
+        untimed: Those that no model knows; no figure has them in.
     """
 
     name: str
     share: float
     total: Totals
     operations: tuple[OperationTime, ...]
+    untimed: tuple[UntimedOperation, ...] = ()

@@ -8,7 +8,7 @@ from device.spec import DeviceSpec
 from ttsim.report.cycle_figures import CallTime, OperationTime, Totals
 from ttsim.report.cycle_rows import text_table
 from ttsim.report.cycles import TimedCall, call_times, totals
-from ttsim.report.explain import cycles, explain_call, explain_inclusion, time
+from ttsim.report.explain import cycles, explain_call, explain_inclusion, time, untimed_lines
 from ttsim.report.plain import text
 
 FORMAT = 1  # raised when a field changes its meaning or goes
@@ -83,7 +83,8 @@ class CycleReport:
         if not self.calls:
             return self.explain()
         head = f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
-        return "\n".join([head, text_table(self.calls), explain_inclusion(self.includes, self.leaves_out)])
+        untimed = (line for call in self.calls for line in untimed_lines(call))
+        return "\n".join([head, text_table(self.calls), *untimed, explain_inclusion(self.includes, self.leaves_out)])
 
 
 def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:

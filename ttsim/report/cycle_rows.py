@@ -7,7 +7,7 @@ from ttsim.report.explain import count_of, cycles, percent, time
 
 TEXT_COLUMNS = 1  # how many columns hold words; all others hold figures
 HEADINGS = ("operation", "cycles", "time", "of call", "bound by", "cores", "math", "useful", "DRAM", "network",
-            "no contention", "of roof")  # fmt: skip
+            "uncontended", "of roof")  # fmt: skip
 
 
 def operation_row(one: OperationTime) -> tuple[str, ...]:

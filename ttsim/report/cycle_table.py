@@ -7,7 +7,7 @@ from rich.table import Table
 from ttsim.report.cycle_figures import CallTime
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.cycle_rows import HEADINGS, rows
-from ttsim.report.explain import cycles, explain_inclusion, percent, time
+from ttsim.report.explain import cycles, explain_inclusion, percent, time, untimed_lines
 
 TOLD_SHARE = 0.005  # stages below this share are left out
 WORDS = ("operation", "bound by")
@@ -19,12 +19,16 @@ def print_cycles(console: Console, report: CycleReport) -> None:
         console.print(f"[bold]{escape(call.name)}[/] {escape(cycles_line(report, call))}", highlight=False)
         console.print(cycles_table(call))
         console.print(stages_table(call))
+        for line in untimed_lines(call):
+            console.print(escape(line), highlight=False, soft_wrap=True)
     console.print(explain_inclusion(report.includes, report.leaves_out), highlight=False, soft_wrap=True)
 
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:
     """A call in one line."""
     total = call.total
+    if not call.operations:
+        return "no operation that takes cycles"
     longest = max(call.operations, key=lambda one: one.cycles)
     return (
         f"{cycles(total.cycles)} in {time(total.nanoseconds)} at {report.clock_hz / 1e9:g} GHz, "
@@ -35,9 +39,9 @@ def cycles_line(report: CycleReport, call: CallTime) -> str:
 
 def cycles_table(call: CallTime) -> Table:
     """A row for each operation, and one for all."""
-    table = Table(show_edge=False, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading in WORDS else "right")
+        table.add_column(heading, justify="left" if heading in WORDS else "right", no_wrap=True)
     for row in rows(call):
         table.add_row(*(escape(cell) for cell in row))
     return table

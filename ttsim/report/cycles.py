@@ -19,6 +19,7 @@ from ttsim.report.cycle_figures import (
     StageTime,
     Totals,
     Traffic,
+    UntimedOperation,
 )
 
 FLOPS_OF_A_PRODUCT = 2 * TILE**3
@@ -26,7 +27,7 @@ NETWORKS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimedOperation:
+class OperationReading:
     """A device operation that ran, and what it takes.
 
     Attributes:
@@ -52,11 +53,13 @@ class TimedCall:
     Attributes:
         name: The function.
         operations: In order.
+        untimed: Those that no model knows; figures leave them out.
         useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
     """
 
     name: str
-    operations: tuple[TimedOperation, ...]
+    operations: tuple[OperationReading, ...]
+    untimed: tuple[UntimedOperation, ...] = ()
     useful_flops: int | None = None
 
 
@@ -71,12 +74,13 @@ def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, 
             operations=tuple(
                 operation_time(operation, spec, of_cycles=_cycles(call.operations)) for operation in call.operations
             ),
+            untimed=call.untimed,
         )
         for call in calls
     )
 
 
-def operation_time(operation: TimedOperation, spec: DeviceSpec, *, of_cycles: float) -> OperationTime:
+def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: float) -> OperationTime:
     """The figures of one operation.
 
     Args:
@@ -145,7 +149,7 @@ def stage_times(stages: Iterable[StageCycles], *, of_cycles: float) -> tuple[Sta
     )
 
 
-def traffic(operations: Sequence[TimedOperation], spec: DeviceSpec) -> Traffic:
+def traffic(operations: Sequence[OperationReading], spec: DeviceSpec) -> Traffic:
     """Bytes moved by operations that ran one after the other."""
     read = sum(operation.cycles.dram_read_bytes for operation in operations)
     written = sum(operation.cycles.dram_written_bytes for operation in operations)
@@ -162,7 +166,7 @@ def traffic(operations: Sequence[TimedOperation], spec: DeviceSpec) -> Traffic:
     )
 
 
-def math_use(operations: Sequence[TimedOperation], spec: DeviceSpec, *, useful_flops: int) -> MathUse:
+def math_use(operations: Sequence[OperationReading], spec: DeviceSpec, *, useful_flops: int) -> MathUse:
     """What the matrix units do; a tile product takes `phase_cycles` for each fidelity phase."""
     issued = sum(operation.cycles.issued_flops for operation in operations)
     cycles = _cycles(operations)
@@ -179,7 +183,7 @@ def math_use(operations: Sequence[TimedOperation], spec: DeviceSpec, *, useful_f
     )
 
 
-def roofline(operations: Sequence[TimedOperation], spec: DeviceSpec) -> Roofline:
+def roofline(operations: Sequence[OperationReading], spec: DeviceSpec) -> Roofline:
     """What operations that run one after the other need at least."""
     roofs = [_roofs(operation, spec) for operation in operations]
     math, dram, network = (sum(roof[at] for roof in roofs) for at in range(3))
@@ -197,7 +201,7 @@ def roofline(operations: Sequence[TimedOperation], spec: DeviceSpec) -> Roofline
     )
 
 
-def _roofs(operation: TimedOperation, spec: DeviceSpec) -> tuple[float, float, float]:
+def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[float, float, float]:
     """Least cycles of matrix units, DRAM and networks."""
     timed = operation.cycles
     return (
@@ -217,7 +221,7 @@ def _group_time(group: CoreGroupCycles, of_cycles: float) -> CoreGroupTime:
     )
 
 
-def _core_times(operations: Sequence[TimedOperation], of_cycles: float) -> tuple[CoreTime, ...]:
+def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tuple[CoreTime, ...]:
     """Every core's cycles, added up; a core of several groups of an operation is there until the last of them ends."""
     added: dict[tuple[int, int], float] = {}
     for operation in operations:
@@ -240,7 +244,7 @@ def _useful_flops(call: TimedCall) -> int:
     return sum(operation.cycles.useful_flops for operation in call.operations)
 
 
-def _cycles(operations: Iterable[TimedOperation]) -> float:
+def _cycles(operations: Iterable[OperationReading]) -> float:
     return sum(operation.cycles.cycles for operation in operations)
 
 

@@ -29,15 +29,22 @@ DOES = {
 def explain_call(call: CallTime, device: str) -> str:
     """One call: a paragraph for it, one for each operation that matters."""
     if not call.operations:
-        return f"{call.name} runs no device operation on {device}: it takes no cycles there."
+        return "\n".join([f"{call.name} takes no cycles on {device}.", *untimed_lines(call)])
     told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
     ordered = sorted(told, key=lambda one: -one.cycles)
-    return "\n".join([_overview(call, device), *(_operation(one) for one in ordered), *_rest(call, told)])
+    return "\n".join(
+        [_overview(call, device), *(_operation(one) for one in ordered), *_rest(call, told), *untimed_lines(call)]
+    )
+
+
+def untimed_lines(call: CallTime) -> list[str]:
+    """Operations that ran and that no figure counts."""
+    return [f"- Not counted: {one.name}, {one.reason}" for one in call.untimed]
 
 
 def explain_inclusion(includes: Sequence[str], leaves_out: Sequence[str]) -> str:
     """What the figures count."""
-    return f"Counted: {'; '.join(includes)}. Not counted: {'; '.join(leaves_out)}."
+    return f"Cycles count {'; '.join(includes)}. They leave out {'; '.join(leaves_out)}."
 
 
 def _overview(call: CallTime, device: str) -> str:

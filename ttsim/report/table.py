@@ -9,7 +9,7 @@ from rich.table import Table
 from device.spec import DeviceSpec
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.cycle_table import cycles_line, cycles_table
-from ttsim.report.explain import cycles, explain_inclusion, time
+from ttsim.report.explain import cycles, explain_inclusion, time, untimed_lines
 from ttsim.report.figures import L1Use, OperationUse, Partition, Summary
 from ttsim.report.result import LayerResult
 
@@ -22,7 +22,7 @@ def print_layers(console: Console, results: Sequence[LayerResult]) -> None:
         console.print(overview(results))
     counted = next((one.summary.cycles for one in results if one.summary and one.summary.cycles), None)
     if counted is not None:
-        console.print(f"cycles: {explain_inclusion(counted.includes, counted.leaves_out)}", highlight=False)
+        console.print(explain_inclusion(counted.includes, counted.leaves_out), highlight=False, soft_wrap=True)
 
 
 def print_layer(console: Console, result: LayerResult) -> None:
@@ -48,6 +48,8 @@ def print_layer(console: Console, result: LayerResult) -> None:
         for call in result.summary.cycles.calls:
             console.print()
             console.print(cycles_table(call))
+            for line in untimed_lines(call):
+                console.print(f"[red]{escape(line)}", highlight=False, soft_wrap=True)
 
 
 def headlines(summary: Summary) -> list[str]:

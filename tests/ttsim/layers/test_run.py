@@ -38,6 +38,8 @@ def test_a_layer_on_a_placed_device_step_by_step():
     called = call(placed)
     summary = summary_of(placed, called)
     assert summary.accuracy is None
+    assert summary.cycles is None
+    assert called.profile.calls == []
     assert [layout.scheme.name for layout in layouts_of(placed.events)] == [summary.partitions[0].scheme]
     assert summary.operations[0].buffers[0].address == placed.events[0].address
     placed.device.close()
@@ -56,3 +58,11 @@ def test_slices_that_are_cut_up_alike_are_counted():
     partitions = result.summary.partitions
     assert sum(partition.convolutions for partition in partitions) == 4
     assert len(set(partitions)) == len(partitions) < 4
+
+
+def test_cycles_of_a_layer_are_those_of_its_operations():
+    summary = run_layer(Layer(**SMALL), Settings(spec=SPEC, values="off")).summary
+    (call,) = summary.cycles.calls
+    assert [one.name for one in call.operations] == [one.name for one in summary.operations]
+    assert call.untimed == ()
+    assert summary.cycles.cycles > 0

@@ -6,7 +6,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.spec import load_spec
 from device.timing import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.cycles import TimedCall, TimedOperation
+from ttsim.report.cycles import OperationReading, TimedCall
 
 PRODUCT_FLOPS = 65536
 
@@ -33,7 +33,7 @@ def halo():
         network_bytes=12_000,
         contention_cycles=250,
     )
-    return TimedOperation(name="HaloDeviceOperation", cycles=cycles)
+    return OperationReading(name="HaloDeviceOperation", cycles=cycles)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def conv():
         useful_flops=32 * 20 * PRODUCT_FLOPS,
         contention_cycles=0,
     )
-    return TimedOperation(name="Conv2dDeviceOperation", cycles=cycles, phases=2)
+    return OperationReading(name="Conv2dDeviceOperation", cycles=cycles, phases=2)
 
 
 @pytest.fixture

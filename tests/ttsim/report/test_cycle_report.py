@@ -32,7 +32,7 @@ def test_printed(report):
     assert halo.split()[:7] == ["HaloDeviceOperation", "1,000", "1.00", "us", "20.0", "%", "network"]
     assert conv.split()[:8] == ["Conv2dDeviceOperation", "4,000", "4.00", "us", "80.0", "%", "math", "32"]
     assert total.split()[:4] == ["ttnn.conv_transpose2d", "5,000", "5.00", "us"]
-    assert counted.startswith("Counted: ")
+    assert counted.startswith("Cycles count ")
     assert len({len(line) for line in (halo, conv, total)}) == 1
 
 
@@ -41,12 +41,12 @@ def test_drawn(report):
     for shown in (
         "ttnn.conv_transpose2d 5,000 in 5.00 us at 1 GHz, 80.0 % of it Conv2dDeviceOperation, bound by math",
         "matrix units of the device 16.0 % busy",
-        "no contention",
+        "uncontended",
         "750",
         "25 GB/s",
         "reader",
         "37.5 %",
-        "Not counted: dispatch and launch",
+        "They leave out dispatch and launch",
     ):
         assert shown in text
     assert drawn(report) == text
@@ -71,4 +71,4 @@ def test_a_report_on_nothing(spec):
     assert report.cycles == 0
     assert str(report) == "No call that takes cycles was made on wormhole_n150."
     assert json.loads(report.to_json())["calls"] == []
-    assert "Counted" in drawn(report)
+    assert "Cycles count" in drawn(report)

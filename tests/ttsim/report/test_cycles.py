@@ -4,8 +4,8 @@ from device.cores import first_cores
 from device.spec import catalog_names, load_spec
 from device.timing import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ttsim.report.cycles import (
+    OperationReading,
     TimedCall,
-    TimedOperation,
     call_times,
     math_use,
     operation_time,
@@ -23,7 +23,7 @@ def products(count, *, phases, cores=1, cycles=1000.0):
     timed = OperationCycles(
         cycles=cycles, groups=(group,), bound_by=Stage.MATH, issued_flops=count * PRODUCT_FLOPS, useful_flops=0
     )
-    return TimedOperation(name="Op", cycles=timed, phases=phases)
+    return OperationReading(name="Op", cycles=timed, phases=phases)
 
 
 def test_an_operation(conv, spec):

@@ -1,4 +1,5 @@
 from device.timing import Stage
+from ttsim.report.cycle_figures import UntimedOperation
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import TimedCall
 from ttsim.report.explain import DOES, count_of, percent
@@ -25,8 +26,8 @@ def test_a_call_in_words(report):
         "reaches 5.0 % of that. Without contention it would take 750 cycles. 3 of its cores are done 60.0 % earlier "
         "than the last."
     )
-    assert lines[3].startswith("Counted: kernel time of every device operation")
-    assert "Not counted: dispatch and launch of programs" in lines[3]
+    assert lines[3].startswith("Cycles count kernel time of every device operation")
+    assert "They leave out dispatch and launch of programs" in lines[3]
 
 
 def test_small_operations_are_told_together(halo, conv, spec):
@@ -44,7 +45,16 @@ def test_one_operation_alone(conv, spec):
 def test_calls_without_operations(spec):
     assert cycle_report([], spec).explain() == "No call that takes cycles was made on wormhole_n150."
     empty = cycle_report([TimedCall(name="f", operations=())], spec)
-    assert empty.explain().startswith("f runs no device operation on wormhole_n150")
+    assert empty.explain().startswith("f takes no cycles on wormhole_n150.\nCycles count ")
+
+
+def test_operations_without_a_model_are_named(conv, spec):
+    unknown = UntimedOperation(name="SortDeviceOperation", reason="nothing is known of it")
+    report = cycle_report([TimedCall(name="f", operations=(conv,), untimed=(unknown,))], spec)
+    line = "- Not counted: SortDeviceOperation, nothing is known of it"
+    assert line in report.explain().splitlines()
+    assert line in str(report).splitlines()
+    assert report.cycles == 4000
 
 
 def test_every_stage_has_a_meaning():

@@ -1,0 +1,200 @@
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from device.errors import DeviceError
+
+
+def opened(spec="wormhole_n150", **options):
+    return ttnn.open_device(l1_small_size=32768, spec=spec, values="off", **options)
+
+
+def arguments(device, *, size=8, memory=ttnn.L1_MEMORY_CONFIG, **changes):
+    x = ttnn.Tensor(np.zeros((1, 1, size * size, 32), np.float32), ttnn.bfloat16).to(device, memory)
+    w = ttnn.Tensor(np.zeros((32, 16, 2, 2), np.float32), ttnn.bfloat16)
+    return {
+        "input_tensor": x, "weight_tensor": w, "in_channels": 32, "out_channels": 16, "batch_size": 1,
+        "input_height": size, "input_width": size, "kernel_size": (2, 2), "stride": (2, 2),
+    } | changes  # fmt: skip
+
+
+def run(device, **changes):
+    return ttnn.conv_transpose2d(device=device, **arguments(device, **changes))
+
+
+def memory(device):
+    machine = device.machine
+    return [(one.number, one.address, one.name) for one in machine.memory.live()], set(machine.program_cache)
+
+
+def test_calls_inside_are_recorded():
+    with opened() as device:
+        run(device)
+        with ttnn.profile(device) as profiled:
+            run(device)
+            run(device, size=16)
+        run(device)
+        report = profiled.report()
+    assert [call.name for call in report.calls] == ["ttnn.conv_transpose2d"] * 2
+    assert report.device == "wormhole_n150"
+    assert report.cycles == pytest.approx(sum(call.total.cycles for call in report.calls))
+    assert {"HaloDeviceOperation", "Conv2dDeviceOperation"} <= {operation.name for operation in report.operations}
+
+
+def test_a_program_in_the_cache_takes_as_long():
+    with opened() as device, ttnn.profile(device) as profiled:
+        run(device, memory=ttnn.DRAM_MEMORY_CONFIG)
+        run(device, memory=ttnn.DRAM_MEMORY_CONFIG)
+    first, second = profiled.report().calls
+    assert first.total.cycles == second.total.cycles
+
+
+def test_a_report_may_be_read_meanwhile():
+    with opened() as device, ttnn.profile(device) as profiled:
+        assert profiled.report().calls == ()
+        run(device)
+        assert len(profiled.report().calls) == 1
+        run(device)
+        assert len(profiled.report().calls) == 2
+
+
+def test_profiles_nest():
+    with opened() as device, ttnn.profile(device) as outer:
+        run(device)
+        with ttnn.profile(device) as inner:
+            run(device)
+        with ttnn.profile(device) as other:
+            pass
+        run(device)
+    assert [len(one.report().calls) for one in (outer, inner, other)] == [3, 1, 0]
+    assert device.profilers == []
+
+
+def test_two_devices_at_once():
+    with opened() as first, opened("blackhole_p150") as second:
+        with ttnn.profile(first) as one, ttnn.profile(second) as two:
+            run(first)
+            run(second)
+            run(second)
+        assert [len(one.report().calls), len(two.report().calls)] == [1, 2]
+        assert [one.report().device, two.report().device] == ["wormhole_n150", "blackhole_p150"]
+
+
+def test_threads_and_tasks_do_not_disturb_each_other():
+    def profiled(_):
+        with opened() as device, ttnn.profile(device) as made:
+            run(device)
+            return made.report().to_json()
+
+    async def gathered():
+        return await asyncio.gather(*(asyncio.to_thread(profiled, number) for number in range(2)))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert len({*pool.map(profiled, range(3)), *asyncio.run(gathered())}) == 1
+
+
+def two_calls_the_second_too_large(device, made):
+    with ttnn.profile(device) as profiled:
+        made.append(profiled)
+        run(device)
+        run(device, size=1024, conv_config=ttnn.Conv2dConfig(shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SHARDED))
+
+
+def test_an_error_ends_a_profile_and_leaves_no_trace():
+    made = []
+    with opened() as device:
+        with pytest.raises(DeviceError):
+            two_calls_the_second_too_large(device, made)
+        assert device.profilers == []
+        assert device.running == ""
+        assert len(made[0].report().calls) == 1
+
+
+def test_cycles_off_records_nothing():
+    with opened(cycles=False) as device, ttnn.profile(device) as profiled:
+        run(device)
+    assert profiled.report().calls == ()
+
+
+def test_what_is_not_dispatched_takes_no_time():
+    with opened() as device, ttnn.profile(device) as profiled:
+        ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+        run(device)
+        ttnn.graph.end_graph_capture()
+    assert profiled.report().calls == ()
+
+
+def test_preparing_weights_takes_no_cycles():
+    with opened() as device, ttnn.profile(device) as profiled:
+        run(device, return_weights_and_bias=True)
+        device_calls = len(profiled.calls)
+        ttnn.to_memory_config(arguments(device)["input_tensor"], ttnn.DRAM_MEMORY_CONFIG)
+    assert device_calls == len(profiled.report().calls) == 1
+
+
+def test_the_same_bytes_every_time():
+    def document():
+        with opened() as device, ttnn.profile(device) as profiled:
+            run(device)
+        return profiled.report().to_json()
+
+    text = document()
+    assert text == document()
+    assert json.loads(text)["calls"][0]["name"] == "ttnn.conv_transpose2d"
+
+
+def test_values_do_not_change_cycles():
+    def cycles(values):
+        with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150", values=values) as device:
+            with ttnn.profile(device) as profiled:
+                run(device)
+            return profiled.report().cycles
+
+    assert cycles("off") == cycles("fast") == cycles("exact")
+
+
+def test_a_slower_clock_takes_longer():
+    with opened() as device, ttnn.profile(device) as fast:
+        run(device)
+    with opened(device.spec.replace(clock_hz=device.spec.clock_hz // 2)) as half, ttnn.profile(half) as slow:
+        run(half)
+    assert slow.report().cycles == fast.report().cycles
+    assert slow.report().nanoseconds == pytest.approx(2 * fast.report().nanoseconds)
+
+
+@pytest.mark.parametrize("memory_config", [ttnn.DRAM_MEMORY_CONFIG, ttnn.L1_MEMORY_CONFIG], ids=["dram", "l1"])
+@pytest.mark.parametrize("deallocate", [False, True])
+def test_an_estimate_is_what_the_call_takes(memory_config, deallocate):
+    config = ttnn.Conv2dConfig(deallocate_activation=deallocate)
+    with opened() as device:
+        given = arguments(device, memory=memory_config, conv_config=config)
+        before = memory(device)
+        estimate = ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, **given)
+        assert memory(device) == before
+        assert given["input_tensor"].is_allocated()
+        with ttnn.profile(device) as profiled:
+            ttnn.conv_transpose2d(device=device, **given)
+    assert estimate == profiled.report()
+
+
+def test_an_estimate_disturbs_neither_profiles_nor_captures():
+    with opened() as device, ttnn.profile(device) as profiled:
+        given = arguments(device)
+        ttnn.graph.begin_graph_capture()
+        ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, **given)
+        nodes = ttnn.graph.end_graph_capture()
+    assert ttnn.graph.extract_calltrace(nodes) == []
+    assert profiled.report().calls == ()
+
+
+def test_an_estimate_fails_as_the_call_would():
+    with opened() as device:
+        given = arguments(device, size=1024, memory=ttnn.DRAM_MEMORY_CONFIG)
+        given["dram_slice_config"] = ttnn.Conv2dL1FullSliceConfig
+        with pytest.raises(DeviceError):
+            ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, **given)
+        assert not ttnn.graph.is_graph_capture_active()
