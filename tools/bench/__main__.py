@@ -1,6 +1,7 @@
 """Measure the simulator.
 
-usage: python -m tools.bench [--layers] [--planning] [--import] [--exact] [--memory] [--repeats N] [--json] [--check]
+usage: python -m tools.bench [--layers] [--planning] [--plans] [--import] [--exact] [--memory]
+                             [--repeats N] [--json] [--check]
 
 Without a choice, everything is measured. Every figure is the best of some repeats.
 
@@ -8,6 +9,8 @@ layers    the eight layers with values="fast": the call on tensors that are in p
           output read back; against torch.nn.functional.conv_transpose2d in float32 in the same process with the same
           number of threads, where torch is installed. Accuracy against float64 is not part of it.
 planning  the same calls with values="off" and cycles=False
+plans     plan_conv_transpose2d alone over recorded calls, in processor time; and the blocks of memory kept after all of
+          them were planned N times more
 exact     one whole call with values="exact", and picoseconds of a multiply-add in one fidelity phase for each engine
 import    `import ttsim` in a fresh interpreter
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
@@ -29,10 +32,12 @@ from tools.bench.figure import Figure
 from tools.bench.imports import bench_imports
 from tools.bench.layers import bench_layers, bench_planning, threads
 from tools.bench.memory import bench_memory
+from tools.bench.plans import bench_plans
 
 BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "layers": bench_layers,
     "planning": bench_planning,
+    "plans": bench_plans,
     "import": bench_imports,
     "exact": bench_exact,
     "memory": bench_memory,

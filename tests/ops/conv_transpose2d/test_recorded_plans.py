@@ -7,129 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, OperationBegin, usage_per_core
-from device.formats import FORMATS
-from device.layouts import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-    TensorSpec,
-)
+from device.layouts import BufferType, TensorMemoryLayout
 from device.machine import Device
 from device.spec import load_spec
-from ops.conv_transpose2d.arguments import (
-    ComputeConfig,
-    ConvConfig,
-    ConvTranspose2dArguments,
-    Operand,
-    SliceConfig,
-    SliceType,
-)
 from ops.conv_transpose2d.lowering import is_matmul
 from ops.conv_transpose2d.plan import plan_conv_transpose2d
 from ops.run import run_memory
+from tools.recorded.arguments import planner_arguments
 
 RECORDS = Path(__file__).resolve().parents[4] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"
 SPECS = {"wh": load_spec("wormhole_n150"), "bh": load_spec("blackhole_p150")}
-LAYOUTS = {"ROW_MAJOR": Layout.ROW_MAJOR, "TILE": Layout.TILE}
-PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
-SLICES = {"H": SliceType.DRAM_HEIGHT, "W": SliceType.DRAM_WIDTH}
-COMPUTE_FIELDS = ("fp32_dest_acc_en", "packer_l1_acc", "math_approx_mode", "dst_full_sync_en", "math_fidelity")
-CONFIG_FIELDS = {
-    "enable_act_double_buffer", "enable_weights_double_buffer", "full_inner_dim", "reallocate_halo_output",
-    "config_tensors_in_dram", "force_split_reader", "act_block_w_div", "deallocate_activation", "transpose_shards",
-    "reshard_if_not_optimal", "enable_kernel_stride_folding", "enable_activation_reuse",
-}  # fmt: skip
 LEAST_CALLS = 600
-
-
-def pair(value):
-    return tuple(value) if isinstance(value, list) else (value, value)
-
-
-def sharding(name):
-    return TensorMemoryLayout[f"{name}_SHARDED"]
-
-
-def input_memory(case):
-    if case.get("input_spec"):
-        kind, shape, end = case["input_spec"]
-        grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(*end))])
-        return MemoryConfig(sharding(kind), BufferType.L1, ShardSpec(grid, tuple(shape)))
-    return L1_MEMORY_CONFIG if case.get("input_memory") == "l1" else DRAM_MEMORY_CONFIG
-
-
-def conv_config(case):
-    given = case.get("conv_config", {})
-    unknown = set(given) - CONFIG_FIELDS - {"padding_mode"}
-    assert not unknown, unknown
-    return ConvConfig(
-        **{name: value for name, value in given.items() if name in CONFIG_FIELDS},
-        replicate_padding=given.get("padding_mode") == "Replicate",
-        weights_format=FORMATS[case["weights_dtype"]] if case.get("weights_dtype") else None,
-        shard_layout=sharding(case["shard_layout"]) if case.get("shard_layout") else None,
-        act_block_h_override=case.get("act_block_h_override") or 0,
-        output_layout=LAYOUTS[case.get("output_layout") or "TILE"],
-        activation=(case["activation"].lower(), ()) if case.get("activation") else None,
-    )
-
-
-def compute_config(case):
-    if all(case.get(name) is None for name in COMPUTE_FIELDS):
-        return None
-    return ComputeConfig(
-        phases=PHASES[case.get("math_fidelity") or "LoFi"],
-        fp32_dest=bool(case.get("fp32_dest_acc_en")),
-        packer_l1_acc=bool(case.get("packer_l1_acc")),
-    )
-
-
-def slice_config(given):
-    if given is None:
-        return None
-    if given == "l1_full":
-        return SliceConfig(slice_type=SliceType.L1_FULL)
-    return SliceConfig(slice_type=SLICES[given[0]], num_slices=given[1] or 0)
-
-
-def arguments(case):
-    """The recorded call in the planner's words."""
-    batch, height, width = case.get("batch", 1), case["H"], case["W"]
-    channels, outputs, groups = case["in_channels"], case["out_channels"], case.get("groups", 1)
-    padding = pair(case.get("padding", 0))
-    shape = (batch, height, width, channels) if case.get("input_4d") else (1, 1, batch * height * width, channels)
-    layout = LAYOUTS[case.get("input_layout", "ROW_MAJOR")]
-    in_spec = TensorSpec(shape, FORMATS[case.get("input_dtype", "bfloat16")], layout, input_memory(case))
-    raw = FORMATS[case.get("weights_in_dtype", "bfloat16")]
-    weight = TensorSpec((channels, outputs // groups, *pair(case["kernel"])), raw, Layout.ROW_MAJOR)
-    bias = Operand(spec=TensorSpec((1, 1, 1, outputs), raw, Layout.ROW_MAJOR), on_host=True)
-    return ConvTranspose2dArguments(
-        input=Operand(spec=in_spec, on_host=case.get("input_memory") == "host"),
-        weight=Operand(spec=weight, on_host=True),
-        bias=bias if case.get("has_bias") else None,
-        in_channels=channels,
-        out_channels=outputs,
-        batch_size=batch,
-        input_height=height,
-        input_width=width,
-        kernel_size=pair(case["kernel"]),
-        stride=pair(case.get("stride", 1)),
-        padding=padding if len(padding) == 4 else (padding[0], padding[0], padding[1], padding[1]),
-        output_padding=pair(case.get("output_padding", 0)),
-        dilation=pair(case.get("dilation", 1)),
-        groups=groups,
-        out_format=FORMATS[case["dtype"]] if case.get("dtype") else None,
-        conv_config=conv_config(case),
-        compute_config=compute_config(case),
-        slice_config=slice_config(case.get("slice")),
-        mirror_kernel=case.get("mirror_kernel", True),
-    )
 
 
 def operations(record):
@@ -144,7 +34,7 @@ def recorded_calls():
             if "error" in record or case.get("prep") or case.get("memory_config"):
                 continue
             if "PaddedSliceDeviceOperation" not in operations(record):
-                call = arguments(case)
+                call = planner_arguments(case)
                 if not is_matmul(call):
                     yield record, call
 
@@ -244,7 +134,9 @@ def test_recorded_calls_are_many_and_varied(calls):
     }
     assert Counter(call.conv_config.shard_layout for _, call in calls).keys() == {
         None,
-        *map(sharding, ("HEIGHT", "BLOCK", "WIDTH")),
+        TensorMemoryLayout.HEIGHT_SHARDED,
+        TensorMemoryLayout.BLOCK_SHARDED,
+        TensorMemoryLayout.WIDTH_SHARDED,
     }
     met = {name for record, _ in calls for name in operations(record)}
     assert {"HaloDeviceOperation", "MoveDeviceOperation", "Conv2dDeviceOperation"} <= met
