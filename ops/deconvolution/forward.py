@@ -51,8 +51,8 @@ def plan_forward(d: Deconvolution, spec: DeviceSpec, *, bias: bool, lowering: Lo
     Returns:
         A plan of the host tensors "src", "weights" and "bias", and of the result "dst", rows of channels on the device.
     """
-    arithmetic, geometry = d.arithmetic, d.geometry
-    stages = [image_sticks(d, "src", geometry.input_shape, d.in_channels, spec, parts=arithmetic.in0_slices)]
+    slicing, geometry = d.slicing, d.geometry
+    stages = [image_sticks(d, "src", geometry.input_shape, d.in_channels, spec, parts=slicing.in0_slices)]
     if bias:
         stages.append(bias_row(d.out_channels, spec))
     stages.append(result_sticks("dst", d.batch * prod(geometry.output_shape), d.out_channels, d.data_format, spec))
@@ -95,7 +95,7 @@ def _part(
         patches,
         out_channels=d.out_channels,
         out_shape=out_shape,
-        arithmetic=d.arithmetic,
+        slicing=d.slicing,
         bias=bool(row),
         out_format=d.data_format,
         spec=spec,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from device.formats import DataFormat
 from ops.geometry import Geometry
-from ops.patch_matmul.arithmetic import Arithmetic, Precision, arithmetic_of
+from ops.patch_matmul.slicing import Precision, Slicing, slicing_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,9 @@ class Deconvolution:
     weights_format: str = "XOI"
 
     @property
-    def arithmetic(self) -> Arithmetic:
+    def slicing(self) -> Slicing:
         """How its numbers are multiplied."""
-        return arithmetic_of(self.data_format, self.precision)
+        return slicing_of(self.data_format, self.precision)
 
     @property
     def src_shape(self) -> tuple[int, ...]:

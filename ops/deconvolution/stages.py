@@ -33,7 +33,7 @@ def image_sticks(
         spec: The device.
         parts: Parts of every number.
     """
-    made = sticks_spec(d.batch * prod(spatial), channels, d.arithmetic, parts)
+    made = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
     return prepared(f"{source}.sticks", made, spec, source=source, work=PrepareSticks(d.channels_last))
 
 
@@ -52,7 +52,7 @@ def tap_matrices(
         back: From destination channels to source channels.
     """
     work = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=back)
-    made = weights_spec(patches, channels, d.arithmetic)
+    made = weights_spec(patches, channels, d.slicing)
     return prepared(name, made, spec, source="weights", work=work)
 
 

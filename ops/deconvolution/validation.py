@@ -11,7 +11,7 @@ from ops.deconvolution.attributes import Attributes, check_attributes, integers
 from ops.deconvolution.problem import Deconvolution
 from ops.deconvolution.weight_formats import WEIGHTS_FORMATS, canonical_shape
 from ops.geometry import Geometry, input_size_of, plan_geometry
-from ops.patch_matmul.arithmetic import Precision
+from ops.patch_matmul.slicing import Precision
 
 TYPES: Final = (FLOAT32, BFLOAT16, FLOAT16)
 RANKS: Final = (1, 2, 3)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,8 @@ def prepare_taps(work: PrepareTaps, weights: Array) -> Array:
     canonical = to_canonical(weights.astype(np.float32, copy=False), work.weights_format)
     ins, outs, *kernel = canonical.shape
     grouped = canonical.reshape(work.groups, ins // work.groups, outs, *kernel)
-    picked = grouped[(..., *(index_of(taps) for taps in work.taps))]
+    index: list[Any] = [index_of(taps) for taps in work.taps]
+    picked = grouped[(..., *index)]
     channels = (2, 1) if work.towards_source else (1, 2)
     return picked.transpose(0, *range(3, picked.ndim), *channels)
 

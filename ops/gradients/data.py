@@ -38,7 +38,7 @@ def plan_backward_data(d: Deconvolution, spec: DeviceSpec) -> Plan:
     axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
     bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
     patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
-    sticks = image_sticks(d, "diff_dst", d.geometry.output_shape, d.out_channels, spec, parts=d.arithmetic.in0_slices)
+    sticks = image_sticks(d, "diff_dst", d.geometry.output_shape, d.out_channels, spec, parts=d.slicing.in0_slices)
     taps = [range(axis.kernel) for axis in d.geometry.axes]
     weights = tap_matrices(d, "weights.taps", taps, patches, d.in_channels, spec, back=True)
     sizes = d.geometry.input_shape
@@ -47,7 +47,7 @@ def plan_backward_data(d: Deconvolution, spec: DeviceSpec) -> Plan:
         patches,
         out_channels=d.in_channels,
         out_shape=sizes,
-        arithmetic=d.arithmetic,
+        slicing=d.slicing,
         bias=False,
         out_format=d.data_format,
         spec=spec,

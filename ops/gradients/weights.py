@@ -26,11 +26,9 @@ def plan_backward_weights(d: Deconvolution, spec: DeviceSpec) -> Plan:
     axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
     bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
     patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
-    work = pixel_matmul_work(
-        patches, channels=d.in_channels, arithmetic=d.arithmetic, out_format=d.data_format, spec=spec
-    )
+    work = pixel_matmul_work(patches, channels=d.in_channels, slicing=d.slicing, out_format=d.data_format, spec=spec)
     rows = prepared("src.transposed", transposed_spec(work), spec, source="src", work=PrepareSticks(d.channels_last))
-    sticks = image_sticks(d, "diff_dst", d.geometry.output_shape, d.out_channels, spec, parts=d.arithmetic.in1_slices)
+    sticks = image_sticks(d, "diff_dst", d.geometry.output_shape, d.out_channels, spec, parts=d.slicing.in1_slices)
     name = "diff_weights"
     steps, made = pixel_matmul(work, inputs=(rows.name, sticks.name), output=name, spec=spec)
     plan = planned((rows, sticks), steps, name)

@@ -190,8 +190,7 @@ def _merges(weights: Array, axes: tuple[int, ...]) -> bool:
     """Whether some axes lie in memory as one."""
     wide = [axis for axis in axes if weights.shape[axis] > 1]
     return all(
-        weights.strides[outer] == weights.strides[inner] * weights.shape[inner]
-        for outer, inner in pairwise(wide)
+        weights.strides[outer] == weights.strides[inner] * weights.shape[inner] for outer, inner in pairwise(wide)
     )
 
 

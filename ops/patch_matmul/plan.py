@@ -18,7 +18,7 @@ from ops.matmul.circular_buffers import matmul_circular_buffers, program_cores
 from ops.matmul.config import MatmulProblem
 from ops.matmul.interleaved import interleaved_config
 from ops.matmul.work import MatmulWork
-from ops.patch_matmul.arithmetic import Arithmetic
+from ops.patch_matmul.slicing import Slicing
 from ops.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
 MATMUL_SHARE = (2, 5)  # of L1; the buffers added here take less than another two fifths
@@ -26,9 +26,9 @@ BUFFERING = 2
 LEAST_K_TILES = 8  # of a band: fewer are not worth a sum of their own
 
 
-def sticks_spec(positions: int, channels: int, arithmetic: Arithmetic, parts: int) -> TensorSpec:
+def sticks_spec(positions: int, channels: int, slicing: Slicing, parts: int) -> TensorSpec:
     """An image in DRAM: a row for every position, the parts of its channels one after the other."""
-    return TensorSpec((positions, channels * parts), arithmetic.part_format, Layout.ROW_MAJOR)
+    return TensorSpec((positions, channels * parts), slicing.part_format, Layout.ROW_MAJOR)
 
 
 def result_spec(positions: int, channels: int, data_format: DataFormat) -> TensorSpec:
@@ -36,10 +36,10 @@ def result_spec(positions: int, channels: int, data_format: DataFormat) -> Tenso
     return TensorSpec((positions, channels), data_format, Layout.ROW_MAJOR)
 
 
-def weights_spec(patches: Patches, out_channels: int, arithmetic: Arithmetic) -> TensorSpec:
+def weights_spec(patches: Patches, out_channels: int, slicing: Slicing) -> TensorSpec:
     """Prepared weights: parts one below the other, bundles likewise."""
-    rows = patches.bundles * arithmetic.in1_slices * patches.column_tiles * TILE
-    return TensorSpec((rows, out_channels // patches.bundles), arithmetic.part_format, Layout.TILE)
+    rows = patches.bundles * slicing.in1_slices * patches.column_tiles * TILE
+    return TensorSpec((rows, out_channels // patches.bundles), slicing.part_format, Layout.TILE)
 
 
 def bias_spec(channels: int) -> TensorSpec:
@@ -51,7 +51,7 @@ def transposed_spec(work: PixelMatmul) -> TensorSpec:
     """An image as a matrix of channels and positions, parts one after the other."""
     bundles = work.patches.bundles
     rows = bundles * div_up(work.channels // bundles, TILE) * TILE
-    return TensorSpec((rows, work.patches.rows * work.arithmetic.in0_slices), work.arithmetic.part_format, Layout.TILE)
+    return TensorSpec((rows, work.patches.rows * work.slicing.in0_slices), work.slicing.part_format, Layout.TILE)
 
 
 def sections_spec(work: PixelMatmul) -> TensorSpec:
@@ -67,7 +67,7 @@ def patch_matmul_work(
     *,
     out_channels: int,
     out_shape: Sequence[int],
-    arithmetic: Arithmetic,
+    slicing: Slicing,
     bias: bool,
     out_format: DataFormat,
     spec: DeviceSpec,
@@ -78,14 +78,14 @@ def patch_matmul_work(
         patches: The first operand; it has at least one tap.
         out_channels: Channels of the result.
         out_shape: Spatial sizes of the result.
-        arithmetic: How numbers are multiplied.
+        slicing: How numbers are multiplied.
         bias: There is a bias.
         out_format: Format of the result.
         spec: The device.
     """
     columns = out_channels // patches.bundles
     problem = _problem(
-        arithmetic,
+        slicing,
         m_tiles=div_up(patches.rows, TILE),
         k_tiles=patches.column_tiles,
         n_tiles=div_up(columns, TILE),
@@ -94,22 +94,22 @@ def patch_matmul_work(
         patches=patches,
         out_channels=out_channels,
         out_shape=tuple(out_shape),
-        arithmetic=arithmetic,
-        matmul=_matmul(problem, arithmetic, columns, spec),
+        slicing=slicing,
+        matmul=_matmul(problem, slicing, columns, spec),
         bias=bias,
         out_format=out_format,
     )
 
 
 def pixel_matmul_work(
-    patches: Patches, *, channels: int, arithmetic: Arithmetic, out_format: DataFormat, spec: DeviceSpec
+    patches: Patches, *, channels: int, slicing: Slicing, out_format: DataFormat, spec: DeviceSpec
 ) -> PixelMatmul:
     """The work of one pixel matmul, with its blocks.
 
     Args:
         patches: The second operand.
         channels: Channels of the first image.
-        arithmetic: How numbers are multiplied.
+        slicing: How numbers are multiplied.
         out_format: Format of the result.
         spec: The device.
     """
@@ -118,24 +118,24 @@ def pixel_matmul_work(
     idle = spec.grid.cores // (m_tiles * n_tiles)
     sections = max(1, min(idle, spec.grid.rows, k_tiles // LEAST_K_TILES))
     rows = spec.grid.rows // sections
-    problem = _problem(arithmetic, m_tiles=m_tiles, k_tiles=div_up(k_tiles, sections), n_tiles=n_tiles)
+    problem = _problem(slicing, m_tiles=m_tiles, k_tiles=div_up(k_tiles, sections), n_tiles=n_tiles)
     return PixelMatmul(
         patches=patches,
         channels=channels,
         sections=sections,
-        arithmetic=arithmetic,
-        matmul=_matmul(problem, arithmetic, patches.tap_count * patches.tap_columns, spec, rows=rows),
+        slicing=slicing,
+        matmul=_matmul(problem, slicing, patches.tap_count * patches.tap_columns, spec, rows=rows),
         out_format=out_format,
     )
 
 
-def _problem(arithmetic: Arithmetic, *, m_tiles: int, k_tiles: int, n_tiles: int) -> MatmulProblem:
+def _problem(slicing: Slicing, *, m_tiles: int, k_tiles: int, n_tiles: int) -> MatmulProblem:
     return MatmulProblem(
         m_tiles=m_tiles,
-        k_tiles=k_tiles * len(arithmetic.passes),
+        k_tiles=k_tiles * len(slicing.passes),
         n_tiles=n_tiles,
-        in_format=arithmetic.part_format,
-        weight_format=arithmetic.part_format,
+        in_format=slicing.part_format,
+        weight_format=slicing.part_format,
         out_format=FLOAT32,
         bias=False,
         fp32_dest=True,
@@ -144,12 +144,12 @@ def _problem(arithmetic: Arithmetic, *, m_tiles: int, k_tiles: int, n_tiles: int
 
 
 def _matmul(
-    problem: MatmulProblem, arithmetic: Arithmetic, columns: int, spec: DeviceSpec, *, rows: int | None = None
+    problem: MatmulProblem, slicing: Slicing, columns: int, spec: DeviceSpec, *, rows: int | None = None
 ) -> MatmulWork:
     grid = spec.grid if rows is None else replace(spec.grid, rows=rows)
     share, of = MATMUL_SHARE
     config = interleaved_config(problem, grid, in_dram=True, l1_bytes=spec.l1.usable_bytes * share // of)
-    return MatmulWork(problem=problem, config=config, phases=arithmetic.phases, out_channels=columns)
+    return MatmulWork(problem=problem, config=config, phases=slicing.phases, out_channels=columns)
 
 
 def patch_matmul(work: PatchMatmul, *, inputs: Sequence[str], output: str) -> Operation:
@@ -164,7 +164,7 @@ def patch_matmul(work: PatchMatmul, *, inputs: Sequence[str], output: str) -> Op
     cores = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
     buffers = [
         *_matmul_buffers(matmul, inputs[0], output),
-        _rows("patches", matmul.config.in0_block_w, work.arithmetic.part_format, cores),
+        _rows("patches", matmul.config.in0_block_w, work.slicing.part_format, cores),
         _rows("rows", matmul.config.out_block_w, work.out_format, cores),
     ]
     if work.bias:
@@ -220,7 +220,7 @@ def pixel_matmul(
     cores = band if work.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, spec.grid.rows)
     buffers = (
         *(replace(one, cores=cores) for one in _matmul_buffers(matmul, inputs[0], output)),
-        _rows("patches", matmul.config.out_block_w, work.arithmetic.part_format, cores),
+        _rows("patches", matmul.config.out_block_w, work.slicing.part_format, cores),
         _rows("rows", matmul.config.out_block_w, work.out_format if work.sections == 1 else FLOAT32, cores),
     )
     sums = output if work.sections == 1 else f"{output}.sections"
@@ -242,7 +242,7 @@ def pixel_matmul(
 def _sum_sections(
     work: PixelMatmul, sums: TensorSpec, sums_name: str, made: TensorSpec, output: str, spec: DeviceSpec
 ) -> Operation:
-    done = SumSections(work.sections, work.out_format)
+    done = SumSections(sections=work.sections, rows=made.shape[0], columns=made.shape[1], out_format=work.out_format)
     grid = spec.grid
     cores = first_cores(min(work.channels, grid.cores), grid.cols, grid.rows)
     pieces = min(div_up(sums.shape[1], TILE), spec.compute.dst_tiles)

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from device.fast_product import BlockProduct
+from device.arithmetic import BlockProduct
 from device.formats import Array, DataFormat
 from device.matrix_unit import MatrixUnitMode
 from device.packer import unpack
@@ -19,9 +19,9 @@ from device.rounding import round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.patch_matmul import fast
-from ops.patch_matmul.arithmetic import IN0_BITS, IN1_BITS, Arithmetic, grid_exponent, multiplied_whole, slices
 from ops.patch_matmul.axis import DensePhase, dense_phases
 from ops.patch_matmul.gather import Margin, places, runs
+from ops.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_exponent, multiplied_whole, slices
 from ops.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
 EXACT_ROWS = 2048  # patches multiplied at a time
@@ -40,26 +40,26 @@ class Exact:
     product: BlockProduct
 
     def multiply(
-        self, operands: tuple[Array, Array], exponents: tuple[int, int], arithmetic: Arithmetic, halves: tuple[int, ...]
+        self, operands: tuple[Array, Array], exponents: tuple[int, int], slicing: Slicing, halves: tuple[int, ...]
     ) -> Array:
         """All passes over two matrices.
 
         Args:
             operands: float32 [rows, K] and [K, columns].
             exponents: Of their grids.
-            arithmetic: How they are multiplied.
+            slicing: How they are multiplied.
             halves: Halves present of each K tile.
 
         Returns:
             float32 [rows, columns].
         """
         quirk = self.spec.compute.minus_one_quirk
-        mode = MatrixUnitMode(phases=arithmetic.phases, fp32_dest=True, minus_one_quirk=quirk)
-        in0 = slices(operands[0], arithmetic.in0_slices, IN0_BITS, exponents[0])
-        in1 = slices(operands[1], arithmetic.in1_slices, IN1_BITS, exponents[1])
+        mode = MatrixUnitMode(phases=slicing.phases, fp32_dest=True, minus_one_quirk=quirk)
+        in0 = slices(operands[0], slicing.in0_slices, IN0_BITS, exponents[0])
+        in1 = slices(operands[1], slicing.in1_slices, IN1_BITS, exponents[1])
         dst = np.zeros((in0[0].shape[0], in1[0].shape[1]), np.float32)
-        for left, right in arithmetic.passes:
-            seen = [unpack(one, arithmetic.part_format, fp32_dest=True) for one in (in0[left], in1[right])]
+        for left, right in slicing.passes:
+            seen = [unpack(one, slicing.part_format, fp32_dest=True) for one in (in0[left], in1[right])]
             dst = self.product(seen[0], seen[1], dst, mode=mode, half_counts=halves)
         return dst
 
@@ -100,8 +100,8 @@ def patch_matmul(
     """
     result = _target(work.patches.batch, work.out_shape, work.out_channels, work.out_format, target)
     if exact is None:
-        pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.arithmetic, weights_side=False)
-        fast.patch_matmul(work, pixels, multiplied_whole(weights, work.arithmetic, weights_side=True), bias, result)
+        pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
+        fast.patch_matmul(work, pixels, multiplied_whole(weights, work.slicing, weights_side=True), bias, result)
         return result
     phases = [dense_phases(axis) for axis in work.patches.axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
@@ -145,7 +145,7 @@ def _exact_phase(
         matrix = matrix.reshape(-1, columns)
         for box in runs(counts, EXACT_ROWS):
             gathered = _rows(view[box][..., ins], len(counts), patches.tap_columns)
-            values = exact.multiply((gathered, matrix), exponents, work.arithmetic, halves)
+            values = exact.multiply((gathered, matrix), exponents, work.slicing, halves)
             if bias is not None:
                 values = values + bias[outs]
             place = part[box][..., outs]
@@ -188,8 +188,8 @@ def pixel_matmul(work: PixelMatmul, image: Array, other: Array, exact: Exact | N
     """
     patches = work.patches
     if exact is None:
-        rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.arithmetic, weights_side=False)
-        columns = multiplied_whole(np.ascontiguousarray(other, np.float32), work.arithmetic, weights_side=True)
+        rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
+        columns = multiplied_whole(np.ascontiguousarray(other, np.float32), work.slicing, weights_side=True)
         sums = fast.pixel_matmul(patches, rows, columns)[None]
     else:
         view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
@@ -205,7 +205,7 @@ def _exact_sums(work: PixelMatmul, image: Array, view: Array, exact: Exact) -> A
     size, bundles = patches.groups // patches.bundles, patches.bundles
     ins, outs = work.channels // bundles, patches.channels // bundles
     pixels = image.reshape(-1, work.channels)
-    band = work.matmul.problem.k_tiles // len(work.arithmetic.passes) * TILE
+    band = work.matmul.problem.k_tiles // len(work.slicing.passes) * TILE
     flat = view.reshape(len(pixels), taps, patches.channels)
     exponents = (grid_exponent(pixels), grid_exponent(flat))
     sums = np.zeros((work.sections, bundles, size, taps, ins // size, outs // size), np.float32)
@@ -219,7 +219,7 @@ def _exact_sums(work: PixelMatmul, image: Array, view: Array, exact: Exact) -> A
         depth = ((0, round_up(len(left), TILE) - len(left)), (0, 0))
         matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
         halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
-        whole = exact.multiply(matrices, exponents, work.arithmetic, halves)
+        whole = exact.multiply(matrices, exponents, work.slicing, halves)
         whole = whole.reshape(size, ins // size, taps, -1)[..., :outs].reshape(size, ins // size, taps, size, -1)
         for group in range(size):
             sums[section, bundle, group] = whole[group, :, :, group].swapaxes(0, 1)

@@ -10,8 +10,8 @@ from device.formats import DataFormat
 from device.rounding import div_up, round_up
 from device.tiles import TILE
 from ops.matmul.work import MatmulWork
-from ops.patch_matmul.arithmetic import Arithmetic
 from ops.patch_matmul.axis import PatchAxis
+from ops.patch_matmul.slicing import Slicing
 
 HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit
 
@@ -74,7 +74,7 @@ class PatchMatmul:
         patches: The first operand.
         out_channels: Channels of the result.
         out_shape: Spatial sizes of the result; the axes say which of its positions are written.
-        arithmetic: How numbers are multiplied.
+        slicing: How numbers are multiplied.
         matmul: The matmul of one bundle, all passes one after the other along K.
         bias: A row is added in float32 before the one rounding.
         out_format: Format of the result.
@@ -83,7 +83,7 @@ class PatchMatmul:
     patches: Patches
     out_channels: int
     out_shape: tuple[int, ...]
-    arithmetic: Arithmetic
+    slicing: Slicing
     matmul: MatmulWork
     bias: bool
     out_format: DataFormat
@@ -118,7 +118,7 @@ class PixelMatmul:
         patches: The second operand: one patch for every position of the first image.
         channels: Channels of the first image, which lies on the device as a matrix of channels and positions.
         sections: The positions are dealt to this many bands of cores, each of which makes a sum of its own.
-        arithmetic: How numbers are multiplied.
+        slicing: How numbers are multiplied.
         matmul: The matmul of one bundle in one band, all passes one after the other along K.
         out_format: Format of the result.
     """
@@ -126,21 +126,25 @@ class PixelMatmul:
     patches: Patches
     channels: int
     sections: int
-    arithmetic: Arithmetic
+    slicing: Slicing
     matmul: MatmulWork
     out_format: DataFormat
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SumSections:
     """The sums of all bands are added up in float32, and rounded once.
 
     Attributes:
         sections: Bands.
+        rows: Rows of the result.
+        columns: Columns of the result.
         out_format: Format of the result.
     """
 
     sections: int
+    rows: int
+    columns: int
     out_format: DataFormat
 
 

@@ -36,7 +36,7 @@ class Precision(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arithmetic:
+class Slicing:
     """How two operands are multiplied.
 
     Attributes:
@@ -59,7 +59,7 @@ SINGLE_BITS: Final = 25
 HALF_BITS: Final = 18
 
 
-def arithmetic_of(data_format: DataFormat, precision: Precision) -> Arithmetic:
+def slicing_of(data_format: DataFormat, precision: Precision) -> Slicing:
     """How operands of a format are multiplied.
 
     Args:
@@ -67,11 +67,11 @@ def arithmetic_of(data_format: DataFormat, precision: Precision) -> Arithmetic:
         precision: What results should be like.
     """
     if precision is Precision.DEVICE:
-        return Arithmetic(part_format=data_format)
+        return Slicing(part_format=data_format)
     wanted = SINGLE_BITS if data_format == FLOAT32 else HALF_BITS
     pairs = [(i, j) for i in range(wanted) for j in range(wanted) if i * IN0_BITS + j * IN1_BITS < wanted]
     passes = tuple(sorted(pairs, key=lambda pair: -(pair[0] * IN0_BITS + pair[1] * IN1_BITS)))
-    return Arithmetic(
+    return Slicing(
         part_format=BFLOAT16,
         in0_slices=1 + max(i for i, _ in passes),
         in1_slices=1 + max(j for _, j in passes),
@@ -111,11 +111,11 @@ def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, 
     return tuple(made)
 
 
-def multiplied_whole(values: Array, arithmetic: Arithmetic, *, weights_side: bool) -> Array:
+def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> Array:
     """What all passes together see of an operand: all of it, or in a single pass what the matrix unit takes."""
-    if len(arithmetic.passes) > 1 or arithmetic.part_format == BFLOAT16:
+    if len(slicing.passes) > 1 or slicing.part_format == BFLOAT16:
         return values
-    if arithmetic.part_format == FLOAT32 or weights_side:
+    if slicing.part_format == FLOAT32 or weights_side:
         return cut(values, NINE_BITS if weights_side else TF32)
     return values
 
