@@ -170,7 +170,7 @@ def _groups(a: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: Hal
 
 def _core_set(a: HaloArguments, numbers: NDArray[np.int64]) -> CoreRangeSet:
     """The cores that these cores stand for: BLOCK repeats a halo in every column (or row), WIDTH on every core."""
-    if a.scheme is WIDTH:
+    if a.scheme is WIDTH or len(numbers) == a.nhw_cores:
         return a.cores
     order, box = core_order(a), a.cores.bounding_box()
     down = bool(order.y.any()) or a.nhw_cores == 1

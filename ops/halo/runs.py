@@ -89,6 +89,15 @@ def _pieces(runs: _Runs, ranges: StickRanges) -> _Pieces:
 def _transfers(data: _Runs, needed: _Pieces, ranges: StickRanges, input_rows: int, block_rows: int) -> Transfers:
     """Pieces of data runs, cut where a source shard or one of its blocks ends."""
     length = int(data.end[0] - data.begin[0])
+    if length == 1:
+        source_core, source_stick = np.divmod(needed.run, input_rows)
+        return Transfers(
+            source_core=source_core,
+            source_stick=source_stick,
+            destination_core=needed.core,
+            destination_stick=needed.begin - ranges.starts[needed.core],
+            length=np.ones_like(needed.run),
+        )
     first = needed.run * length + needed.begin - data.begin[needed.run]
     last = first + (needed.end - needed.begin) - 1
     per_shard = -(-input_rows // block_rows)

@@ -109,6 +109,7 @@ def _filling(a: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[Fill
     runs = np.bincount(padding.core, minlength=cores)
     second = ordinals(runs) >= (runs // 2)[padding.core]
     sticks_per_write = max(1, spec.halo_costs.pad_write_bytes // stick_bytes(a))
+    writes = (padding.length + (sticks_per_write - 1)) // sticks_per_write
     made = []
     for processor in range(PROCESSORS):
         mine = np.flatnonzero(second == bool(processor))
@@ -117,7 +118,7 @@ def _filling(a: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[Fill
             Filling(
                 runs=np.bincount(core, minlength=cores).astype(np.float64),
                 sticks=np.bincount(core, weights=length, minlength=cores).astype(np.float64),
-                writes=np.bincount(core, weights=-(-length // sticks_per_write), minlength=cores).astype(np.float64),
+                writes=np.bincount(core, weights=writes[mine], minlength=cores).astype(np.float64),
             )
         )
     return tuple(made)
