@@ -1,18 +1,13 @@
 """Sizes of a transposed convolution on one, two or three spatial axes: output, frame, and which input meets which tap.
 
 The tap rule: input position p and kernel tap k meet at output position ``p * stride + k * dilation - pad_before``.
-The same sum seen from the output side: a *frame* of ``output + dilation * (kernel - 1)`` positions holds the input with
-``stride - 1`` zeros between neighbours and zeros around; output t takes frame positions ``t + i * dilation`` with
-the mirrored tap ``i = kernel - 1 - k``.
+The same sum seen from the output side, as a convolution of a frame, is `ops.halo.frame`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from device.formats import Array
 from device.rounding import div_up
 
 
@@ -27,24 +22,6 @@ class Reach(NamedTuple):
     def inputs(self) -> int:
         """How many inputs land inside the output."""
         return self.input_stop - self.input_start
-
-
-class PhaseTap(NamedTuple):
-    """A tap in a phase: the phase's outputs ``start <= m < stop`` read input ``m + offset``; the others read zeros."""
-
-    kernel: int
-    offset: int
-    start: int
-    stop: int
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """The outputs ``start + m * stride``, m < count, and the taps that meet an input there; no other tap matters."""
-
-    start: int
-    count: int
-    taps: tuple[PhaseTap, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,21 +72,6 @@ class Axis:
         """Zeros of the frame before the first input; negative where padding cuts inputs off."""
         return self.span - self.pad_before
 
-    @property
-    def frame_after(self) -> int:
-        """Zeros of the frame after the last input, without output padding; negative where padding cuts inputs off."""
-        return self.span - self.pad_after
-
-    @property
-    def frame_size(self) -> int:
-        """Positions of the frame: frame_before + strided_size + frame_after + output_padding."""
-        return self.output_size + self.span
-
-    @property
-    def overpadded(self) -> bool:
-        """Whether padding exceeds what the kernel spans, so that the frame would have to cut inputs off."""
-        return self.frame_before < 0 or self.frame_after < 0
-
     def reach(self, tap: int) -> Reach:
         """The inputs that tap (unmirrored index) carries into the output."""
         shift = tap * self.dilation - self.pad_before
@@ -138,11 +100,6 @@ class Geometry:
     def output_shape(self) -> tuple[int, ...]:
         """Spatial output sizes."""
         return tuple(axis.output_size for axis in self.axes)
-
-    @property
-    def frame_shape(self) -> tuple[int, ...]:
-        """Spatial frame sizes."""
-        return tuple(axis.frame_size for axis in self.axes)
 
 
 def plan_geometry(
@@ -202,32 +159,3 @@ def input_size_of(output_size: int, axis: Axis) -> int:
     """
     padding = axis.pad_before + axis.pad_after - axis.output_padding
     return (output_size + padding - axis.span - 1) // axis.stride + 1
-
-
-def frame_sources(axis: Axis) -> Array:
-    """Which input position every frame position holds.
-
-    Returns:
-        int64 [frame_size]; -1 where the frame holds a zero.
-    """
-    positions = np.arange(max(axis.frame_size, 0)) - axis.frame_before
-    held = (positions >= 0) & (positions < axis.strided_size) & (positions % axis.stride == 0)
-    return np.where(held, positions // axis.stride, -1)
-
-
-def output_phases(axis: Axis) -> tuple[Phase, ...]:
-    """The outputs by their remainder modulo the stride, and the taps that meet inputs in each.
-
-    The phases of an output shorter than the stride have no outputs at the end and are left out. Taps come in
-    ascending order of their unmirrored index.
-    """
-    reaches = [(tap, axis.reach(tap)) for tap in range(axis.kernel)]
-    phases = []
-    for start in range(min(axis.stride, max(axis.output_size, 0))):
-        taps = []
-        for tap, reach in reaches:
-            if reach.inputs and reach.output_start % axis.stride == start:
-                first = reach.output_start // axis.stride
-                taps.append(PhaseTap(tap, reach.input_start - first, first, first + reach.inputs))
-        phases.append(Phase(start, div_up(axis.output_size - start, axis.stride), tuple(taps)))
-    return tuple(phases)
