@@ -1,6 +1,6 @@
 """Measure the simulator.
 
-usage: python -m tools.bench [--layers] [--planning] [--plans] [--import] [--exact] [--memory]
+usage: python -m tools.bench [--layers] [--planning] [--cycles] [--plans] [--import] [--exact] [--memory]
                              [--repeats N] [--json] [--check]
 
 Without a choice, everything is measured. Every figure is the best of some repeats.
@@ -9,6 +9,7 @@ layers    the eight layers with values="fast": the call on tensors that are in p
           output read back; against torch.nn.functional.conv_transpose2d in float32 in the same process with the same
           number of threads, where torch is installed. Accuracy against float64 is not part of it.
 planning  the same calls with values="off" and cycles=False
+cycles    the same with cycles=True, on a device of each generation
 plans     plan_conv_transpose2d alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
 exact     one whole call with values="exact", and picoseconds of a multiply-add in one fidelity phase for each engine
@@ -27,6 +28,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
+from tools.bench.cycles import bench_cycles
 from tools.bench.exact import bench_exact
 from tools.bench.figure import Figure
 from tools.bench.imports import bench_imports
@@ -37,6 +39,7 @@ from tools.bench.plans import bench_plans
 BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "layers": bench_layers,
     "planning": bench_planning,
+    "cycles": bench_cycles,
     "plans": bench_plans,
     "import": bench_imports,
     "exact": bench_exact,
