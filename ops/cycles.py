@@ -113,7 +113,8 @@ def _cycles(step: Operation, tensors: Tensors, spec: DeviceSpec, *, contention: 
         case ConvWork():
             return conv_cycles(step.work, spec, contention=contention)
         case HaloWork():
-            return halo_cycles(plan_halo(_halo_arguments(step), input_tensor="", output_tensor=""), spec)
+            plan = plan_halo(_halo_arguments(step), input_tensor="", output_tensor="")
+            return halo_cycles(plan, spec, contention=contention)
         case MatmulWork():
             sharded = [tensor.memory_config.is_sharded() for tensor in (read, written)]
             return matmul_cycles(step.work, spec, in_sharded=sharded[0], out_sharded=sharded[1], contention=contention)
