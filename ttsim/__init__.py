@@ -15,6 +15,7 @@ from ttsim.compute_config import (
     init_device_compute_kernel_config,
 )
 from ttsim.constraints import ExecutionStatus, OpConstraints, TensorDescription, query_op_constraints
+from ttsim.conv2d import conv2d
 from ttsim.conv_config import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
@@ -154,6 +155,7 @@ __all__ = [
     "bfloat8_b",
     "bfloat16",
     "close_device",
+    "conv2d",
     "conv_transpose2d",
     "deallocate",
     "device_names",

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from device.errors import DeviceError
 from device.layouts import DRAM_MEMORY_CONFIG, TensorSpec
 from device.memory_config import TensorMemoryLayout
 from device.plan import Free
@@ -60,7 +61,11 @@ def one_slice_skips_dram(a: ConvArguments, slices: int) -> bool:
 
 
 def _slices(a: ConvArguments, config: SliceConfig, image: Staged, target: Staged, spec: DeviceSpec) -> Staged:
-    """One slice after the other; the first one that runs prepares the weights for all."""
+    """One slice after the other; the first one that runs prepares the weights for all.
+
+    Raises:
+        DeviceError: None of them reads any input.
+    """
     result = Staged(name=target.name, spec=target.spec)
     ready = a
     for index, part in enumerate(output_slices(a, config)):
@@ -70,6 +75,12 @@ def _slices(a: ConvArguments, config: SliceConfig, image: Staged, target: Staged
         done = _one_slice(ready, part, cores, f"slice{index}.", image, target, spec)
         result = result.followed_by(done)
         ready = _after_first_slice(ready, cores.scheme)
+    if not result.steps:
+        raise DeviceError(
+            f"No slice has input: {config.num_slices} slices of type {config.slice_type.name} begin in the padding\n"
+            "dram_slice_config: the real library computes nothing then and returns what happens to be in memory; "
+            "use fewer slices"
+        )
     return result
 
 

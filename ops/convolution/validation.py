@@ -10,6 +10,7 @@ from typing import Final
 from device.layouts import Layout
 from ops.conv_transpose2d.arguments import Conv2dArguments
 from ops.conv_transpose2d.lowering import is_matmul
+from ops.conv_transpose2d.slicing import output_slices
 from ops.conv_transpose2d.strictness import (
     OPERAND_CHECKS,
     dilation_given,
@@ -61,7 +62,7 @@ def require_sane(a: Conv2dArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    refuse_first("conv2d", a, OPERAND_CHECKS)
+    refuse_first("conv2d", a, (_slices_with_input, *OPERAND_CHECKS))
 
 
 def _raise_first(a: Conv2dArguments, checks: tuple[Check, ...]) -> None:
@@ -123,6 +124,17 @@ def _weight(a: Conv2dArguments) -> Iterator[str]:
         yield (
             f"Unsupported data type\nweight_tensor: weights on the host must be bfloat16 or float32, not "
             f"{spec.data_format}; set conv_config.weights_dtype to have them converted"
+        )
+
+
+def _slices_with_input(a: Conv2dArguments) -> Iterator[str]:
+    config = a.slice_config
+    if config is None or config.num_slices < 2 or takes_l1_path(a) or is_matmul(a):
+        return
+    if any(part.is_empty for part in output_slices(a, config)):
+        yield (
+            f"slice_config: one of {config.num_slices} slices lies in the padding alone, and the real library leaves "
+            "it and all that follow unwritten; use fewer slices"
         )
 
 

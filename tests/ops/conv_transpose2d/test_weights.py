@@ -126,3 +126,22 @@ def test_refusals():
         prepare_weights(np.zeros((6, 4, 2, 2)), small())
     with pytest.raises(ValueError, match=r"^bias_tensor must have out_channels = 6 values, not shape \(4,\)$"):
         prepare_bias(np.zeros(4), small())
+
+
+def test_weights_of_an_ordinary_convolution_are_the_transposed_ones_with_sides_swapped():
+    raw = np.arange(6 * 2 * 6, dtype=np.float32).reshape(6, 2, 2, 3)  # out channels first: 3 groups of 2 by 2
+    swapped = raw.reshape(3, 2, 2, 2, 3).swapaxes(1, 2).reshape(6, 2, 2, 3)
+    fields = {"in_channels": 6, "out_channels": 6, "kernel": (2, 3), "groups": 3, "mirror": False}
+    fields |= {"scheme": SCHEMES[0], "padded_in_channels": 8, "padded_out_channels": 32, "data_format": FLOAT32}
+    out_first = prepare_weights(raw, WeightsLayout(**fields, out_first=True))
+    assert out_first.tolist() == prepare_weights(swapped, WeightsLayout(**fields)).tolist()
+
+
+def test_all_kernel_rows_of_a_shard_can_be_padded_together():
+    fields = {"in_channels": 16, "out_channels": 32, "kernel": (3, 3), "channel_shards": 2, "scheme": SCHEMES[1]}
+    fields |= {"padded_in_channels": 16, "padded_out_channels": 32, "data_format": FLOAT32}
+    raw = np.random.default_rng(0).standard_normal((16, 32, 3, 3)).astype(np.float32)
+    apart, together = (prepare_weights(raw, WeightsLayout(**fields, full_inner_dim=joined)) for joined in (False, True))
+    assert (len(apart), len(together)) == (192, 192)  # 3 x 24 -> 3 x 32, and 72 -> 96 rows
+    assert together[:72].tolist() == np.concatenate([apart[row : row + 24] for row in (0, 32, 64)]).tolist()
+    assert not together[72:96].any()
