@@ -1,6 +1,7 @@
 """One transposed convolution in any number of dimensions, validated: what all three directions are planned from."""
 
 from dataclasses import dataclass
+from math import prod
 
 from device.formats import DataFormat
 from ops.geometry import Geometry
@@ -37,6 +38,12 @@ class Deconvolution:
     def slicing(self) -> Slicing:
         """How its numbers are multiplied."""
         return slicing_of(self.data_format, self.precision)
+
+    @property
+    def useful_flops(self) -> int:
+        """Multiplications and additions of the definition, the same in all three directions."""
+        met = prod(sum(axis.reach(tap).inputs for tap in range(axis.kernel)) for axis in self.geometry.axes)
+        return 2 * self.batch * self.in_channels * (self.out_channels // self.groups) * met
 
     @property
     def src_shape(self) -> tuple[int, ...]:
