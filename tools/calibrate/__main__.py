@@ -5,7 +5,7 @@ usage: python -m tools.calibrate [FILE.csv] [--seeds N]
 FILE.csv holds rows as tests/data/measured/conv.csv does, which is the default. Prints the cases used, the prior and the
 fitted value of every constant beside the catalog's, and errors by device, shard scheme and fidelity: in sample, and
 cross-validated by configuration (5 folds; what each core does is the configuration, so that halves of one image do not
-vouch for each other). The cross-validated errors of several seeds are averaged case by case.
+vouch for each other). With several seeds every case counts once for each way to deal the folds.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def constants_table(architecture: str, fit: Fit, cases: list[ConvCase]) -> Table
     table.add_column("constant")
     for heading in ("prior", "fitted", "pull", "catalog"):
         table.add_column(heading, justify="right")
-    catalog = next(case.spec.conv_costs for case in cases if case.architecture == architecture)
+    catalog = next(case.spec for case in cases if case.architecture == architecture and not case.older).conv_costs
     for name, value in fit.values.items():
         prior = PRIORS[architecture][name]
         table.add_row(name, f"{prior:g}", f"{value:.4g}", f"{fit.pulls[name]:+.1f}", f"{getattr(catalog, name):g}")
@@ -55,16 +55,6 @@ def grouped(errors: list[tuple[ConvCase, float]]) -> list[tuple[tuple[str, ...],
     ]
 
 
-def averaged(cases: list[ConvCase], architecture: str, seeds: int) -> list[tuple[ConvCase, float]]:
-    """Cross-validated errors of every case, averaged over the ways to deal the folds."""
-    sums: dict[tuple[str, ...], float] = {}
-    known = {case.configuration: case for case in cases}
-    for seed in range(seeds):
-        for case, error in cross_validated_errors(cases, architecture, seed=seed):
-            sums[case.configuration] = sums.get(case.configuration, 0.0) + error / seeds
-    return [(known[name], error) for name, error in sums.items()]
-
-
 def main() -> None:
     """Fit and print."""
     options = build_parser().parse_args()
@@ -79,7 +69,9 @@ def main() -> None:
         screen.print(constants_table(architecture, fit, cases))
         seen = [(case, predicted_error(case, fit.values)) for case in own]
         screen.print(error_table(f"{architecture}: in sample", grouped(seen)))
-        unseen = averaged(cases, architecture, options.seeds)
+        unseen = [
+            pair for seed in range(options.seeds) for pair in cross_validated_errors(cases, architecture, seed=seed)
+        ]
         screen.print(error_table(f"{architecture}: cross-validated by configuration", grouped(unseen)))
 
 

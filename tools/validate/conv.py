@@ -41,6 +41,7 @@ DEVICES = (
 SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", "pad_t", "pad_b", "pad_l", "pad_r")
 CONFIGURATION = ("shard", *SHAPE, "d_h", "bias", "act_block_h_tiles", "dtype_in1", "dtype_out", "fidelity", "fp32_acc")
 RESNET_NARROW_IMAGE = 56
+REUSE = ("activation_reuse=true", "act_reuse=on")
 PROFILER = "measured (device profiler)"  # all such rows are of 2025
 
 
@@ -107,7 +108,7 @@ def read_conv_row(row: Row) -> ConvRow:
         raise NotPredictedError(f"kernel {kernel[1]} is a proposal, not the released one")
     if not all(row[name] for name in SHAPE):
         raise NotPredictedError("the row gives no full shape")
-    if "activation_reuse=true" in row["config"]:
+    if any(mark in row["config"] for mark in REUSE):
         raise NotPredictedError("activation reuse is not planned")
     spec, older = _spec(row), row["kind"] == PROFILER
     if older:

@@ -67,6 +67,12 @@ def test_rows_without_a_shape_say_so():
         predict_conv(one)
 
 
+def test_activation_reuse_is_not_planned():
+    one = next(row for row in ROWS if "act_reuse=on" in row["config"])
+    with pytest.raises(NotPredictedError, match="activation reuse is not planned"):
+        predict_conv(one)
+
+
 def test_an_unknown_device_says_so():
     with pytest.raises(NotPredictedError, match="the device 'Wormhole' is not known well enough"):
         predict_conv({**row(device="N150"), "device": "Wormhole"})
