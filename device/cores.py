@@ -5,7 +5,7 @@ the form that graph captures of the real library show, for example ``{[0-0 - 7-2
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 
@@ -107,6 +107,7 @@ class CoreRangeSet:
     """
 
     ranges: tuple[CoreRange, ...]
+    _num_cores: int = field(init=False, repr=False, compare=False)
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
         """Takes ranges in any collection, or a single one; raises ValueError when two overlap."""
@@ -120,10 +121,11 @@ class CoreRangeSet:
                 if one.overlaps(other):
                     raise ValueError(f"CoreRangeSet: ranges must not overlap, but {other} and {one} do")
         object.__setattr__(self, "ranges", ordered)
+        object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
 
     def num_cores(self) -> int:
         """Cores in all ranges."""
-        return sum([one.num_cores() for one in self.ranges])
+        return self._num_cores
 
     def empty(self) -> bool:
         """Whether there is no core in it."""

@@ -1,6 +1,6 @@
 """What one conv2d program computes, as data for the readings of values and of cycles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from device.formats import DataFormat
 from ops.conv2d.blocks import KBlock
@@ -15,7 +15,7 @@ class ConvWork:
         problem: Sizes and formats.
         options: The caller's choices.
         layout: Partition, shards and blocks.
-        k_blocks: The K blocks, first to last.
+        k_blocks: The K blocks, first to last; they follow from the fields above, so that a hash need not look at them.
         phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
         partials_format: What partial sums are packed to between K blocks.
         l1_accumulation: Partial sums are added in L1.
@@ -25,7 +25,7 @@ class ConvWork:
     problem: ConvProblem
     options: ConvOptions
     layout: ConvLayout
-    k_blocks: tuple[KBlock, ...]
+    k_blocks: tuple[KBlock, ...] = field(hash=False)
     phases: int
     partials_format: DataFormat
     l1_accumulation: bool

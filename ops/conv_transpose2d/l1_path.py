@@ -214,7 +214,7 @@ def _halo(call: LaidOut, sharded: Staged, spec: DeviceSpec) -> Staged:
         resident=tuple(Allocate(one, made.buffer(spec), UPLOADED) for one, made in plan.resident),
         circular_buffers=plan.circular_buffers,
         work=work,
-        key=("halo", plan.arguments, work),
+        key=("halo", plan.arguments, work.fp32_dest),
     )
     return Staged(name=name, spec=plan.output, steps=(step,), tensors={name: plan.output, **dict(plan.resident)})
 

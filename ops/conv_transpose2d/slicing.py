@@ -194,9 +194,10 @@ def _input_cores(
     a: ConvArguments, part: OutputSlice, problem: ConvProblem, options: ConvOptions, spec: DeviceSpec
 ) -> ParallelConfig:
     scheme = a.conv_config.shard_layout or choose_scheme(problem, options, spec, matmul=False)
-    plain = replace(options, act_block_h_override=0, core_grid=None)
-    nominal = replace(problem, frame=_with_nominal_rows(problem.frame, part))
-    return choose_cores(nominal, plain, spec, scheme, alignment=_window_alignment(a, part, scheme))
+    if options.act_block_h_override or options.core_grid is not None:
+        options = replace(options, act_block_h_override=0, core_grid=None)
+    nominal = _over(problem, _with_nominal_rows(problem.frame, part))
+    return choose_cores(nominal, options, spec, scheme, alignment=_window_alignment(a, part, scheme))
 
 
 def _window_alignment(a: ConvArguments, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
@@ -230,7 +231,7 @@ def slice_l1_bytes(a: ConvArguments, part: OutputSlice, spec: DeviceSpec, *, sli
         alignment = channel_alignment(
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
         )
-        counted = replace(problem, frame=_without_filling(problem.frame, part))
+        counted = _over(problem, _without_filling(problem.frame, part))
         layout = lay_out(counted, options, spec, config, alignment=TILE, reader_alignment=alignment)
         blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
     else:
@@ -242,6 +243,11 @@ def slice_l1_bytes(a: ConvArguments, part: OutputSlice, spec: DeviceSpec, *, sli
     halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, shards.shape[1])
     output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
     return max(halo_bytes + output_bytes + local_bytes(buffers), in_bytes + halo_bytes)
+
+
+def _over(problem: ConvProblem, frame: Frame) -> ConvProblem:
+    """The problem over another frame."""
+    return problem if frame is problem.frame else replace(problem, frame=frame)
 
 
 def _without_filling(frame: Frame, part: OutputSlice) -> Frame:

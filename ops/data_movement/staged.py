@@ -128,4 +128,4 @@ def released(staged: Staged, *names: str) -> Staged:
 
 def owning(staged: Staged, *names: str) -> Staged:
     """The same steps, with these tensors and no others for the call to release when it is done with them."""
-    return replace(staged, owned=names)
+    return Staged(name=staged.name, spec=staged.spec, steps=staged.steps, tensors=staged.tensors, owned=names)

@@ -223,6 +223,28 @@ def test_the_smallest_number_that_fits(kind):
         assert choose_slices(made, SPEC, free_l1_bytes=free) == sliced(kind, first)
 
 
+@settings(max_examples=40)
+@given(calls(), st.sampled_from(KINDS), st.data())
+def test_a_slice_needs_the_same_wherever_it_lies(made, kind, data):
+    count = data.draw(st.integers(2, 6))
+    assume(count <= most_slices(made, kind))
+    for part in output_slices(made, sliced(kind, count)):
+        assume(not part.is_empty and min(geometry(slice_call(made, part)).output_shape) > 0)
+        moved = part.at_origin
+        assert (moved.rows[0], moved.columns[0], moved.down.start, moved.across.start) == (0, 0, 0, 0)
+        assert geometry(slice_call(made, moved)) == geometry(slice_call(made, part))
+        need, need_moved = (slice_l1_bytes(made, one, SPEC, slices=count) for one in (part, moved))
+        assert need == need_moved
+
+
+def test_blocks_of_the_last_slice_are_refused_though_the_first_does_not_fit():
+    """Three slices of 32, 24 and 24 outputs: the first does not fit, but a block of 64 rows is too much for the rest."""
+    made = call((10, 8), 2048, 64, kernel=(1, 3), scheme=TensorMemoryLayout.WIDTH_SHARDED, padding=(0, 0, 1, 1))
+    config = replace(made.conv_config, act_block_h_override=64)
+    with pytest.raises(DeviceError, match=r"^Conv2d output block size"):
+        choose_slices(replace(made, conv_config=config, slice_config=sliced(DOWN, 0)), SPEC, free_l1_bytes=1)
+
+
 def test_the_other_axis_is_tried_only_if_the_axis_was_guessed():
     """A wide image is guessed to be cut along its width; four slices of its height may take less."""
     made = call((2, 220), 512, 64, kernel=(2, 2), stride=(2, 2))
