@@ -238,7 +238,7 @@ def test_a_slice_needs_the_same_wherever_it_lies(made, kind, data):
 
 
 def test_blocks_of_the_last_slice_are_refused_though_the_first_does_not_fit():
-    """Three slices of 32, 24 and 24 outputs: the first does not fit, but blocks of 64 rows are too high for the rest."""
+    """Slices of 32, 24 and 24 outputs: the first is too large, and blocks of 64 rows are too high for the rest."""
     made = call((10, 8), 2048, 64, kernel=(1, 3), scheme=TensorMemoryLayout.WIDTH_SHARDED, padding=(0, 0, 1, 1))
     config = replace(made.conv_config, act_block_h_override=64)
     with pytest.raises(DeviceError, match=r"^Conv2d output block size"):
