@@ -88,9 +88,12 @@ def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
         case Access.WAIT:
             page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles
         case Access.BOUNCE:
-            page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles + costs.bounce_cycles
-        case Access.STICKS:
+            waited = _round_trip_cycles(pages, spec) + costs.waited_page_cycles + costs.bounce_cycles
+            page = max(waited / pages.in_flight, 2 * noc.read_issue_cycles, 2 * wire)
+        case Access.STICKS if pages.in_dram:
             page = costs.stick_read_cycles + pages.page_bytes / costs.stick_read_bytes_per_cycle
+        case Access.STICKS:
+            page = max(costs.stick_read_cycles, wire)
         case _:
             page = max(noc.read_issue_cycles, wire)
     return pages.core_pages * page

@@ -6,11 +6,12 @@ from math import prod
 
 from device.cores import CoreRangeSet, first_cores
 from device.layouts import BufferType, Layout, TensorSpec
-from device.rounding import div_up
+from device.rounding import div_up, round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
 
 SEGMENTS_OF_A_ROW = 2  # a row of a tile lies in two faces
+BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
 class Access(Enum):
@@ -46,6 +47,7 @@ class Pages:
         all_pages: Pages of all cores.
         tiles: They are tiles; otherwise sticks.
         in_dram: They are in DRAM; otherwise in L1.
+        in_flight: Pages asked for before the first of them is waited for, where pages are waited for.
     """
 
     access: Access
@@ -54,6 +56,7 @@ class Pages:
     all_pages: int
     tiles: bool
     in_dram: bool
+    in_flight: int = 1
 
     @property
     def all_bytes(self) -> int:
@@ -95,6 +98,7 @@ def movement_of(
     spec: DeviceSpec,
     *,
     window: tuple[int, int] | None = None,
+    bounces_always: bool = False,
 ) -> Movement:
     """The program that makes one tensor of another.
 
@@ -104,6 +108,8 @@ def movement_of(
         target: What is written; for a slice that is written, the slice alone.
         spec: The machine.
         window: First column of an image that a slice reads, and the one behind its last; all if not given.
+        bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as
+            the library did on Blackhole until 2025; release 0.81.1 does not.
 
     Raises:
         ValueError: There is no model of such an operation.
@@ -121,7 +127,13 @@ def movement_of(
     match operation.removesuffix("DeviceOperation").removesuffix("Partial"):
         case "InterleavedToSharded":
             moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
-            return Movement(cores=cores, reads=_as(moved, Access.STREAM if in_tiles else Access.BOUNCE))
+            if in_tiles:
+                return Movement(cores=cores, reads=_as(moved, Access.STREAM))
+            if bounces_always:
+                return Movement(cores=cores, reads=_as(moved, Access.BOUNCE))
+            if _sticks_are_aligned(moved, written.all_pages // target.matrix[0], spec):
+                return Movement(cores=cores, reads=_as(moved, Access.STICKS))
+            return Movement(cores=cores, reads=replace(moved, access=Access.BOUNCE, in_flight=BOUNCES_IN_FLIGHT))
         case "ShardedToInterleaved":
             moved = replace(read, all_pages=min(read.all_pages, written.all_pages), in_dram=written.in_dram)
             return Movement(cores=cores, writes=_as(moved, Access.STREAM if in_tiles else Access.STICKS))
@@ -170,6 +182,19 @@ def movement_of(
             return Movement(cores=cores, reads=_as(read, Access.WAIT), writes=_as(written, Access.WAIT))
         case other:
             raise ValueError(f"there is no model of {other}; known are conversions, moves, slices and reshapes")
+
+
+def _sticks_are_aligned(pages: Pages, parts: int, spec: DeviceSpec) -> bool:
+    """Whether every core's part of a stick may be read straight to its place (interleaved-to-sharded of 0.81.1).
+
+    Args:
+        pages: Parts of sticks, as long as a shard is wide.
+        parts: Parts of a stick.
+        spec: The machine.
+    """
+    alignment = spec.dram.alignment_bytes
+    begins = parts == 1 or pages.page_bytes % alignment == 0
+    return not pages.in_dram or (begins and round_up(pages.page_bytes, spec.l1.alignment_bytes) % alignment == 0)
 
 
 def _as(pages: Pages, access: Access, *, in_dram: bool | None = None) -> Pages:

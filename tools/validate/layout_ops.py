@@ -102,7 +102,8 @@ def read_layout_row(row: Row) -> LayoutRow:
         source, target = _tensor(row, "in", cores, spec), _tensor(row, "out", cores, spec)
         if name == "Reshape" and prod(source.shape) != prod(target.shape):
             raise NotPredictedError("a reshape of which the row gives padded shapes only")
-        return LayoutRow(spec, movement_of(name, source, target, spec, window=_window(row)))
+        movement = movement_of(name, source, target, spec, window=_window(row), bounces_always=True)
+        return LayoutRow(spec, movement)
     except (DeviceError, ValueError) as error:
         raise NotPredictedError(f"no plan: {error}") from error
 

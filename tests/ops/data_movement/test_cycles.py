@@ -85,7 +85,7 @@ def test_less_to_work_with_is_never_faster_and_more_to_move_never_either(kind, r
     ("name", "before", "from_cores", "after", "to_cores", "reads", "writes"),
     [
         ("InterleavedToSharded", TILE, 0, TILE, 20, Access.STREAM, None),
-        ("InterleavedToSharded", ROWS, 0, ROWS, 20, Access.BOUNCE, None),
+        ("InterleavedToSharded", ROWS, 0, ROWS, 20, Access.STICKS, None),
         ("ShardedToInterleaved", ROWS, 20, ROWS, 0, None, Access.STICKS),
         ("Move", ROWS, 20, ROWS, 20, Access.LOCAL, None),
         ("Tilize", ROWS, 20, TILE, 20, None, None),
@@ -107,8 +107,30 @@ def test_pages_of_an_interleaved_tensor_are_dealt_to_all_cores():
 
 
 def test_sticks_that_are_waited_for_cost_a_round_trip_each():
-    movement = program(("InterleavedToSharded", ROWS, 0, ROWS, 20), 6400, 64)
+    source, target = tensor(6400, 64, ROWS), tensor(6400, 64, ROWS, cores=20)
+    movement = movement_of("InterleavedToSharded", source, target, SPEC, bounces_always=True)
     assert movement_cycles(movement, SPEC).cycles > 320 * SPEC.dram.read_latency_cycles
+    assert movement_cycles(program(("InterleavedToSharded", ROWS, 0, ROWS, 20), 6400, 64), SPEC).cycles < 70_000
+
+
+@pytest.mark.parametrize(
+    ("width", "shard_width", "memory", "access"),
+    [
+        (64, 64, DRAM_MEMORY_CONFIG, Access.STICKS),
+        (56, 56, DRAM_MEMORY_CONFIG, Access.BOUNCE),  # 112 bytes: no multiple of 64
+        (60, 60, DRAM_MEMORY_CONFIG, Access.STICKS),  # padded to 128 bytes
+        (96, 24, DRAM_MEMORY_CONFIG, Access.BOUNCE),
+        (64, 16, DRAM_MEMORY_CONFIG, Access.BOUNCE),
+        (64, 16, L1_MEMORY_CONFIG, Access.STICKS),
+    ],
+)
+def test_parts_of_sticks_that_begin_between_two_units_of_dram_bounce(width, shard_width, memory, access):
+    shard = ShardSpec(first_cores(8, 4, 2), (64, shard_width), ShardOrientation.ROW_MAJOR)
+    scheme = TensorMemoryLayout.HEIGHT_SHARDED if width == shard_width else TensorMemoryLayout.BLOCK_SHARDED
+    target = tensor(128, width, ROWS, memory=MemoryConfig(scheme, BufferType.L1, shard))
+    movement = movement_of("InterleavedToSharded", tensor(128, width, ROWS, memory=memory), target, SPEC)
+    assert movement.reads.access is access
+    assert movement.reads.in_flight == (4 if access is Access.BOUNCE else 1)
 
 
 def test_a_slice_of_a_part_of_each_row_touches_more_tiles():
