@@ -1,5 +1,6 @@
 """ttnn.conv_transpose2d: checks what the user gave, has it planned and run, and hands back what was asked for."""
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ from device.layouts import MemoryConfig
 from device.plan import Plan
 from ops.conv_transpose2d.arguments import ConvConfig, ConvTranspose2dArguments, Operand
 from ops.conv_transpose2d.plan import plan_conv_transpose2d
+from ops.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
 from ops.conv_transpose2d.strictness import output_size, require_possible, require_sane
 from ops.conv_transpose2d.validation import claimed_volume, validate
 from ttsim.compute_config import WormholeComputeKernelConfig
@@ -108,6 +110,7 @@ def conv_transpose2d(
     require_allocated(input_tensor, weight_tensor, bias_tensor)
     validate(arguments)
     require_possible(arguments)
+    require_possible_slices(arguments)
     if device.strict:
         require_sane(arguments)
     claimed = claimed_volume(arguments)
@@ -125,6 +128,9 @@ def conv_transpose2d(
             free_l1_bytes=free_l1_bytes(device),
             returns_weights=return_weights_and_bias,
         )
+        fault = slice_fault(plan, arguments) if device.strict else None
+        if fault is not None:
+            warnings.warn(fault, RuntimeWarning, stacklevel=3)
         with device.function("ttnn.conv_transpose2d"):
             results = run(plan, tensors, device, useful_flops=definition_flops(arguments), input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:

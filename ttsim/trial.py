@@ -10,6 +10,7 @@ from device.machine import Device as Machine
 from device.memory import Buffer
 from ops.conv_transpose2d.arguments import ConvTranspose2dArguments
 from ops.conv_transpose2d.plan import plan_conv_transpose2d
+from ops.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
 from ops.conv_transpose2d.strictness import require_possible, require_sane
 from ops.conv_transpose2d.validation import validate
 from ops.run import run_memory
@@ -57,6 +58,7 @@ def attempt(
     try:
         validate(a)
         require_possible(a)
+        require_possible_slices(a)
         if ground.strict:
             require_sane(a)
         machine = _copy(ground, l1_small_bytes, cached=cached)
@@ -64,7 +66,11 @@ def attempt(
         inputs = {name: _input(machine, name, buffer, a, twins=twins) for name, buffer in ground.held.items()}
         free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
-        run_memory(plan_conv_transpose2d(a, machine.spec, free_l1_bytes=free_l1_bytes), machine, inputs)
+        plan = plan_conv_transpose2d(a, machine.spec, free_l1_bytes=free_l1_bytes)
+        fault = slice_fault(plan, a) if ground.strict else None
+        if fault is not None:
+            return Trial((), fault)
+        run_memory(plan, machine, inputs)
     except (DeviceError, ValueError) as error:
         return Trial(tuple(events), str(error))
     return Trial(tuple(events), None)
