@@ -91,6 +91,7 @@ from ttsim.layouts import (
     ShardSpec,
     TensorMemoryLayout,
 )
+from ttsim.matmul import linear, matmul
 from ttsim.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
 from ttsim.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycle_report import CycleReport
@@ -169,7 +170,9 @@ __all__ = [
     "init_device_compute_kernel_config",
     "int32",
     "is_tensor_storage_on_device",
+    "linear",
     "manage_device",
+    "matmul",
     "open_device",
     "prepare_conv_transpose2d_bias",
     "prepare_conv_transpose2d_weights",

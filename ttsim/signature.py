@@ -209,17 +209,27 @@ def _shown(value: object) -> str:
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Checks the keyword arguments of a function by its annotations before calling it."""
+    """Checks the arguments of a function by its annotations before calling it.
+
+    All are given by keyword, but for those that the function itself takes by position.
+    """
     hints = get_type_hints(function, include_extras=True)
     arguments = {
         name: Argument(kind_of(hints[name]), REQUIRED if one.default is Parameter.empty else one.default)
         for name, one in signature(function).parameters.items()
     }
     expected = Signature("__call__", function.__name__, arguments)
+    by_position = [
+        name for name, one in signature(function).parameters.items() if one.kind is not Parameter.KEYWORD_ONLY
+    ]
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return function(**expected.bind(args, kwargs))  # type: ignore[call-arg]
+        named = dict(zip(by_position, args, strict=False))
+        for name in named:
+            if name in kwargs:
+                raise TypeError(expected.refusal(kwargs, f"{name} is given twice, by position and by name"))
+        return function(**expected.bind(args[len(named) :], {**named, **kwargs}))  # type: ignore[call-arg]
 
     return call
 
