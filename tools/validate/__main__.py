@@ -1,6 +1,6 @@
 """Predict measured rows and show how far off the predictions are.
 
-usage: python -m tools.validate FILE.csv [...] [--json OUT] [--worst N]
+usage: python -m tools.validate FILE.csv [...] [--json OUT] [--worst N] [--overall]
 
 The name of a file says what its rows measure (conv.csv, ...). Rows of one configuration count as one. Every row is
 either predicted or listed with the reason why not. What is printed here uses the constants of the device catalog,
@@ -15,7 +15,7 @@ from typing import Any
 
 from tools.validate.prediction import NotPredicted, NotPredictedError, Prediction
 from tools.validate.registry import validator_of
-from tools.validate.report import console, error_table, group_errors, skipped_table, worst_table
+from tools.validate.report import architecture_errors, console, error_table, group_errors, skipped_table, worst_table
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -26,7 +26,19 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.csv", help="measured rows")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every row with its prediction")
     parser.add_argument("--worst", type=int, default=8, metavar="N", help="configurations listed (default 8)")
+    parser.add_argument("--overall", action="store_true", help="one table of all files, by architecture, and no more")
     return parser
+
+
+def refuse_unreadable(parser: argparse.ArgumentParser, files: list[Path]) -> None:
+    """Ends the program, before any work, over a file that is not there or that no validator knows."""
+    for path in files:
+        try:
+            validator_of(path)
+        except ValueError as error:
+            parser.error(str(error))
+        if not path.is_file():
+            parser.error(f"{path}: no such file")
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -66,16 +78,23 @@ def json_rows(path: Path, predicted: list[Prediction], skipped: list[NotPredicte
 
 def main() -> None:
     """Validate the files of the command line."""
-    options = build_parser().parse_args()
-    screen, rows = console(), []
+    parser = build_parser()
+    options = parser.parse_args()
+    refuse_unreadable(parser, options.files)
+    screen, rows, overall = console(), [], []
     for path in options.files:
         predicted, skipped = validate(path)
         rows += json_rows(path, predicted, skipped)
+        overall += [((path.name, *group), errors) for group, errors in architecture_errors(predicted)]
+        if options.overall:
+            continue
         if predicted:
             screen.print(error_table(f"{path.name}: errors with the constants of the catalog", group_errors(predicted)))
             screen.print(worst_table(predicted, options.worst))
         if skipped:
             screen.print(skipped_table(skipped))
+    if options.overall:
+        screen.print(error_table("errors with the constants of the catalog", overall))
     if options.json is not None:
         options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 

@@ -32,15 +32,21 @@ def error_table(title: str, rows: Iterable[tuple[tuple[str, ...], Errors]]) -> T
     return table
 
 
+def architecture_errors(predictions: Sequence[Prediction]) -> list[tuple[tuple[str, ...], Errors]]:
+    """Errors of the measurements of each architecture."""
+    counted = [one for one in predictions if one.counted]
+    architectures = sorted({one.architecture for one in counted})
+    return [((name,), sum_up([one for one in counted if one.architecture == name])) for name in architectures]
+
+
 def group_errors(predictions: Sequence[Prediction]) -> list[tuple[tuple[str, ...], Errors]]:
     """Errors of all, of each architecture and of each group; rows that are no measurements come last, by themselves."""
     counted = [one for one in predictions if one.counted]
-    parts: list[tuple[tuple[str, ...], list[Prediction]]] = [(("all",), counted)]
-    for architecture in sorted({one.architecture for one in counted}):
-        parts.append(((f"all of {architecture}",), [one for one in counted if one.architecture == architecture]))
-    for group in sorted({one.group for one in predictions}):
-        parts.append((group, [one for one in predictions if one.group == group]))
-    return [(name, sum_up(part)) for name, part in parts if part]
+    whole = [(("all",), sum_up(counted))] if counted else []
+    by_architecture = [((f"all of {name}",), errors) for (name,), errors in architecture_errors(predictions)]
+    groups = sorted({one.group for one in predictions})
+    by_group = [(group, sum_up([one for one in predictions if one.group == group])) for group in groups]
+    return [*whole, *by_architecture, *by_group]
 
 
 def worst_table(predictions: Sequence[Prediction], count: int) -> Table:

@@ -58,3 +58,22 @@ def test_the_name_of_a_file_says_who_predicts_it():
     assert validator_of(Path("conv_held_back.csv")) is VALIDATORS["conv"]
     with pytest.raises(ValueError, match=r"convolution\.csv: no validator for rows of that name; name it conv"):
         validator_of(Path("convolution.csv"))
+
+
+def test_overall_is_one_table_by_architecture(rows, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tools.validate", str(rows), "--overall"])
+    main()
+    printed = capsys.readouterr().out
+    assert "conv_some.csv, blackhole" in printed
+    assert "worst configurations" not in printed
+    assert "is a proposal" not in printed
+
+
+@pytest.mark.parametrize(("name", "message"), [("convolution.csv", "no validator"), ("conv_new.csv", "no such file")])
+def test_files_that_can_not_be_read_end_it_before_any_work(rows, name, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tools.validate", str(rows), str(tmp_path / name)])
+    with pytest.raises(SystemExit):
+        main()
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert not shown.out
