@@ -1,5 +1,6 @@
 """What the README shows runs, and what it names exists."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -16,6 +17,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
 SCRIPTS = [text for language, text in BLOCKS if language == "python"]
 COMMANDS = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines() if line.strip()]
+LAST_PLACES = re.compile(r"[\d.]+e\+\d+ │|│ +[\d.]+ │ +[\d.]+%|(?<=0\.999)\d+")
+PRINTED = [text for language, text in BLOCKS if language == "text" and text.startswith("$ python -m ")]
 SINGLE = [part.strip() for line in COMMANDS for part in line.split("&&")]
 
 
@@ -74,3 +77,26 @@ def test_links_lead_somewhere(target):
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:ttsim|ops|device|tools|tests|docs)/[\w./]+)`", README))))
 def test_paths_in_prose_exist(path):
     assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize("block", PRINTED, ids=lambda block: block.split()[3])
+def test_figures_are_those_that_tools_print(block):
+    """But for the last places of what BLAS computes, which differ between machines."""
+    command, shown = block.split("\n", 1)
+    done = subprocess.run(
+        [sys.executable, *shlex.split(command)[2:]],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=True,
+    )
+    printed = done.stdout.rstrip()
+    if "tools.distance" in command:
+        shown, printed = (LAST_PLACES.sub("", text) for text in (shown, printed))
+    assert shown.rstrip() == printed
+
+
+def test_every_tool_that_the_readme_quotes_is_held():
+    assert [block.split()[3] for block in PRINTED] == ["tools.distance", "tools.validate"]
