@@ -14,7 +14,7 @@ from ops.conv2d.work import ConvWork
 from ops.conv_transpose2d.weights import prepare_bias, prepare_weights
 from ops.conv_transpose2d.work import PrepareBias, PrepareWeights
 from ops.data_movement import values as data_movement
-from ops.data_movement.work import FillPad, PaddedSlice, Relayout, Reshape, SliceWrite, Typecast
+from ops.data_movement.work import FillPad, FoldWindows, PaddedSlice, PadImage, Relayout, Reshape, SliceWrite, Typecast
 from ops.eltwise.values import activated, added_row
 from ops.eltwise.work import Activate, AddRow
 from ops.halo.work import HaloWork
@@ -49,7 +49,9 @@ def _evaluate(spec: DeviceSpec, arithmetic: Arithmetic, work: object, inputs: Se
             return prepare_weights(first, layout).reshape(layout.padded_shape)
         case PrepareBias(layout=layout) if first is not None:
             return prepare_bias(first, layout).reshape(layout.bias_padded_shape)
-        case Relayout() | Reshape() | Typecast() | FillPad() | PaddedSlice() | SliceWrite():
+        case (
+            Relayout() | Reshape() | Typecast() | FillPad() | PadImage() | FoldWindows() | PaddedSlice() | SliceWrite()
+        ):
             return data_movement.result(work, inputs)
     raise AssertionError(f"nothing is known of {work} with inputs {[one is not None for one in inputs]}")
 

@@ -72,8 +72,9 @@ def conv2d(
 
     Raises:
         TypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other, ask for what is not simulated (kernel stride folding, activation
-            reuse, the depthwise convolution of a single row), or (on a strict device) would give a wrong result.
+        ArgumentError: Arguments contradict each other, ask for what is not simulated (activation reuse, the depthwise
+            convolution of a single row, folded windows of sharded tensors), or (on a strict device) would give a wrong
+            result.
         DeviceError: The call does not fit the device.
     """
     arguments = Conv2dArguments(

@@ -155,4 +155,11 @@ class ConvTranspose2dArguments(ConvArguments):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conv2dArguments(ConvArguments):
-    """One call of conv2d; its raw weight is [O, C / groups, kh, kw]."""
+    """One call of conv2d; its raw weight is [O, C / groups, kh, kw].
+
+    Attributes:
+        folded: The window (height, width) that was folded into channels: the raw weight still has it as its kernel,
+            with that many channels fewer.
+    """
+
+    folded: tuple[int, int] = (1, 1)

@@ -26,7 +26,7 @@ from ops.conv2d.layout import (
 from ops.conv2d.partition import HEIGHT, WIDTH, channel_alignment
 from ops.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
 from ops.conv2d.work import ConvWork
-from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments
+from ops.conv_transpose2d.arguments import Conv2dArguments, ConvArguments, ConvTranspose2dArguments
 from ops.conv_transpose2d.lowering import compute_config, lower
 from ops.conv_transpose2d.weights import WeightsLayout
 from ops.conv_transpose2d.work import PrepareBias, PrepareWeights
@@ -166,6 +166,7 @@ def weights_layout(call: LaidOut) -> WeightsLayout:
         kernel=a.kernel_size,
         groups=a.groups,
         out_first=is_conv2d,
+        folded=a.folded if isinstance(a, Conv2dArguments) else (1, 1),
         mirror=isinstance(a, ConvTranspose2dArguments) and a.mirror_kernel,
         full_inner_dim=is_conv2d and call.options.full_inner_dim,
         scheme=layout.scheme,

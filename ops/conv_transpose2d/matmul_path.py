@@ -52,7 +52,7 @@ def matmul_path(a: ConvArguments, spec: DeviceSpec, *, from_dram: bool, free_l1_
     """
     call, shard = lay_out_matmul(a, spec)
     deallocate = a.conv_config.deallocate_activation
-    source = Staged(name="input", spec=a.input.spec)
+    source = Staged(name=a.input.name or "input", spec=a.input.spec)
     start, place = source, call.input_memory
     if a.input.on_host and from_dram:
         start = uploaded_image(source.name, source.spec, spec)

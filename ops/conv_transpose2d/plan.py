@@ -36,6 +36,11 @@ def plan_convolution(a: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int, 
         staged = l1_path(a, Staged(name="input", spec=a.input.spec), spec)
     else:
         staged = dram_path(a, spec, free_l1_bytes=free_l1_bytes)
+    return assembled(a, staged, returns_weights=returns_weights)
+
+
+def assembled(a: ConvArguments, staged: Staged, *, returns_weights: bool) -> Plan:
+    """The plan of a call whose steps are known: what it releases at the end, and what it returns."""
     operands = dict(zip(("weight", "bias"), operand_names(a), strict=False))
     staged = staged.then(*(Free(name) for name in staged.owned))
     if not returns_weights:

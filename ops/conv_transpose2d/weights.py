@@ -7,7 +7,7 @@ mirrored, so that a plain convolution over its frame, at stride 1, gives it.
 Source of the rules: uploads of ttnn 0.81.1, intercepted, on Wormhole and Blackhole.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -28,6 +28,8 @@ class WeightsLayout:
         kernel: (kh, kw).
         groups: Groups of the convolution; they divide C and O.
         out_first: Whether the raw weight is that of an ordinary convolution, [O, C / groups, kh, kw].
+        folded: The window of an ordinary convolution that was folded into channels: the raw weight has it as kernel,
+            while ``kernel`` is 1x1 and ``in_channels`` are those of all its positions.
         mirror: Whether kh and kw are flipped here (False: the caller's kernel is flipped already).
         full_inner_dim: Whether BLOCK_SHARDED pads all kernel rows of a shard together, not each by itself.
         scheme: HEIGHT_SHARDED and BLOCK_SHARDED pad every kernel row to whole tiles, BLOCK_SHARDED for one shard of
@@ -44,6 +46,7 @@ class WeightsLayout:
     kernel: tuple[int, int]
     groups: int = 1
     out_first: bool = False
+    folded: tuple[int, int] = (1, 1)
     mirror: bool = True
     full_inner_dim: bool = False
     scheme: TensorMemoryLayout
@@ -72,10 +75,10 @@ class WeightsLayout:
     @property
     def raw_shape(self) -> tuple[int, int, int, int]:
         """Shape of the raw weight."""
-        first, second = self.in_channels, self.out_channels
+        first, second = self.in_channels // prod(self.folded), self.out_channels
         if self.out_first:
             first, second = second, first
-        return (first, second // self.groups, *self.kernel)
+        return (first, second // self.groups, *(self.kernel if self.folded == (1, 1) else self.folded))
 
     @property
     def shards(self) -> int:
@@ -152,6 +155,8 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
         )
     if layout.out_first:
         weights = _in_first(weights, layout)
+    if layout.folded != (1, 1):
+        weights, layout = _unfolded_groups(weights, layout)
     fmt = layout.data_format
     kernel_rows, kernel_cols = layout.kernel
     taps = (weights if fmt.is_block else quantize(weights, fmt)).transpose(2, 3, 0, 1)
@@ -172,9 +177,21 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
 
 def _in_first(weights: Array, layout: WeightsLayout) -> Array:
     """[O, C / groups, kh, kw] as [C, O / groups, kh, kw]."""
-    outs, ins = layout.out_channels // layout.groups, layout.in_channels // layout.groups
-    grouped = weights.reshape(layout.groups, outs, ins, *layout.kernel).swapaxes(1, 2)
-    return grouped.reshape(layout.in_channels, outs, *layout.kernel)
+    (_, ins, *kernel), outs = layout.raw_shape, layout.out_channels // layout.groups
+    grouped = weights.reshape(layout.groups, outs, ins, *kernel).swapaxes(1, 2)
+    return grouped.reshape(layout.groups * ins, outs, *kernel)
+
+
+def _unfolded_groups(weights: Array, layout: WeightsLayout) -> tuple[Array, WeightsLayout]:
+    """[C, O / groups, kh, kw] as the 1x1 weight [kh * kw * C, O, 1, 1] of a folded image, its groups spelled out."""
+    channels, outs, *kernel = weights.shape
+    dense = np.zeros((channels, layout.out_channels, *kernel), weights.dtype)
+    ins = channels // layout.groups
+    for group in range(layout.groups):
+        rows, columns = slice(group * ins, (group + 1) * ins), slice(group * outs, (group + 1) * outs)
+        dense[rows, columns] = weights[rows]
+    matrix = dense.transpose(2, 3, 0, 1).reshape(layout.in_channels, layout.out_channels, 1, 1)
+    return matrix, replace(layout, groups=1)
 
 
 def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:

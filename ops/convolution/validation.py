@@ -7,7 +7,7 @@ conv2d asks besides, and what of it this library does not simulate. Evidence: ca
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from device.layouts import Layout
+from device.layouts import BufferType, Layout
 from ops.conv_transpose2d.arguments import Conv2dArguments
 from ops.conv_transpose2d.lowering import is_matmul
 from ops.conv_transpose2d.slicing import output_slices
@@ -41,7 +41,9 @@ def validate(a: Conv2dArguments) -> None:
         ArgumentError: The first rule that is broken.
     """
     _raise_first(a, (_output_override,))
-    raise_first(a, () if is_matmul(a) else INPUT_CHECKS, SIZE_CHECKS)
+    raise_first(a, SIZE_CHECKS)
+    _raise_first(a, (_folded_sizes,))
+    raise_first(a, () if is_matmul(a) or folds(a) else INPUT_CHECKS)
     _raise_first(a, (_weight,))
     raise_first(a, CONFIG_CHECKS, BIAS_SHAPE_CHECKS)
 
@@ -101,6 +103,23 @@ def _output_override(a: Conv2dArguments) -> Iterator[str]:
         )
 
 
+def _folded_sizes(a: Conv2dArguments) -> Iterator[str]:
+    if not folds(a):
+        return
+    (top, bottom, left, right), way_out = a.padding, "conv_config.enable_kernel_stride_folding: leave it to the library"
+    for name, length, stride in (
+        ("height", a.input_height + top + bottom, a.stride[0]),
+        ("width", a.input_width + left + right, a.stride[1]),
+    ):
+        if length % stride:
+            yield (
+                f"Padded input {name} ({length}) must be divisible by stride ({stride}) for kernel stride folding.\n"
+                f"{way_out}, or pad to whole windows"
+            )
+    if any(a.padding) and a.input.spec.layout is Layout.TILE:
+        yield f"ttnn.pad: on device tile padding does not support front padding\n{way_out}, or give rows"
+
+
 def _weight(a: Conv2dArguments) -> Iterator[str]:
     spec = a.weight.spec
     if not a.weight.on_host:
@@ -139,12 +158,23 @@ def _slices_with_input(a: Conv2dArguments) -> Iterator[str]:
 
 
 def _folding(a: Conv2dArguments) -> Iterator[str]:
-    if folds(a):
+    if not folds(a):
+        return
+    way_out = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
+    if a.kernel_size != a.stride:
+        yield f"folding windows of {a.kernel_size} at stride {a.stride}, which overlap, is not simulated; {way_out}"
+    if a.dilation != (1, 1):
+        yield f"folding windows with dilation {a.dilation} gives wrong results; {way_out}"
+    if a.conv_config.shard_layout is not None or a.conv_config.override_sharding_config:
         yield (
-            f"kernel stride folding is not simulated: with kernel_size {a.kernel_size} and stride {a.stride} the real "
-            "library folds each window into channels; set conv_config.enable_kernel_stride_folding=False, which it "
-            "obeys too"
+            "folding windows is simulated without a shard_layout only: with one, the real library prepares the "
+            f"weights in another order than the input has; leave it out, or {way_out}"
         )
+    if not a.input.on_host and a.input.spec.memory_config.is_sharded():
+        yield f"folding windows of a sharded input is not simulated; {way_out}"
+    in_l1 = not a.input.on_host and a.input.spec.memory_config.buffer_type is BufferType.L1
+    if in_l1 and a.input.spec.layout is Layout.TILE:
+        yield f"folding windows of tiles in L1 is not simulated; {way_out}"
 
 
 def _activation_reuse(a: Conv2dArguments) -> Iterator[str]:

@@ -11,9 +11,19 @@ from typing import assert_never
 import numpy as np
 
 from device.formats import Array, DataFormat, quantize
-from ops.data_movement.work import FillPad, PaddedSlice, Relayout, Reshape, SliceWrite, Typecast, Window
+from ops.data_movement.work import (
+    FillPad,
+    FoldWindows,
+    PaddedSlice,
+    PadImage,
+    Relayout,
+    Reshape,
+    SliceWrite,
+    Typecast,
+    Window,
+)
 
-Work = Relayout | Reshape | Typecast | FillPad | PaddedSlice | SliceWrite
+Work = Relayout | Reshape | Typecast | FillPad | PadImage | FoldWindows | PaddedSlice | SliceWrite
 
 
 def result(work: Work, inputs: Sequence[Array | None]) -> Array:
@@ -33,11 +43,23 @@ def result(work: Work, inputs: Sequence[Array | None]) -> Array:
             return first.reshape(shape)
         case Typecast(data_format=data_format):
             return converted(first, data_format)
+        case PadImage(image=image, padding=(top, bottom, left, right)):
+            return np.pad(first.reshape(image), ((0, 0), (top, bottom), (left, right), (0, 0)))
+        case FoldWindows():
+            return _folded(work, first)
         case PaddedSlice(window=window):
             return _image(first, window)[_box(window)]
         case SliceWrite(window=window, source_width=source_width):
             return _written(inputs[-1], first, window, source_width)
     assert_never(work)
+
+
+def _folded(work: FoldWindows, values: Array) -> Array:
+    """Windows as channels; their rows are slowest."""
+    (rows, columns), (batch, height, width, channels) = work.window, work.image
+    split = values.reshape(batch, height // rows, rows, width // columns, columns, channels)
+    folded = split.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // rows, width // columns, -1)
+    return folded.astype(work.data_format.storage, copy=False)
 
 
 def converted(values: Array, data_format: DataFormat) -> Array:

@@ -65,6 +65,34 @@ class Window:
         return tuple(end - begin for begin, end in zip(self.begins, self.ends, strict=True))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PadImage:
+    """Zeros around the images of a tensor [N, H, W, C].
+
+    Attributes:
+        image: [N, H, W, C] of the input.
+        padding: Rows above and below, columns at the left and at the right.
+    """
+
+    image: tuple[int, int, int, int]
+    padding: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldWindows:
+    """Windows side by side in a tensor [N, H, W, C] become channels [N, H / rows, W / columns, rows * columns * C].
+
+    Attributes:
+        window: Rows and columns of a window.
+        image: [N, H, W, C].
+        data_format: Format of the result: block floats become bfloat16.
+    """
+
+    window: tuple[int, int]
+    image: tuple[int, int, int, int]
+    data_format: DataFormat
+
+
 @dataclass(frozen=True, slots=True)
 class PaddedSlice:
     """A window of the input becomes a tensor of its own.

@@ -81,6 +81,32 @@ def test_all_kernel_rows_in_one_block_give_the_same(scheme):
     assert output.to_numpy().astype(float).ravel().tolist() == expected.ravel().tolist()
 
 
+@pytest.mark.parametrize("values", ["exact", "fast"])
+@pytest.mark.parametrize("place", [None, ttsim.DRAM_MEMORY_CONFIG])
+@pytest.mark.parametrize(("padding", "groups"), [((0, 0, 0, 0), 1), ((1, 1, 2, 3), 2)])
+def test_windows_side_by_side_are_folded(values, place, padding, groups):
+    rng = np.random.default_rng(5)
+    image = rng.integers(-2, 3, (2, 4, 7 if any(padding) else 6, 8)).astype(np.float32)
+    weight = rng.integers(-1, 2, (6, 8 // groups, 2, 3)).astype(np.float32)
+    device = ttsim.open_device(l1_small_size=32768, values=values)
+    rows = ttsim.Tensor(image.reshape(1, 1, -1, 8), ttsim.bfloat16)
+    call = {"stride": (2, 3), "padding": padding, "groups": groups}
+    output = ttsim.conv2d(
+        input_tensor=rows if place is None else rows.to(device, place),
+        weight_tensor=ttsim.Tensor(weight, ttsim.bfloat16),
+        device=device,
+        batch_size=2,
+        in_channels=8,
+        out_channels=6,
+        input_height=4,
+        input_width=image.shape[2],
+        kernel_size=(2, 3),
+        **call,
+    )
+    expected = definition(image, weight, dilation=(1, 1), **call)
+    assert output.to_numpy().astype(float).ravel().tolist() == expected.ravel().tolist()
+
+
 def test_what_is_returned_serves_again():
     device = ttsim.open_device(l1_small_size=32768)
     image, weight = np.ones((1, 4, 4, 32), np.float32), np.ones((32, 32, 3, 3), np.float32)
@@ -106,8 +132,8 @@ def test_what_is_returned_serves_again():
 def test_wrong_calls_are_refused():
     device = ttsim.open_device(l1_small_size=32768)
     image, weight = np.ones((1, 8, 8, 32), np.float32), np.ones((32, 32, 2, 2), np.float32)
-    with pytest.raises(ArgumentError, match="conv2d: kernel stride folding is not simulated"):
-        run(device, image, weight, stride=(2, 2))
+    with pytest.raises(ArgumentError, match="conv2d: folding windows is simulated without a shard_layout only"):
+        run(device, image, weight, stride=(2, 2), conv_config=ttsim.Conv2dConfig(shard_layout=SCHEMES[1]))
     with pytest.raises(TypeError, match="did you mean 'slice_config'"):
         run(device, image, weight, dram_slice_config=None)
     with pytest.raises(ArgumentError, match="weight_tensor must have the shape"):

@@ -91,6 +91,19 @@ def test_slices_none_of_which_has_input_are_refused():
         plan(call(DRAM_MEMORY_CONFIG, weight=weight, kernel_size=(1, 1), stride=(3, 3), slice_config=slices))
 
 
+def test_windows_side_by_side_are_folded_and_multiplied():
+    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    folded = {"weight": weight, "kernel_size": (2, 2)}
+    assert operations(plan(call(DRAM_MEMORY_CONFIG, padding=(0, 0, 0, 0), **folded))) == ["Fold", "Tilize", "Matmul"]
+    made = plan(call(DRAM_MEMORY_CONFIG, **folded))
+    assert operations(made) == ["Pad", "Fold", "TilizeWithValPadding", "Matmul"]
+    assert made.tensors["input.folded"].shape == (1, 9, 9, 128)
+    assert made.tensors["weight.prepared"].shape == (1, 1, 128, 64)
+    frees = [step.tensor for step in made.steps if isinstance(step, Free)]
+    assert frees[0] == "input.padded"
+    assert set(frees) == {"input.padded", "input.tiled", "input.folded", "weight.prepared"}
+
+
 def test_1x1_runs_as_a_matmul():
     pointwise = {"kernel_size": (1, 1), "stride": (1, 1), "padding": (0, 0, 0, 0)}
     weight = Operand(spec=TensorSpec((64, 32, 1, 1), BFLOAT16, Layout.ROW_MAJOR), on_host=True)

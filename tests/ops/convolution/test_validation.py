@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from device.formats import BFLOAT8_B, BFLOAT16, INT32
-from device.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorSpec
+from device.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
 from ops.conv_transpose2d.arguments import Conv2dArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.conv_transpose2d.validation import ArgumentError
 from ops.convolution.validation import output_size, require_possible, require_sane, validate
@@ -32,6 +32,9 @@ def in_dram() -> Operand:
     return Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=False)
 
 
+FOLDED = {"input": in_dram(), "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0, 0, 0)}
+
+
 def test_a_good_call_passes():
     validate(call())
     require_possible(call())
@@ -51,6 +54,10 @@ def test_a_good_call_passes():
         (
             {"conv_config": ConvConfig(act_block_h_override=48)},
             "Config Error: act_block_h_override (48) must be a multiple of 32 (tile height).",
+        ),
+        (
+            FOLDED | {"input_height": 7, "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
+            "Padded input height (7) must be divisible by stride (2) for kernel stride folding.",
         ),
         (
             {"input": in_dram(), "conv_config": ConvConfig(override_output_sharding_config=True)},
@@ -86,8 +93,12 @@ def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
         ({"dilation": (0, 1)}, "conv2d: dilation must be at least"),
         ({"conv_config": ConvConfig(enable_activation_reuse=True)}, "conv2d: .*enable_activation_reuse is not simul"),
         (
-            {"input": in_dram(), "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0, 0, 0)},
-            "conv2d: kernel stride folding is not simulated: .*enable_kernel_stride_folding=False",
+            FOLDED | {"conv_config": ConvConfig(shard_layout=TensorMemoryLayout.BLOCK_SHARDED)},
+            "conv2d: folding windows is simulated without a shard_layout only: .*enable_kernel_stride_folding=False",
+        ),
+        (
+            FOLDED | {"kernel_size": (3, 3), "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
+            "conv2d: folding windows of .* which overlap, is not simulated",
         ),
         (
             {"input_height": 1, "input_width": 64, "kernel_size": (1, 3), "groups": 32, "out_channels": 32},

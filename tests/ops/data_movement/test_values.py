@@ -5,7 +5,17 @@ from hypothesis import strategies as st
 
 from device.formats import BFLOAT8_B, BFLOAT16, quantize
 from ops.data_movement.values import result
-from ops.data_movement.work import FillPad, PaddedSlice, Relayout, Reshape, SliceWrite, Typecast, Window
+from ops.data_movement.work import (
+    FillPad,
+    FoldWindows,
+    PaddedSlice,
+    PadImage,
+    Relayout,
+    Reshape,
+    SliceWrite,
+    Typecast,
+    Window,
+)
 
 
 def image(*shape):
@@ -18,6 +28,21 @@ def test_what_only_moves_changes_nothing():
     assert result(Relayout(), (x, target)) is x
     assert result(FillPad(), (x,)) is x
     np.testing.assert_array_equal(result(Reshape((2, 3, 4)), (x,)), x.reshape(2, 3, 4))
+
+
+def test_padding_goes_around_each_image():
+    padded = result(PadImage(image=(2, 3, 2, 4), padding=(1, 0, 0, 2)), (image(1, 1, 12, 4),))
+    assert padded.shape == (2, 4, 4, 4)
+    assert padded[:, 1:, :2].tolist() == image(2, 3, 2, 4).tolist()
+    assert not padded[:, 0].any()
+    assert not padded[:, :, 2:].any()
+
+
+def test_windows_become_channels_row_by_row():
+    x = image(2, 4, 6, 5)
+    folded = result(FoldWindows(window=(2, 3), image=x.shape, data_format=BFLOAT16), (x.reshape(1, 1, 48, 5),))
+    assert folded.shape == (2, 2, 2, 30)
+    assert folded[1, 0, 1].astype(np.float32).tolist() == quantize(x[1, :2, 3:].ravel(), BFLOAT16).tolist()
 
 
 def test_block_floats_survive_the_way_through_bfloat16():
