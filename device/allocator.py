@@ -113,6 +113,10 @@ class Allocator:
         """Used and free blocks of a memory, by address."""
         return self._list(buffer_type).blocks()
 
+    def spare_numbers(self, buffer_type: BufferType) -> tuple[int, ...]:
+        """Numbers of blocks that are in use no more, see Block."""
+        return self._list(buffer_type).spare_numbers()
+
     def num_banks(self, buffer_type: BufferType) -> int:
         """Banks over which an interleaved buffer spreads."""
         if buffer_type is BufferType.DRAM:

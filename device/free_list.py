@@ -13,11 +13,14 @@ class Block(NamedTuple):
         address: Its first byte.
         size_bytes: Its length.
         allocated: Whether it is in use.
+        number: What the real allocator's table calls it: a part of a block that is cut off gets a new number, or the
+            one given up last; a block that joins another gives its number up, to the lower one of the two.
     """
 
     address: int
     size_bytes: int
     allocated: bool
+    number: int = 0
 
 
 class FreeList:
@@ -41,6 +44,8 @@ class FreeList:
         self._top_down = top_down
         self._free: list[tuple[int, int]] = [(base, base + size_bytes)] if size_bytes else []  # sorted, never touching
         self._used: dict[int, int] = {}  # address -> bytes
+        self._numbers: dict[int, int] = {base: 0} if size_bytes else {}  # address -> number of the block there
+        self._spare: list[int] = []  # numbers given up
 
     def allocate(self, size_bytes: int) -> int | None:
         """Address of a new block; None if no free block is large enough."""
@@ -53,6 +58,10 @@ class FreeList:
             address, rest = (end - wanted, (start, end - wanted)) if self._top_down else (start, (start + wanted, end))
             self._free[index : index + 1] = [rest] if rest[0] < rest[1] else []
             self._used[address] = wanted
+            number = self._numbers.pop(start)
+            if rest[0] < rest[1]:
+                self._numbers[rest[0]] = self._spare.pop() if self._spare else len(self._numbers) + 1
+            self._numbers[address] = number
             return address
         return None
 
@@ -60,6 +69,7 @@ class FreeList:
         """Another list with the same blocks; what happens to one leaves the other as it is."""
         other = FreeList(self.base, self.size_bytes, alignment_bytes=self._alignment_bytes, top_down=self._top_down)
         other._free, other._used = list(self._free), dict(self._used)
+        other._numbers, other._spare = dict(self._numbers), list(self._spare)
         return other
 
     def free(self, address: int) -> bool:
@@ -69,10 +79,14 @@ class FreeList:
             return False
         start, end = address, address + size_bytes
         index = bisect_left(self._free, (start, end))
-        if index < len(self._free) and self._free[index][0] == end:
-            end = self._free.pop(index)[1]
+        joins_next = index < len(self._free) and self._free[index][0] == end
         if index and self._free[index - 1][1] == start:
+            self._spare.append(self._numbers.pop(start))
             start = self._free.pop(index - 1)[0]
+            index -= 1
+        if joins_next:
+            self._spare.append(self._numbers.pop(end))
+            end = self._free.pop(index)[1]
         insort(self._free, (start, end))
         return True
 
@@ -98,6 +112,11 @@ class FreeList:
 
     def blocks(self) -> tuple[Block, ...]:
         """All blocks, by address; together they are the whole range."""
-        free = (Block(start, end - start, False) for start, end in self._free)
-        used = (Block(address, size_bytes, True) for address, size_bytes in self._used.items())
+        numbers = self._numbers
+        free = (Block(start, end - start, False, numbers[start]) for start, end in self._free)
+        used = (Block(address, size_bytes, True, numbers[address]) for address, size_bytes in self._used.items())
         return tuple(sorted((*free, *used)))
+
+    def spare_numbers(self) -> tuple[int, ...]:
+        """Numbers of blocks that were given up, the latest last."""
+        return tuple(self._spare)

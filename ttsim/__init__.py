@@ -50,12 +50,10 @@ from ttsim.device import (
     GetNumAvailableDevices,
     GetNumPCIeDevices,
     GetPCIeDeviceID,
-    MemoryView,
     MeshDevice,
     SetDefaultDevice,
     close_device,
     device_names,
-    get_memory_view,
     manage_device,
     open_device,
     synchronize_device,
@@ -92,6 +90,7 @@ from ttsim.layouts import (
     TensorMemoryLayout,
 )
 from ttsim.matmul import linear, matmul
+from ttsim.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
 from ttsim.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycle_report import CycleReport
@@ -160,6 +159,7 @@ __all__ = [
     "conv_transpose2d",
     "deallocate",
     "device_names",
+    "dump_device_memory_state",
     "estimate_cycles",
     "float32",
     "from_device",

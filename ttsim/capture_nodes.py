@@ -21,6 +21,7 @@ from device.layouts import BufferSpec, BufferType, TensorMemoryLayout
 
 Node = dict[str, Any]
 MESH_ID = 1  # the real library numbers the first mesh so
+DEVICE_ID = 0  # and the first device of it
 CIRCULAR = ("circular_buffer_allocate", "globally_allocated")  # kind of node, and what it calls a view
 DATAFLOW = ("dataflow_buffer_allocate", "borrows_memory")
 
@@ -68,7 +69,7 @@ class _Writer:
         if isinstance(event, OperationBegin):
             self._begin(event.name)
         elif isinstance(event, OperationEnd):
-            self._end(event.name)
+            self._end(event.name, aborted=event.aborted)
         elif isinstance(event, BufferAllocated | BufferFreed):
             self._buffer_event(event)
         elif isinstance(event, CircularBufferAllocated):
@@ -110,7 +111,7 @@ class _Writer:
 
     def _begin(self, name: str) -> None:
         made = self._child("function_start", {"inputs": "0", "name": name})
-        if not self._open and not self.nodes[0]["connections"]:
+        if not self._open:
             self.nodes[0]["connections"].append(made["counter"])
         self._open.append(made)
         made["stacking_level"] = len(self._open)
@@ -118,8 +119,8 @@ class _Writer:
         if waiting is not None:
             waiting["connections"].append(made["counter"])
 
-    def _end(self, name: str) -> None:
-        made = self._child("function_end", {"name": name})
+    def _end(self, name: str, *, aborted: bool = False) -> None:
+        made = self._child("function_end", {"aborted": "true", "name": name} if aborted else {"name": name})
         self._ended.pop(len(self._open) + 1, None)
         self._ended[len(self._open)] = made
         self._open.pop()
@@ -129,7 +130,7 @@ class _Writer:
         params = {
             "address": event.address,
             "core_range_set": str(event.cores),
-            "device_id": MESH_ID,
+            "device_id": DEVICE_ID,
             view: "1" if event.view else "0",
             "size": event.size_bytes,
         }

@@ -3,16 +3,14 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, get_args
 
 from device.cores import CoreCoord, CoreGrid
-from device.errors import DeviceError
 from device.events import Event, OperationBegin, OperationEnd
-from device.layouts import BufferType
 from device.machine import Device as Machine
 from device.spec import DeviceSpec, catalog_names, load_spec
 from ttsim.ran_call import RanCall
@@ -264,47 +262,6 @@ def is_wormhole_b0(device: Device) -> bool:
 def is_blackhole(device: Device) -> bool:
     """Whether a device is a Blackhole."""
     return device.arch() is Arch.BLACKHOLE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryView:
-    """How full a memory is, in bytes of one bank; the names are ttnn's."""
-
-    num_banks: int
-    total_bytes_per_bank: int
-    total_bytes_allocated_per_bank: int
-    total_bytes_free_per_bank: int
-    largest_contiguous_bytes_free_per_bank: int
-    block_table: tuple[dict[str, str], ...]
-
-
-def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
-    """How full a memory of a device is.
-
-    Raises:
-        DeviceError: The device has no such memory.
-    """
-    if buffer_type is BufferType.TRACE:
-        raise DeviceError("get_memory_view: traces are not simulated; ask for DRAM, L1 or L1_SMALL")
-    allocator = device.machine.allocator
-    statistics = allocator.statistics(buffer_type)
-    blocks = tuple(
-        {
-            "blockID": str(number),
-            "address": str(block.address),
-            "size": str(block.size_bytes),
-            "allocated": "yes" if block.allocated else "no",
-        }
-        for number, block in enumerate(allocator.blocks(buffer_type))
-    )
-    return MemoryView(
-        num_banks=statistics.num_banks,
-        total_bytes_per_bank=statistics.total_bytes_per_bank,
-        total_bytes_allocated_per_bank=statistics.allocated_bytes_per_bank,
-        total_bytes_free_per_bank=statistics.free_bytes_per_bank,
-        largest_contiguous_bytes_free_per_bank=statistics.largest_free_bytes_per_bank,
-        block_table=blocks,
-    )
 
 
 def device_names() -> tuple[str, ...]:

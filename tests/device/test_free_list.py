@@ -70,6 +70,9 @@ def test_blocks_tile_the_range_and_never_overlap(top_down: bool, steps: list[tup
         assert {block.address for block in found if block.allocated} == set(live)
         assert blocks.allocated_bytes + blocks.free_bytes == SIZE
         assert blocks.lowest_used == min(live, default=None)
+        numbers = [*(block.number for block in found), *blocks.spare_numbers()]
+        assert sorted(numbers) == list(range(len(numbers)))
     for address in live:
         blocks.free(address)
-    assert blocks.blocks() == (Block(BASE, SIZE, False),)
+    (whole,) = blocks.blocks()
+    assert whole == Block(BASE, SIZE, False, whole.number)

@@ -2,7 +2,6 @@ import pytest
 
 import ttsim
 from device.errors import DeviceClosedError, SpecError
-from device.layouts import BufferType
 from ttsim.device import is_blackhole, is_wormhole_b0
 
 
@@ -54,20 +53,6 @@ def test_older_names() -> None:
     with ttsim.manage_device(device_id=1) as managed:
         assert managed.id() == 1
     assert managed.machine.closed
-
-
-def test_memory_view() -> None:
-    device = ttsim.open_device(l1_small_size=32768)
-    view = ttsim.get_memory_view(device, BufferType.L1)
-    assert (view.num_banks, view.total_bytes_per_bank) == (64, 1360544)  # as the real library says of this device
-    assert view.largest_contiguous_bytes_free_per_bank == view.total_bytes_free_per_bank
-    tensor = ttsim.Tensor([[1.0] * 8]).to(device, ttsim.L1_MEMORY_CONFIG)
-    view = ttsim.get_memory_view(device, BufferType.L1)
-    assert view.total_bytes_allocated_per_bank > 0
-    assert [block["allocated"] for block in view.block_table].count("yes") == 1
-    assert tensor.is_allocated()
-    with pytest.raises(RuntimeError, match="traces are not simulated"):
-        ttsim.get_memory_view(device, BufferType.TRACE)
 
 
 def test_wrong_options() -> None:

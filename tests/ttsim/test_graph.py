@@ -5,6 +5,7 @@ import pytest
 
 import ttsim
 from device.cores import first_cores
+from device.errors import CircularBufferError
 from device.events import CircularBufferAllocated, CircularBuffersFreed, OperationBegin, OperationEnd, usage_per_core
 from ttsim import capture_nodes, graph
 from ttsim.device import Device
@@ -37,7 +38,7 @@ def test_nodes_have_the_real_librarys_form(device: Device) -> None:
         "capture_end",
     ]
     assert [node["counter"] for node in trace] == list(range(9))
-    assert [node["connections"] for node in trace] == [[1], [2, 3, 4], [], [2], [5], [6, 7], [2], [8], []]
+    assert [node["connections"] for node in trace] == [[1, 5], [2, 3, 4], [], [2], [5], [6, 7], [2], [8], []]
     assert [node["stacking_level"] for node in trace] == [0, 1, 1, 1, 1, 1, 1, 1, 0]
     assert trace[3]["params"] == {
         "address": address,
@@ -82,7 +83,7 @@ def test_operations_nest_and_name_their_circular_buffers() -> None:
     assert trace[4]["params"] == {
         "address": 105824,
         "core_range_set": "{[0-0 - 7-0], [0-1 - 1-1]}",
-        "device_id": 1,
+        "device_id": 0,
         "globally_allocated": "0",
         "size": 64,
     }
@@ -146,3 +147,34 @@ def test_garbage_of_other_devices_is_not_captured(device: Device) -> None:
     names = graph.extract_calltrace(graph.end_graph_capture())
     assert names == ["Tensor::to_device", "Tensor::to_device", "Tensor::deallocate"]
     assert made.is_allocated()
+
+
+def test_a_refused_operation_is_aborted() -> None:
+    device = ttsim.open_device(values="off", l1_small_size=32768)
+    image = ttsim.Tensor(np.zeros((1, 1, 256 * 256, 32), np.float32), ttsim.bfloat16).to(device)
+    weights = ttsim.Tensor(np.zeros((32, 32, 3, 3), np.float32), ttsim.bfloat16)
+    graph.begin_graph_capture()
+    with pytest.raises(CircularBufferError):
+        ttsim.conv_transpose2d(
+            input_tensor=image, weight_tensor=weights, device=device, in_channels=32, out_channels=32, batch_size=1,
+            input_height=256, input_width=256, kernel_size=(3, 3), stride=(2, 2),
+            dram_slice_config=ttsim.Conv2dL1FullSliceConfig,
+        )  # fmt: skip
+    trace = graph.end_graph_capture()
+    ended = {
+        node["params"]["name"]: node["params"].get("aborted") for node in trace if node["node_type"] == "function_end"
+    }
+    assert ended.pop("Conv2dDeviceOperation") == "true"
+    assert set(ended.values()) == {None}
+    starts = [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]
+    names = {"function_start": 1, "function_end": -1}
+    assert sum(names.get(node["node_type"], 0) for node in trace) == 0
+    last = len(starts) - starts[::-1].index("Conv2dDeviceOperation")
+    # Seen on the real library: index tensors, then the output, then what the call had made before, the latest first.
+    assert starts[last:] == [
+        "tt::tt_metal::create_device_tensor", "Tensor::to_device", *["Tensor::deallocate"] * 5,
+    ]  # fmt: skip
+    freed = [node["params"] for node in trace if node["node_type"] == "buffer_deallocate"][-5:]
+    assert [(one["type"], one["buffer_type"]) for one in freed] == [
+        ("L1", 3), ("L1", 1), ("L1", 1), ("DRAM", 0), ("L1", 1),
+    ]  # fmt: skip

@@ -8,8 +8,9 @@ import ttsim
 from device.cores import first_cores
 from device.errors import DeviceError, OutOfMemoryError
 from device.layouts import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from ttsim.device import Device, get_memory_view
+from ttsim.device import Device
 from ttsim.dtypes import DataType
+from ttsim.memory_reports import get_memory_view
 from ttsim.tensor import StorageType, Tensor
 
 

@@ -141,18 +141,24 @@ def test_nothing_is_suggested_when_nothing_fits() -> None:
     assert len(full) > 1
 
 
+def used(device: Device) -> list[list[tuple[int, int]]]:
+    """Blocks in use, by memory."""
+    return [
+        [(block.address, block.size_bytes) for block in device.machine.allocator.blocks(kind) if block.allocated]
+        for kind in (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
+    ]
+
+
 def test_a_failed_call_and_its_verdict_leave_the_device_as_it_was() -> None:
     device = opened()
     call = arguments(device, 256, 32, 32, dram_slice_config=L1_FULL)
     refused(call)  # its halo program stays in the cache
-    state = [device.machine.allocator.blocks(kind) for kind in (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)]
+    state = used(device)
     cached, programs = dict(device.machine.program_cache), device.machine.allocator.programs
     ttsim.graph.begin_graph_capture()
     refused(call)
     trace = ttsim.graph.end_graph_capture()
-    assert state == [
-        device.machine.allocator.blocks(kind) for kind in (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
-    ]
+    assert state == used(device)
     assert cached == device.machine.program_cache
     assert device.machine.allocator.programs < programs + 10
     names = ttsim.graph.extract_calltrace(trace)
