@@ -133,15 +133,17 @@ def _list(operation: str, name: str, value: Any, rank: int, least: int) -> tuple
 def _groups(operation: str, value: Any) -> int:
     if value is None:
         return 1
-    (groups,) = integers(operation, "groups", [value])
-    if groups < 1:
-        raise ValueError(f"{operation}: groups must be at least 1, not {groups}")
+    try:
+        groups = index(value)
+    except TypeError:
+        raise ValueError(f"{operation}: groups must be an integer, not {value!r}") from None
+    if groups < 1 or isinstance(value, bool):
+        raise ValueError(f"{operation}: groups must be at least 1, not {value!r}")
     return groups
 
 
 def _word(operation: str, name: str, value: Any, words: Sequence[str], *, shown: Any = None) -> str:
     if not isinstance(value, str) or value not in words:
-        raise ValueError(
-            f"{operation}: {name} must be one of {', '.join(words)}, not {value if shown is None else shown!r}"
-        )
+        found = value if shown is None else shown
+        raise ValueError(f"{operation}: {name} must be one of {', '.join(words)}, not {found!r}")
     return value

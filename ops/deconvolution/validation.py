@@ -200,8 +200,8 @@ def backward_weights(
     expected = _source_sizes(attributes, spatial, kernel)
     if expected != sizes:
         raise ValueError(
-            f"{names.operation}: {names.diff_dst} of {list(spatial)} belongs to a {names.src} of {list(expected)} with "
-            f"the kernel {list(kernel)}, these strides and this padding, not to one of {list(sizes)}"
+            f"{names.operation}: {names.diff_dst} of {list(spatial)} belongs to {names.src} of {list(expected)} with "
+            f"the kernel {list(kernel)}, these strides and this padding, not of {list(sizes)}"
         )
     geometry = _reaching(attributes, sizes, kernel, spatial)
     return _made(names, attributes, geometry, batch, (in_channels, out_channels), src.data_format, precision)

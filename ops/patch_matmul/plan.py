@@ -16,8 +16,8 @@ from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.matmul.circular_buffers import matmul_circular_buffers, program_cores
 from ops.matmul.config import MatmulProblem
-from ops.matmul.interleaved import interleaved_config
 from ops.matmul.work import MatmulWork
+from ops.patch_matmul.blocks import gathering_config
 from ops.patch_matmul.slicing import Slicing
 from ops.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
@@ -115,16 +115,17 @@ def pixel_matmul_work(
     """
     m_tiles, n_tiles = div_up(channels // patches.bundles, TILE), patches.column_tiles
     k_tiles = div_up(patches.rows, TILE)
-    idle = spec.grid.cores // (m_tiles * n_tiles)
-    sections = max(1, min(idle, spec.grid.rows, k_tiles // LEAST_K_TILES))
-    rows = spec.grid.rows // sections
+    bands = spec.grid.rows // div_up(n_tiles, spec.grid.cols)
+    sections = max(1, min(bands, k_tiles // LEAST_K_TILES))
     problem = _problem(slicing, m_tiles=m_tiles, k_tiles=div_up(k_tiles, sections), n_tiles=n_tiles)
     return PixelMatmul(
         patches=patches,
         channels=channels,
         sections=sections,
         slicing=slicing,
-        matmul=_matmul(problem, slicing, patches.tap_count * patches.tap_columns, spec, rows=rows),
+        matmul=_matmul(
+            problem, slicing, patches.tap_count * patches.tap_columns, spec, rows=spec.grid.rows // sections
+        ),
         out_format=out_format,
     )
 
@@ -148,7 +149,7 @@ def _matmul(
 ) -> MatmulWork:
     grid = spec.grid if rows is None else replace(spec.grid, rows=rows)
     share, of = MATMUL_SHARE
-    config = interleaved_config(problem, grid, in_dram=True, l1_bytes=spec.l1.usable_bytes * share // of)
+    config = gathering_config(problem, grid, l1_bytes=spec.l1.usable_bytes * share // of, rows=rows is None)
     return MatmulWork(problem=problem, config=config, phases=slicing.phases, out_channels=columns)
 
 
