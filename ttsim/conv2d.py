@@ -111,10 +111,17 @@ def conv2d(
         arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=return_weights_and_bias
     )
     with device.function("ttnn.conv2d"):
-        results = run(plan, tensors, device, input_shape=misfit)
+        results = run(plan, tensors, device, useful_flops=definition_flops(arguments), input_shape=misfit)
     returned: list[Any] = [results["output"]]
     if return_output_dim:
         returned.append(output_size(arguments))
     if return_weights_and_bias:
         returned.append((results["weight"], results.get("bias")))
     return returned[0] if len(returned) == 1 else tuple(returned)
+
+
+def definition_flops(a: Conv2dArguments) -> int:
+    """Multiplications and additions of the definition: every output sees every kernel position, padding included."""
+    height, width = output_size(a)
+    outputs = a.batch_size * height * width * a.out_channels
+    return 2 * outputs * (a.in_channels // a.groups) * a.kernel_size[0] * a.kernel_size[1]

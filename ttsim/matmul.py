@@ -1,5 +1,6 @@
 """ttnn.matmul and ttnn.linear, of interleaved tensors on the device."""
 
+from math import prod
 from typing import Any
 
 from device.errors import DeviceError
@@ -144,7 +145,7 @@ def _multiply(
     validate(arguments)
     plan = plan_matmul(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
     with device.function(function):
-        return run(plan, tensors, device)["output"]
+        return run(plan, tensors, device, useful_flops=2 * prod(first.spec.shape) * second.spec.shape[-1])["output"]
 
 
 def _device(*tensors: Tensor) -> Device:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from device.layouts import BufferType, Layout
+from device.tiles import TILE
 from ops.conv_transpose2d.arguments import Conv2dArguments
 from ops.conv_transpose2d.lowering import is_matmul
 from ops.conv_transpose2d.slicing import output_slices
@@ -172,6 +173,8 @@ def _folding(a: Conv2dArguments) -> Iterator[str]:
         )
     if not a.input.on_host and a.input.spec.memory_config.is_sharded():
         yield f"folding windows of a sharded input is not simulated; {way_out}"
+    if a.input.spec.layout is Layout.TILE and a.in_channels % TILE:
+        yield f"folding windows of tiles that {a.in_channels} channels do not fill is not simulated; {way_out}"
     in_l1 = not a.input.on_host and a.input.spec.memory_config.buffer_type is BufferType.L1
     if in_l1 and a.input.spec.layout is Layout.TILE:
         yield f"folding windows of tiles in L1 is not simulated; {way_out}"

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import ttsim
+from ops.conv_transpose2d.arguments import Conv2dArguments, Operand
 from ops.conv_transpose2d.validation import ArgumentError
+from ttsim.conv2d import definition_flops
 
 BASE = {"batch_size": 1, "in_channels": 32, "out_channels": 32, "input_height": 6, "input_width": 7}
 SCHEMES = [None, *(getattr(ttsim.TensorMemoryLayout, f"{name}_SHARDED") for name in ("HEIGHT", "BLOCK", "WIDTH"))]
@@ -127,6 +129,15 @@ def test_what_is_returned_serves_again():
     )
     assert (same, too) == (prepared, offsets)
     assert again.to_list() == first.to_list()
+
+
+def test_flops_of_the_definition():
+    """One image of 8x8, stride 2: 16 outputs of 6 channels, each of 4 channels and 9 positions."""
+    spec = ttsim.Tensor(np.ones((1, 1, 64, 8)), ttsim.bfloat16).spec
+    given = Operand(spec=spec, on_host=True)
+    sizes = {"in_channels": 8, "out_channels": 6, "batch_size": 1, "input_height": 8, "input_width": 8, "groups": 2}
+    window = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1, 1, 1)}
+    assert definition_flops(Conv2dArguments(input=given, weight=given, **sizes, **window)) == 2 * 16 * 6 * 4 * 9
 
 
 def test_wrong_calls_are_refused():

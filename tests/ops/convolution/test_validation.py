@@ -32,6 +32,10 @@ def in_dram() -> Operand:
     return Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=False)
 
 
+def tiles_in_dram() -> Operand:
+    return Operand(spec=replace(in_dram().spec, layout=Layout.TILE), on_host=False)
+
+
 FOLDED = {"input": in_dram(), "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0, 0, 0)}
 
 
@@ -95,6 +99,10 @@ def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
         (
             FOLDED | {"conv_config": ConvConfig(shard_layout=TensorMemoryLayout.BLOCK_SHARDED)},
             "conv2d: folding windows is simulated without a shard_layout only: .*enable_kernel_stride_folding=False",
+        ),
+        (
+            FOLDED | {"in_channels": 30, "input": tiles_in_dram()},
+            "conv2d: folding windows of tiles that 30 channels do not fill",
         ),
         (
             FOLDED | {"kernel_size": (3, 3), "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
