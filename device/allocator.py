@@ -161,7 +161,7 @@ class Allocator:
         small = buffer.buffer_type is BufferType.L1_SMALL
         interleaved = buffer.memory_layout is TensorMemoryLayout.INTERLEAVED
         stride = self.page_stride(buffer)
-        banks = self.num_banks(buffer.buffer_type) if interleaved else self._shards(buffer)
+        banks = self.num_banks(buffer.buffer_type) if interleaved else buffer.num_cores
         size_bytes = div_up(buffer.size_bytes, buffer.page_bytes) * stride if interleaved else buffer.bank_bytes * banks
         stats = self.statistics(buffer.buffer_type)
         text = (
@@ -199,10 +199,3 @@ class Allocator:
             f"{missing} B a bank are missing: free tensors that are not needed any more, spread the tensor over more "
             f"cores, {elsewhere}use a smaller data format, or process it in parts"
         )
-
-    def _shards(self, buffer: BufferSpec) -> int:
-        """Shards a buffer has; for block shards its cores, as their pages do not tell."""
-        if buffer.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
-            return buffer.num_cores
-        shard_pages = max(buffer.bank_bytes // self.page_stride(buffer), 1)
-        return div_up(div_up(buffer.size_bytes, buffer.page_bytes), shard_pages)

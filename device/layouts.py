@@ -58,7 +58,7 @@ class BufferSpec:
         size_bytes: All pages together, unaligned.
         page_bytes: One page, unaligned.
         bank_bytes: What the fullest bank (or core) holds, with every page aligned: what is reserved in every bank.
-        num_cores: Cores of the shard grid; 0 when interleaved.
+        num_cores: Cores that hold a shard, which may be fewer than the shard grid has; 0 when interleaved.
         cores: The shard grid; None when interleaved.
     """
 
@@ -163,9 +163,13 @@ class TensorSpec:
             size_bytes=pages * page_bytes,
             page_bytes=page_bytes,
             bank_bytes=shard_pages * _aligned(page_bytes, config.buffer_type, spec),
-            num_cores=shards.num_cores(),
+            num_cores=min(shards.num_cores(), self._shards(*shards.shape)),
             cores=shards.grid,
         )
+
+    def _shards(self, rows: int, cols: int) -> int:
+        """Shards of some rows and columns that the matrix is cut into."""
+        return div_up(self.matrix[0], rows) * div_up(self.matrix[1], cols)
 
     def _pages(self, rows: int, cols: int, row_page_cols: int) -> tuple[int, int]:
         """Bytes of a page, and pages of a matrix; a row-major page is ``row_page_cols`` elements of one row."""

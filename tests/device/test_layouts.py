@@ -227,3 +227,15 @@ def test_what_cannot_be_a_buffer() -> None:
     with pytest.raises(ValueError, match="shape must be two positive integers"):
         ShardSpec(first_cores(1, 8, 8), (0, 32))
     assert not DRAM_MEMORY_CONFIG.is_sharded()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "shape", "shard", "holding"),
+    [("HEIGHT_SHARDED", (64, 32), (32, 32), 2), ("BLOCK_SHARDED", (33, 96), (32, 32), 6)],
+)
+def test_cores_beyond_the_tensor_hold_no_shard(scheme: str, shape: list[int], shard: list[int], holding: int) -> None:
+    shards = ShardSpec(first_cores(64, 8, 8), shard)
+    config = MemoryConfig(TensorMemoryLayout[scheme], BufferType.L1, shards)
+    buffer = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, config).buffer(load_spec("wormhole_n150"))
+    assert buffer.num_cores == holding
+    assert buffer.cores == shards.grid
