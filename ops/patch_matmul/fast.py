@@ -22,7 +22,7 @@ SUM_BYTES = 4 << 20  # of images that are added up at a time
 NARROW = 2  # channels of a group up to which BLAS is not worth it
 BUNDLE = 32  # channels from which it is
 PLANES = 16  # channels up to which an image is better added up plane by plane
-ADDING = 3  # moves for a product that is added: written, read, added
+ADDING = 4  # moves for a product that is added: written, read, added to what is read and written
 
 
 class Scratch:
@@ -114,7 +114,7 @@ def _scatters(axes: Sequence[PatchAxis], batch: int, weights: Array) -> bool:
     ins, outs = weights.shape[-2:]
     single = _singly(axes)
     met = prod(sum(len(phase.taps) * phase.axis.outputs for phase in dense_phases(axis)) for axis in axes)
-    copied = 0 if _merges(weights, tuple(range(weights.ndim - 1))) else ADDING * weights.size
+    copied = 0 if _merges(weights, tuple(range(weights.ndim - 1))) else weights.size
     gathered = 0 if single else 2 * batch * met * ins
     added = batch * prod(axis.input_size * axis.taps for axis in axes) * outs * (1 if single else ADDING)
     return bool(added < gathered + copied)
@@ -132,6 +132,10 @@ def _scatter(axes: Sequence[PatchAxis], image: Array, weights: Array, bias: Arra
     """
     single, outs, tap_counts = _singly(axes), weights.shape[-1], weights.shape[:-2]
     taps = [[-(axis.start + tap * axis.spacing) for tap in range(axis.taps)] for axis in axes]
+    for number, offsets in enumerate(taps):
+        if weights.strides[number] < 0:  # mirrored taps, in the order in which they lie in memory
+            weights = np.flip(weights, number)
+            offsets.reverse()
     lows = [min(0, *several) for several in taps]
     lengths = [
         max(max(several) + (axis.input_size - 1) * axis.insertion + 1, axis.outputs) - low

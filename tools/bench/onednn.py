@@ -1,0 +1,166 @@
+"""Speed of the transposed convolution and its gradients against torch's, float32, in the same process.
+
+usage: python -m tools.bench.onednn [--repeats N]
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from device.formats import Array
+from tools.bench.figure import Figure, least_seconds
+from tools.bench.layers import threads
+from ttsim import onednn
+from ttsim.device import Device, open_device
+
+LIMIT_OF_TORCH = 2.0
+torch: Any = import_module("torch") if find_spec("torch") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One layer with square images and kernels.
+
+    Attributes:
+        name: What it is of.
+        batch: N.
+        channels: I and O.
+        size: Height and width of the source.
+        kernel: Taps on each axis.
+        stride: Stride.
+        padding: At both ends.
+        output_padding: At the end.
+        dilation: Dilation.
+        groups: Groups.
+    """
+
+    name: str
+    batch: int
+    channels: tuple[int, int]
+    size: int
+    kernel: int
+    stride: int = 2
+    padding: int = 0
+    output_padding: int = 0
+    dilation: int = 1
+    groups: int = 1
+
+
+CASES = (
+    Case("unet up, deepest", 1, (512, 256), 32, 2),
+    Case("unet up, middle", 1, (128, 64), 128, 2),
+    Case("unet up, largest", 1, (64, 32), 256, 2),
+    Case("dcgan, first", 8, (100, 512), 1, 4, 1),
+    Case("dcgan, second", 8, (512, 256), 4, 4, 2, 1),
+    Case("dcgan, fourth", 8, (128, 64), 16, 4, 2, 1),
+    Case("dcgan, last", 8, (64, 3), 32, 4, 2, 1),
+    Case("vae up", 4, (128, 128), 32, 3, 2, 1, 1),
+    Case("vae up, last", 4, (64, 32), 64, 3, 2, 1, 1),
+    Case("dilated", 1, (64, 64), 64, 3, 1, 2, 0, 2),
+    Case("dilated and strided", 1, (64, 64), 48, 3, 2, 2, 1, 2),
+    Case("4 groups", 1, (128, 128), 64, 3, 2, 1, 1, 1, 4),
+    Case("32 groups", 1, (256, 256), 32, 4, 2, 1, 0, 1, 32),
+    Case("depthwise", 1, (64, 64), 64, 4, 2, 1, 0, 1, 64),
+)
+
+
+def bench_onednn(repeats: int) -> Iterator[Figure]:
+    """Every layer in all directions, taking turns with torch where it is installed."""
+    totals = [0.0, 0.0]
+    with open_device(values="fast") as device:
+        for case in CASES:
+            both = [0.0, 0.0]
+            for direction, ours, theirs in _works(case, device):
+                mine, other = [], []
+                for _ in range(repeats + 1):  # the first turn warms both up
+                    mine.append(least_seconds(ours, 1))
+                    if theirs is not None:
+                        other.append(least_seconds(theirs, 1))
+                both[0] += min(mine)
+                yield Figure(bench="onednn", case=case.name, name=direction, value=1e3 * min(mine), unit="ms")
+                if other:
+                    both[1] += min(other)
+                    ratio = min(mine) / min(other)
+                    yield Figure(bench="onednn", case=case.name, name=f"{direction} of torch", value=ratio, unit="x")
+            totals = [total + more for total, more in zip(totals, both, strict=True)]
+            if both[1]:
+                ratio = both[0] / both[1]
+                yield Figure(bench="onednn", case=case.name, name="all of torch", value=ratio, unit="x")
+    if totals[1]:
+        ratio = totals[0] / totals[1]
+        yield Figure(
+            bench="onednn", case="all layers", name="all of torch", value=ratio, unit="x", limit=LIMIT_OF_TORCH
+        )
+
+
+def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], object], Callable[[], object] | None]]:
+    """Name of a direction, and it here and in torch (None without it)."""
+    rng = np.random.default_rng(0)
+    ins, outs = case.channels
+    src = rng.standard_normal((case.batch, case.size, case.size, ins), np.float32)
+    weights = rng.standard_normal((ins, outs // case.groups, case.kernel, case.kernel), np.float32)
+    bias = rng.standard_normal(outs, np.float32)
+    given: dict[str, Any] = {
+        "strides": [case.stride] * 2,
+        "pads_begin": [case.padding] * 2,
+        "pads_end": [case.padding] * 2,
+        "dilations": [case.dilation] * 2,
+        "output_padding": [case.output_padding] * 2,
+        "groups": case.groups,
+        "weights_format": "IOX",
+        "device": device,
+    }
+    shape = onednn.conv_transpose(src, weights, bias, **given).shape
+    diff: Array = np.asarray(rng.standard_normal(shape, np.float32))
+    theirs = {} if torch is None else _torch_works(case, src, weights, bias, diff)
+    ours: dict[str, Callable[[], object]] = {
+        "forward": lambda: onednn.conv_transpose(src, weights, bias, **given),
+        "data": lambda: onednn.conv_transpose_backward_data(diff, weights, **given),
+        "weights": lambda: onednn.conv_transpose_backward_weights(src, diff, weights.shape, **given),
+    }
+    for direction, work in ours.items():
+        yield direction, work, theirs.get(direction)
+
+
+def _torch_works(case: Case, src: Any, weights: Any, bias: Any, diff: Any) -> dict[str, Callable[[], object]]:
+    """The same in torch, on tensors in torch's own order."""
+    torch.set_num_threads(threads())
+    x, gradient = (torch.from_numpy(a).permute(0, 3, 1, 2).contiguous() for a in (src, diff))
+    w, b = torch.from_numpy(weights), torch.from_numpy(bias)
+    options = {
+        "stride": case.stride,
+        "padding": case.padding,
+        "output_padding": case.output_padding,
+        "dilation": case.dilation,
+        "groups": case.groups,
+    }
+    x.requires_grad_()
+    w.requires_grad_()
+    result = torch.nn.functional.conv_transpose2d(x, w, b, **options)
+
+    def forward() -> object:
+        with torch.no_grad():
+            return torch.nn.functional.conv_transpose2d(x, w, b, **options)
+
+    return {
+        "forward": forward,
+        "data": lambda: torch.autograd.grad(result, x, gradient, retain_graph=True),
+        "weights": lambda: torch.autograd.grad(result, w, gradient, retain_graph=True),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    for figure in bench_onednn(parser.parse_args().repeats):
+        print(f"{figure.case:20} {figure.name:18} {figure.value:9.3f} {figure.unit}")
+
+
+if __name__ == "__main__":
+    main()
