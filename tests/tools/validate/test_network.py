@@ -1,0 +1,158 @@
+"""The convolutions of vgg_unet one after the other, and their sum beside the measured time."""
+
+import json
+import sys
+
+import pytest
+
+from device.spec import load_spec
+from tools.validate.network import main, time_network
+from tools.validate.network_report import sentences, totals
+from tools.validate.network_rows import DATA, NetworkStep, figures_of, read_rows, steps_of
+from tools.validate.network_run import Software, run_network, softwares
+
+LAYERS = read_rows(DATA / "model_layers.csv")
+FLOW = read_rows(DATA / "model_flow.csv")
+OPERATIONS = read_rows(DATA / "model_ops.csv")
+
+
+@pytest.fixture(scope="module")
+def networks():
+    steps, _ = steps_of("vgg_unet", LAYERS, FLOW)
+    figures, _ = figures_of("vgg_unet", OPERATIONS)
+    specs = {"n150": load_spec("wormhole_n150"), "p100": load_spec("blackhole_p100")}
+    return {name: time_network("vgg_unet", spec, steps, figures) for name, spec in specs.items()}
+
+
+def names(one):
+    return [kind.name for kind in one.operations]
+
+
+def by_layer(times):
+    return {one.step.flow["layer"]: one for one in times if one.step.row is not None}
+
+
+def test_every_layer_is_a_step_and_the_other_way_round():
+    steps, unmatched = steps_of("vgg_unet", LAYERS, FLOW)
+    assert not unmatched
+    assert [step.row["layer"] for step in steps if step.row] == [row["layer"] for row in LAYERS]
+    assert steps[-1].row is None
+
+
+def test_rows_of_one_file_only_are_listed():
+    layers = [row for row in LAYERS if row["layer"] != "out"] + [{**LAYERS[0], "layer": "new"}]
+    steps, unmatched = steps_of("vgg_unet", layers, FLOW)
+    assert [(row["layer"], reason) for row, reason in unmatched] == [
+        ("new", "nothing says what its input is: it is not in the flow"),
+        ("out", "the layers' file has no such layer"),
+    ]
+    assert len(steps) == len(FLOW) - 1
+
+
+def test_figures_are_times_and_measurements_come_first():
+    odd = {**OPERATIONS[0], "unit": "TFLOPS"}
+    figures, unread = figures_of("vgg_unet", [*reversed(OPERATIONS), odd])
+    assert [one.measured for one in figures] == [True, True, False, False, False, False]
+    assert {one.time_ns for one in figures if one.measured} == {3.2911e6, 2.5156e6}
+    assert max(one.time_ns for one in figures if not one.measured) == pytest.approx(1e9 / 290)
+    assert unread == [(odd, "a figure in TFLOPS gives no time")]
+    assert figures_of("vgg", OPERATIONS) == ([], [])
+
+
+@pytest.mark.parametrize("device", ["n150", "p100"])
+def test_every_layer_is_timed_on_the_shards_that_the_one_before_left(networks, device):
+    for times in networks[device].times.values():
+        found = by_layer(times)
+        assert len(found) == len(LAYERS)
+        assert not [one.reason for one in times if one.reason]
+        inherited = [name for name, one in found.items() if one.step.before[:1] != ("interleaved",)]
+        for name in set(inherited) - {"d1.conv1", "d2.conv1", "out"}:
+            assert [kind for kind in names(found[name]) if kind != "Move"] == ["Halo", "Conv2d"], name
+        assert names(found["out"]) == ["Matmul"]
+        assert "InterleavedToSharded" in names(found["d4.up"])
+        assert found["b1_34"].scheme == "block 64"
+
+
+def test_what_the_profile_shows_of_its_structure(networks):
+    """102 operations, a halo of 86 cores in d4.up of the P100A, nothing moved behind the pools."""
+    for network in networks.values():
+        for times in network.times.values():
+            sums = totals(times)
+            assert sums.operations + sum(sums.left_out.values()) == pytest.approx(102, abs=3)
+            assert all("Move" not in names(one) for one in times if one.step.before == ("pool",))
+    assert by_layer(networks["p100"].times[Software.RELEASE])["d4.up"].scheme == "height 86"
+
+
+def test_the_sum_leaves_room_for_what_it_leaves_out(networks):
+    for device, software, least in (("n150", Software.RELEASE, 0.85), ("p100", Software.OF_2025, 0.75)):
+        network = networks[device]
+        share = totals(network.times[software]).timed_ns / network.measured.time_ns
+        assert least < share < 1, device
+
+
+def test_software_of_2025_is_slower_where_it_is_told_apart(networks):
+    assert softwares(networks["n150"].spec) == (Software.RELEASE,)
+    release, older = networks["p100"].times.values()
+    assert [names(one) for one in release] == [names(one) for one in older]
+    assert all(a.time_ns <= b.time_ns for a, b in zip(release, older, strict=True))
+    assert totals(release).timed_ns < totals(older).timed_ns
+
+
+def test_sentences_say_what_is_left_out(networks):
+    text = " ".join(sentences(networks["n150"]))
+    assert "12 operations (1 Pad, 2 Transpose, 4 Pool2D, 4 Concat, 1 Unary)" in text
+    assert "remain for what is left out" in text
+    assert "Only totals of this network are published" in text
+    assert "does not say its software" in " ".join(sentences(networks["p100"]))
+
+
+def test_a_layer_that_can_not_be_planned_is_told_and_so_are_those_behind_it():
+    steps, _ = steps_of("vgg_unet", LAYERS[:4], FLOW)
+    steps[1] = NetworkStep({**steps[1].row, "act_block_h": "33"}, steps[1].flow)
+    steps[3] = NetworkStep(steps[3].row, {**steps[3].flow, "before": "fold:2"})
+    first, second, third, fourth = run_network(steps[:4], load_spec("wormhole_n150"))
+    assert first.operations
+    assert not first.reason
+    assert second.reason.startswith("not planned: ")
+    assert third.reason == "not planned: the layer before has no output"
+    assert fourth.reason == "before it stands fold, which is not known"
+    assert totals([first, second, third, fourth]).failed == 3
+
+
+def test_command(tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out.json"
+    monkeypatch.setattr(sys, "argv", ["network", "--device", "n150", "--json", str(out)])
+    main()
+    printed = capsys.readouterr().out
+    assert "the sum beside the whole network" in printed
+    assert "measured, N150" in printed
+    assert "assumed of d4.up" in printed
+    assert "not timed" not in printed
+    (written,) = json.loads(out.read_text(encoding="utf-8"))
+    assert written["measured_ns"] == pytest.approx(3.2911e6)
+    (software,) = written["software"]
+    layers = [row for row in software["layers"] if "layer" in row]
+    assert [row["layer"] for row in layers] == [row["layer"] for row in LAYERS]
+    assert all(set(LAYERS[0]) < set(row) for row in layers)
+    assert sum(row["predicted_ns"] for row in layers) == pytest.approx(software["calls_ns"])
+
+
+def test_command_lists_what_does_not_fit(capsys, monkeypatch):
+    """In the block shards that the release chooses for d4.up, the network does not fit the L1 of an N150."""
+    monkeypatch.setattr(sys, "argv", ["network", "--device", "n150", "--as-planned"])
+    main()
+    printed = capsys.readouterr().out
+    assert "not timed" in printed
+    assert "n150, d4.conv1" in printed
+    assert "The sum is too low: 3 layers" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--model", "alexnet"], "no layer of alexnet"), (["--layers", "nowhere.csv"], "no such file: nowhere.csv")],
+)
+def test_wrong_arguments_end_it(arguments, message, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["network", *arguments])
+    with pytest.raises(SystemExit):
+        main()
+    assert message in capsys.readouterr().err

@@ -1,0 +1,225 @@
+"""Run the convolutions of a network one after the other on a simulated device, and time them.
+
+Every layer gets the tensor that the layer before left in L1, so that shards are inherited and a tensor moves where it
+moves on the device. Nothing here is fitted: the constants are those of the device's description.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from device.errors import DeviceError
+from device.formats import FLOAT32
+from device.layouts import Layout, TensorSpec
+from device.plan import Operation
+from device.rounding import div_up
+from device.spec import DeviceSpec
+from ops.data_movement.cycles import movement_cycles
+from ops.data_movement.movements import movement_of
+from tools.validate.conv import SCHEMES, with_costs
+from tools.validate.network_between import BETWEEN, NS_PER_S, TimedKind, Walk
+from tools.validate.network_rows import NetworkStep
+from tools.validate.prediction import Row
+from ttsim.activations import UnaryOpType, UnaryWithParam
+from ttsim.compute_config import MathFidelity, WormholeComputeKernelConfig
+from ttsim.conv2d import conv2d
+from ttsim.conv_config import Conv2dConfig
+from ttsim.conv_transpose2d import conv_transpose2d
+from ttsim.device import Device
+from ttsim.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
+from ttsim.profiling import profile
+from ttsim.ran_call import RanCall
+from ttsim.tensor import Tensor
+from ttsim.timing import timed_call
+
+SHARDING = "InterleavedToSharded"
+L1_SMALL_BYTES = 32768  # what the networks' tests open their devices with
+DTYPES: Mapping[str, DataType] = {"bf16": bfloat16, "bfp8_b": bfloat8_b, "bfp4_b": bfloat4_b, "fp32": float32}
+
+
+class Software(Enum):
+    """Whose kernels are timed; the value is how a report names it."""
+
+    RELEASE = "release 0.81.1"
+    OF_2025 = "software of 2025"
+
+
+def softwares(spec: DeviceSpec) -> tuple[Software, ...]:
+    """Those that the device's description tells apart: kernels that tilise were replaced on some devices."""
+    same = spec.conv_costs.tilise_factor == spec.conv_costs.tilise_factor_2025
+    return (Software.RELEASE,) if same else (Software.RELEASE, Software.OF_2025)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTime:
+    """What became of one step of a network.
+
+    Attributes:
+        step: The step.
+        operations: Device operations of its call; none for the end of the network.
+        between: Operations before it that are timed: conversions, and halos of pools.
+        left_out: Operations before it that are not.
+        scheme: How its output is dealt to how many cores.
+        reason: Why it was not timed, or not entirely; empty if it was.
+    """
+
+    step: NetworkStep
+    operations: tuple[TimedKind, ...] = ()
+    between: tuple[TimedKind, ...] = ()
+    left_out: tuple[str, ...] = ()
+    scheme: str = ""
+    reason: str = ""
+
+    @property
+    def time_ns(self) -> float:
+        """Of the call."""
+        return sum(one.time_ns for one in self.operations)
+
+
+def run_network(
+    steps: Iterable[NetworkStep], spec: DeviceSpec, software: Software = Software.RELEASE
+) -> list[LayerTime]:
+    """Time all convolutions of a network on a fresh device.
+
+    Args:
+        steps: In order.
+        spec: The device.
+        software: Whose kernels: those of 2025 tilise slower, and copy every stick twice when they shard a tensor, as
+            `tools.validate` takes them to for measured rows of that time. Plans are those of the release.
+    """
+    if software is Software.OF_2025:
+        spec = with_costs(spec, tilise_factor=spec.conv_costs.tilise_factor_2025)
+    every = list(steps)
+    needed = frozenset(one.before[1] for one in every if one.before[:1] == ("concat",))
+    # Not strict: the first layer's input has more channels than the call says, which the real library allows.
+    with Device(spec, l1_small_size=L1_SMALL_BYTES, values="off", strict=False) as device:
+        walk = Walk(device, needed)
+        return [_step(walk, one, software) for one in every]
+
+
+def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
+    """One step; what goes wrong is part of the result."""
+    kind = BETWEEN.get(step.before[0] if step.before else "")
+    if kind is None:
+        walk.x = None
+        return LayerTime(step=step, reason=f"before it stands {step.before[0]}, which is not known")
+    result = LayerTime(step=step, left_out=kind.left_out)
+    if step.row is None:
+        return result
+    try:
+        with profile(walk.device) as before:
+            unrecorded = kind.does(walk, step)
+        result = replace(result, between=(*unrecorded, *_times(before.calls, walk.device.spec, software)))
+        with profile(walk.device) as call:
+            output = _call(walk, step)
+    except (DeviceError, ValueError, KeyError) as error:
+        walk.x = None
+        return replace(result, reason=f"not planned: {str(error).splitlines()[0]}")
+    walk.becomes(output, step.row["layer"])
+    return replace(
+        result,
+        operations=_times(call.calls, walk.device.spec, software),
+        scheme=_scheme(output),
+        reason=_untimed([*before.calls, *call.calls], walk.device.spec),
+    )
+
+
+def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tuple[TimedKind, ...]:
+    return tuple(
+        TimedKind(one.name.removesuffix("DeviceOperation"), one.time_ns)
+        for call in calls
+        for one in _call_times(call, spec, software)
+    )
+
+
+def _call_times(call: RanCall, spec: DeviceSpec, software: Software) -> Iterator[TimedKind]:
+    """The operations of a call that ran."""
+    shardings = (one for one in call.plan.steps if isinstance(one, Operation) and one.name.startswith(SHARDING))
+    for one in timed_call(call, spec).operations:
+        cycles = one.cycles.cycles
+        if one.name.startswith(SHARDING):
+            read, written = _ends(next(shardings), call)
+            bounces = software is Software.OF_2025
+            cycles = movement_cycles(movement_of(one.name, read, written, spec, bounces_always=bounces), spec).cycles
+        yield TimedKind(one.name, cycles / spec.clock_hz * NS_PER_S)
+
+
+def _ends(step: Operation, call: RanCall) -> tuple[TensorSpec, TensorSpec]:
+    """The tensor an operation reads first and the one that it writes."""
+    written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
+    return call.plan.tensors[step.inputs[0]], call.plan.tensors[written]
+
+
+def _untimed(calls: Iterable[RanCall], spec: DeviceSpec) -> str:
+    missing = [one for call in calls for one in timed_call(call, spec).untimed]
+    return "; ".join(f"{one.name} is not timed: {one.reason}" for one in missing)
+
+
+def _call(walk: Walk, step: NetworkStep) -> Tensor:
+    """The convolution of a layer, on what the last step left.
+
+    Raises:
+        DeviceError: It does not fit, or is refused.
+        KeyError: The row says something that is not known.
+    """
+    row = step.row or {}
+    transposed = row["op"] == "conv_transpose2d"
+    ins, outs, size = int(row["in_c"]), int(row["out_c"]), int(row["k"])
+    arguments: dict[str, Any] = {
+        "input_tensor": walk.current(),
+        "weight_tensor": _empty((ins, outs, size, size) if transposed else (outs, ins, size, size)),
+        "bias_tensor": _empty((1, 1, 1, outs)),
+        "device": walk.device,
+        "in_channels": ins,
+        "out_channels": outs,
+        "batch_size": int(row["batch"]),
+        "input_height": int(row["in_h"]),
+        "input_width": int(row["in_w"]),
+        "kernel_size": (size, size),
+        "stride": (int(row["s"]), int(row["s"])),
+        "padding": (int(row["pad"]), int(row["pad"])),
+        "dtype": DTYPES[step.flow["dtype_out"] if row["dtype_out"].startswith("(") else row["dtype_out"]],
+        "conv_config": _conv_config(row, step.flow),
+        "compute_config": WormholeComputeKernelConfig(
+            math_fidelity=MathFidelity[row["fidelity"]],
+            fp32_dest_acc_en=row["fp32_acc"] == "1",
+            packer_l1_acc=row["packer_l1_acc"] == "1",
+        ),
+    }
+    output = (conv_transpose2d if transposed else conv2d)(**arguments)
+    if not isinstance(output, Tensor):
+        raise AssertionError("a call that asks for nothing else returns its output")
+    return output
+
+
+def _conv_config(row: Row, flow: Row) -> Conv2dConfig:
+    shard = flow["shard_seen"] or row["shard"]
+    return Conv2dConfig(
+        weights_dtype=DTYPES[row["dtype_in1"]],
+        activation=None if row["activation"] == "none" else UnaryWithParam(UnaryOpType[row["activation"].upper()]),
+        shard_layout=None if shard == "auto" else SCHEMES[shard],
+        act_block_h_override=int(row["act_block_h"] or 0),
+        reshard_if_not_optimal=flow["reshard_if_not_optimal"] == "1",
+        deallocate_activation=flow["deallocate_activation"] == "1",
+        enable_act_double_buffer=row["act_dbuf"] == "1",
+        enable_weights_double_buffer=row["w_dbuf"] == "1",
+        output_layout=Layout[row["out_layout"]],
+    )
+
+
+def _empty(shape: tuple[int, ...]) -> Tensor:
+    """A host tensor of zeros that takes no memory."""
+    return Tensor.of_host(np.broadcast_to(np.float32(0), shape), TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR))
+
+
+def _scheme(output: Tensor) -> str:
+    """How an output lies."""
+    config = output.memory_config()
+    if config.shard_spec is None:
+        return f"interleaved {config.buffer_type.name}"
+    shards = prod(div_up(a, b) for a, b in zip(output.padded_shape[-2:], config.shard_spec.shape, strict=True))
+    return f"{config.memory_layout.name.partition('_')[0].lower()} {min(shards, config.shard_spec.grid.num_cores())}"
