@@ -1,14 +1,14 @@
 """Transfers and padding of a halo, listed run by run: the fast twin of `ops.halo.transfers`.
 
 That module looks at every stick of the frame; this one knows where runs of data lie, and touches each run once. Frames
-that replicate or cut inputs off are left to the slow truth.
+that replicate, cut inputs off or have runs of several lengths are left to the slow truth.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ops.halo.frame import Frame, Integers, data_breaks
+from ops.halo.frame import Breaks, Frame, Integers, data_breaks
 from ops.halo.ranges import StickRanges
 from ops.halo.transfers import Padding, Transfers, list_padding, list_transfers, ordinals
 
@@ -40,13 +40,17 @@ def transfers_and_padding(
         input_rows: Sticks of an input shard.
         block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
     """
-    axes = (frame.rows, frame.columns)
-    if frame.replicate or any(axis.before < 0 or axis.after < 0 for axis in axes):
+    cuts = any(axis.before < 0 or axis.after < 0 for axis in (frame.rows, frame.columns))
+    breaks = data_breaks(frame)
+    # Inputs apart within a row, but not from row to row (a kernel of one column, say), or likewise rows and images.
+    uneven_rows = breaks.in_row and not breaks.at_row_end
+    uneven_images = frame.batch > 1 and breaks.at_row_end and not breaks.at_image_end
+    if frame.replicate or cuts or uneven_rows or uneven_images:
         return (
             list_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows),
             list_padding(frame, ranges),
         )
-    data = _data_runs(frame)
+    data = _data_runs(frame, breaks)
     gaps = _Runs(np.append(0, data.end), np.append(data.begin, frame.sticks))
     filled = np.flatnonzero(gaps.end > gaps.begin)
     padding = _pieces(_Runs(gaps.begin[filled], gaps.end[filled]), ranges)
@@ -58,9 +62,9 @@ def transfers_and_padding(
     )
 
 
-def _data_runs(frame: Frame) -> _Runs:
+def _data_runs(frame: Frame, breaks: Breaks) -> _Runs:
     """All runs of neighbouring data sticks."""
-    rows, columns, breaks = frame.rows, frame.columns, data_breaks(frame)
+    rows, columns = frame.rows, frame.columns
     images = np.arange(frame.batch, dtype=np.int64) * rows.length
     lines = images[:, None] + rows.before + np.arange(rows.input_length, dtype=np.int64) * rows.insertion
     length = columns.input_length
