@@ -30,6 +30,7 @@ from tools.validate.network_run import LayerTime, run_network, softwares
 from tools.validate.prediction import NotPredictedError, Row
 from tools.validate.report import console
 
+_NOT_SEEN = {"shard_seen": "", "notes": "sharded as the release plans it; a profile shows otherwise"}
 DEVICES = {"n150": "wormhole_n150", "p100": "blackhole_p100", "p150": "blackhole_p150"}
 
 
@@ -116,7 +117,10 @@ def main() -> None:
     if not any(step.row is not None for step in steps):
         parser.error(f"no layer of {options.model} is both in {options.layers} and in {options.flow}")
     if options.as_planned:
-        steps = [NetworkStep(step.row, {**step.flow, "shard_seen": ""}) for step in steps]
+        steps = [
+            NetworkStep(step.row, {**step.flow, **_NOT_SEEN} if step.flow["shard_seen"] else step.flow)
+            for step in steps
+        ]
     figures, unread = figures_of(options.model, read_rows(options.ops))
     screen, documents = console(), []
     for name in options.device:
@@ -131,7 +135,7 @@ def main() -> None:
             screen.print(problems_table(troubles))
     notes = [f"{row['layer']}: {row['notes']}" for row in (step.flow for step in steps) if row["notes"]]
     for note in notes:
-        screen.print(f"assumed of {note}", highlight=False, soft_wrap=True)
+        screen.print(f"of {note}", highlight=False, soft_wrap=True)
     if unmatched or unread:
         rows = [(row["layer"], reason) for row, reason in unmatched]
         screen.print(problems_table(rows + [(row["source_path"], reason) for row, reason in unread]))

@@ -147,7 +147,7 @@ def sentences(network: NetworkTime) -> list[str]:
         if sums.failed:
             text += f" The sum is too low: {sums.failed} layers are listed as not timed."
         lines.append(text)
-    if len(network.times) > 1:
+    if len(network.times) > 1 and network.measured is not None:
         lines.append(
             "The measurement does not say its software: of the two readings, the one whose target (below it in the "
             "table: of the 2025-12 tree, or of the current one) lies near the measurement is the one to compare."

@@ -126,7 +126,7 @@ def test_command(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "the sum beside the whole network" in printed
     assert "measured, N150" in printed
-    assert "assumed of d4.up" in printed
+    assert "of d4.up: shard_seen" in printed
     assert "not timed" not in printed
     (written,) = json.loads(out.read_text(encoding="utf-8"))
     assert written["measured_ns"] == pytest.approx(3.2911e6)
@@ -144,6 +144,7 @@ def test_command_lists_what_does_not_fit(capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "not timed" in printed
     assert "n150, d4.conv1" in printed
+    assert "of d4.up: sharded as the release plans it" in printed
     assert "The sum is too low: 3 layers" in printed
 
 
