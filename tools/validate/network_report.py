@@ -149,14 +149,27 @@ def sentences(network: NetworkTime) -> list[str]:
         lines.append(text)
     if len(network.times) > 1 and network.measured is not None:
         lines.append(
-            "The measurement does not say its software: of the two readings, the one whose target (below it in the "
-            "table: of the 2025-12 tree, or of the current one) lies near the measurement is the one to compare."
+            "The measurement does not say its software. That it is of 2025 is inferred: it lies near the target of the "
+            "2025-12 tree and far from the current one."
+            if _near_older_target(network)
+            else "The measurement does not say its software."
         )
     lines.append(
         "Only totals of this network are published, no time of a layer or an operation: an error of the sum can not be "
-        "told apart from the time of what is left out, and both are in the remainder. Nothing was fitted to it."
+        "told apart from the time of what is left out, and both are in the remainder. No constant was fitted to the "
+        "total; the readings (shards that a profile shows, whose software) were chosen with it known."
     )
     return lines
+
+
+def _near_older_target(network: NetworkTime) -> bool:
+    """Whether the target nearest to the measurement is that of the tree of 2025."""
+    if network.measured is None:
+        return False
+    whole = network.measured.time_ns
+    targets = [one for one in network.figures if not one.measured]
+    nearest = min(targets, key=lambda one: abs(one.time_ns - whole), default=None)
+    return nearest is not None and "2025" in nearest.row["notes"]
 
 
 def _against(sums: Totals, measured: WholeFigure, left_out: int) -> str:
