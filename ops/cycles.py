@@ -22,6 +22,8 @@ from ops.halo.plan import HaloArguments, plan_halo
 from ops.halo.work import HaloWork
 from ops.matmul.cycles import matmul_cycles
 from ops.matmul.work import MatmulWork
+from ops.patch_matmul.cycles import patch_cycles
+from ops.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
 from ops.run import MOVE
 
 Tensors = Mapping[str, TensorSpec]
@@ -115,6 +117,8 @@ def _cycles(step: Operation, tensors: Tensors, spec: DeviceSpec, *, contention: 
         case HaloWork():
             plan = plan_halo(_halo_arguments(step), input_tensor="", output_tensor="")
             return halo_cycles(plan, spec, contention=contention)
+        case PatchMatmul() | PixelMatmul() | FillRows() | SumSections():
+            return patch_cycles(step.work, spec, contention=contention)
         case MatmulWork():
             sharded = [tensor.memory_config.is_sharded() for tensor in (read, written)]
             return matmul_cycles(step.work, spec, in_sharded=sharded[0], out_sharded=sharded[1], contention=contention)

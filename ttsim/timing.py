@@ -7,6 +7,7 @@ from device.spec import DeviceSpec
 from ops.conv2d.work import ConvWork
 from ops.cycles import TimedOperation, run_cycles
 from ops.matmul.work import MatmulWork
+from ops.patch_matmul.work import PatchMatmul, PixelMatmul
 from ops.run import MOVE
 from ttsim.ran_call import RanCall
 from ttsim.report.cycle_figures import UntimedOperation
@@ -53,5 +54,7 @@ def fidelity_phases(work: object) -> int:
     match work:
         case ConvWork(phases=phases) | MatmulWork(phases=phases):
             return phases
+        case PatchMatmul(matmul=matmul) | PixelMatmul(matmul=matmul):
+            return matmul.phases
         case _:
             return 0

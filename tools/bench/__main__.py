@@ -1,7 +1,7 @@
 """Measure the simulator.
 
 usage: python -m tools.bench [--layers] [--planning] [--cycles] [--plans] [--import] [--exact] [--memory]
-                             [--repeats N] [--json] [--check]
+                             [--onednn] [--repeats N] [--json] [--check]
 
 Without a choice, everything is measured. Every figure is the best of some repeats.
 
@@ -16,6 +16,7 @@ exact     one whole call with values="exact", and picoseconds of a multiply-add 
 import    `import ttsim` in a fresh interpreter
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
           made to after the output is read, against the bytes of input, weights and output; the layer ran once before
+onednn    oneDNN's transposed convolution and its gradients in float32 with values="fast", against torch's
 """
 
 import argparse
@@ -34,6 +35,7 @@ from tools.bench.figure import Figure
 from tools.bench.imports import bench_imports
 from tools.bench.layers import bench_layers, bench_planning, threads
 from tools.bench.memory import bench_memory
+from tools.bench.onednn import bench_onednn
 from tools.bench.plans import bench_plans
 
 BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
@@ -44,6 +46,7 @@ BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "import": bench_imports,
     "exact": bench_exact,
     "memory": bench_memory,
+    "onednn": bench_onednn,
 }  # a new benchmark is one more entry: it takes the number of repeats and yields figures
 
 WIDTH_OF_A_PIPE = 120

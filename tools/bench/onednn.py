@@ -1,9 +1,5 @@
-"""Speed of the transposed convolution and its gradients against torch's, float32, in the same process.
+"""Speed of the transposed convolution and its gradients against torch's, float32, in the same process."""
 
-usage: python -m tools.bench.onednn [--repeats N]
-"""
-
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -152,15 +148,3 @@ def _torch_works(case: Case, src: Any, weights: Any, bias: Any, diff: Any) -> di
         "data": lambda: torch.autograd.grad(result, x, gradient, retain_graph=True),
         "weights": lambda: torch.autograd.grad(result, w, gradient, retain_graph=True),
     }
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
-    for figure in bench_onednn(parser.parse_args().repeats):
-        print(f"{figure.case:20} {figure.name:18} {figure.value:9.3f} {figure.unit}")
-
-
-if __name__ == "__main__":
-    main()
