@@ -1,6 +1,7 @@
 """ttnn.conv_transpose2d: checks what the user gave, has it planned and run, and hands back what was asked for."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,13 @@ from ops.conv_transpose2d.plan import plan_conv_transpose2d
 from ops.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
 from ops.conv_transpose2d.strictness import output_size, require_possible, require_sane
 from ops.conv_transpose2d.validation import claimed_volume, validate
+from ops.deconvolution.forward import Lowering
 from ttsim.compute_config import WormholeComputeKernelConfig
 from ttsim.conv_config import Conv2dConfig, Conv2dSliceConfig
 from ttsim.device import Device
 from ttsim.dtypes import DataType
 from ttsim.execution import free_l1_bytes, run
+from ttsim.phase_lowering import lowering_of, run_phases
 from ttsim.signature import Padding, Pair, checked, four, two
 from ttsim.tensor import Tensor, not_allocated
 from ttsim.trial import Ground
@@ -49,6 +52,7 @@ def conv_transpose2d(
     mirror_kernel: bool = True,
     return_output_dim: bool = False,
     return_weights_and_bias: bool = False,
+    lowering: str = "frame",
 ) -> Any:
     """Transposed convolution of a channels-last tensor.
 
@@ -76,6 +80,10 @@ def conv_transpose2d(
         mirror_kernel: False if the kernel was flipped already.
         return_output_dim: Return (height, width), too.
         return_weights_and_bias: Return the prepared weights and bias, too; a later call may take them.
+        lowering: An extension of this library that ttnn does not have. "frame" is what ttnn does, a convolution over
+            the input with zeros inserted; "phase" computes every phase of the output by a dense convolution of its
+            own, without those zeros. It takes raw weights and plain configs, sums in float32, and leaves the output
+            interleaved, in DRAM unless ``memory_config`` says L1; what it can not do is refused by name.
 
     Returns:
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
@@ -107,35 +115,24 @@ def conv_transpose2d(
         slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
         mirror_kernel=mirror_kernel,
     )
+    chosen = lowering_of(lowering)
     require_allocated(input_tensor, weight_tensor, bias_tensor)
     validate(arguments)
     require_possible(arguments)
     require_possible_slices(arguments)
     if device.strict:
         require_sane(arguments)
-    claimed = claimed_volume(arguments)
-    misfit = None if claimed == input_tensor.logical_volume() else (claimed // in_channels, in_channels)
     tensors = {"input": input_tensor, "weight": weight_tensor}
     if bias_tensor is not None:
         tensors["bias"] = bias_tensor
-    arguments = replace(arguments, groups=groups or 1)  # the real library takes 0 groups for one
-    held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
-    plan: Plan | None = None
-    try:
-        plan = plan_conv_transpose2d(
-            arguments,
-            device.spec,
-            free_l1_bytes=free_l1_bytes(device),
-            returns_weights=return_weights_and_bias,
-        )
-        fault = slice_fault(plan, arguments) if device.strict else None
-        if fault is not None:
-            warnings.warn(fault, RuntimeWarning, stacklevel=3)
-        with device.function("ttnn.conv_transpose2d"):
-            results = run(plan, tensors, device, useful_flops=definition_flops(arguments), input_shape=misfit)
-    except (OutOfMemoryError, CircularBufferError) as error:
-        told = verdict(arguments, Ground(device.machine, held, device.strict), planned=plan is not None)
-        raise type(error)(f"{error}\n{told}") from error
+    runner = _run_frame if chosen is Lowering.FRAME else run_phases
+    results = runner(
+        arguments,
+        tensors,
+        device,
+        useful_flops=definition_flops(arguments),
+        returns_weights=return_weights_and_bias,
+    )
     returned: list[Any] = [results["output"]]
     if return_output_dim:
         returned.append(output_size(arguments))
@@ -144,10 +141,38 @@ def conv_transpose2d(
     return returned[0] if len(returned) == 1 else tuple(returned)
 
 
+def _run_frame(
+    a: ConvTranspose2dArguments,
+    tensors: Mapping[str, Tensor],
+    device: Device,
+    *,
+    useful_flops: int,
+    returns_weights: bool,
+) -> dict[str, Tensor]:
+    """Runs a call as ttnn does; arguments as of `run_phases`."""
+    claimed = claimed_volume(a)
+    misfit = None if claimed == tensors["input"].logical_volume() else (claimed // a.in_channels, a.in_channels)
+    a = replace(a, groups=a.groups or 1)  # the real library takes 0 groups for one
+    held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    plan: Plan | None = None
+    try:
+        plan = plan_conv_transpose2d(
+            a, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights
+        )
+        fault = slice_fault(plan, a) if device.strict else None
+        if fault is not None:
+            warnings.warn(fault, RuntimeWarning, stacklevel=4)
+        with device.function("ttnn.conv_transpose2d"):
+            return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
+    except (OutOfMemoryError, CircularBufferError) as error:
+        told = verdict(a, Ground(device.machine, held, device.strict), planned=plan is not None)
+        raise type(error)(f"{error}\n{told}") from error
+
+
 def definition_flops(a: ConvTranspose2dArguments) -> int:
     """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
     pixels = a.batch_size * a.input_height * a.input_width
-    return 2 * pixels * a.in_channels * (a.out_channels // a.groups) * a.kernel_size[0] * a.kernel_size[1]
+    return 2 * pixels * a.in_channels * (a.out_channels // (a.groups or 1)) * a.kernel_size[0] * a.kernel_size[1]
 
 
 def operand(tensor: Tensor) -> Operand:

@@ -12,7 +12,7 @@ from device.formats import Array
 from device.layouts import BufferType
 from device.memory import Buffer
 from device.plan import Plan
-from ops.run import run_memory, run_values
+from ops.run import Evaluate, run_memory, run_values
 from ops.values import evaluator
 from ttsim.device import Device
 from ttsim.ran_call import RanCall
@@ -34,6 +34,7 @@ def run(
     *,
     useful_flops: int | None = None,
     input_shape: tuple[int, int] | None = None,
+    evaluate: Evaluate | None = None,
 ) -> dict[str, Tensor]:
     """Runs a plan.
 
@@ -44,6 +45,7 @@ def run(
         useful_flops: Multiplications and additions of the call's definition, for profiles.
         input_shape: Sticks and channels that the call says its input has, if the input has other ones: what it has too
             many is left out, what is missing reads as zero.
+        evaluate: What the plan's works do to numbers, if it is not made of the works of ttnn's operations.
 
     Returns:
         Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is.
@@ -64,7 +66,8 @@ def run(
         own = tensors.get(name)
         results[role] = own if own is not None else Tensor.of_buffer(device, buffers[name], plan.tensors[name])
     if computes:
-        made = run_values(plan, arrays, evaluator(device.spec, ARITHMETIC[device.values]))
+        meaning = evaluate or evaluator(device.spec, ARITHMETIC[device.values])
+        made = run_values(plan, arrays, meaning)
         for name in set(plan.results.values()) - set(tensors):
             buffers[name].store(made[name], plan.tensors[name])
     return results

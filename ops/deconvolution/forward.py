@@ -51,11 +51,27 @@ def plan_forward(d: Deconvolution, spec: DeviceSpec, *, bias: bool, lowering: Lo
     Returns:
         A plan of the host tensors "src", "weights" and "bias", and of the result "dst", rows of channels on the device.
     """
-    slicing, geometry = d.slicing, d.geometry
-    stages = [image_sticks(d, "src", geometry.input_shape, d.in_channels, spec, parts=slicing.in0_slices)]
+    src = image_sticks(d, "src", d.geometry.input_shape, d.in_channels, spec, parts=d.slicing.in0_slices)
+    return plan_forward_of(d, src, spec, bias=bias, lowering=lowering)
+
+
+def plan_forward_of(d: Deconvolution, src: Staged, spec: DeviceSpec, *, bias: bool, lowering: Lowering) -> Plan:
+    """Plan ConvTranspose of a source that is sticks in DRAM already.
+
+    Args:
+        d: The call.
+        src: How the sticks come about; what these steps allocate is released in the end.
+        spec: The device.
+        bias: There is a bias.
+        lowering: How it is computed.
+
+    Returns:
+        A plan of the host tensors "weights" and "bias", of what ``src`` is made of, and of the result "dst".
+    """
+    geometry, stages = d.geometry, [src]
     if bias:
         stages.append(bias_row(d.out_channels, spec))
-    stages.append(result_sticks("dst", d.batch * prod(geometry.output_shape), d.out_channels, d.data_format, spec))
+    stages.append(result_sticks("dst", d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format, spec))
     row = ("bias.row",) if bias else ()
     whole = [frame_axis(axis) for axis in geometry.axes]
     steps: list[Operation] = []
@@ -65,16 +81,17 @@ def plan_forward(d: Deconvolution, spec: DeviceSpec, *, bias: bool, lowering: Lo
         parts = list(product(*(dense_phases(axis) for axis in whole)))
     for number, part in enumerate(parts):
         name = "weights.taps" if len(parts) == 1 else f"weights.phase{number}"
-        stage, step = _part(d, part, name, row, spec)
+        stage, step = _part(d, part, (src.name, name, *row), spec)
         stages += stage
         steps.append(step)
     return planned(stages, steps, "dst")
 
 
 def _part(
-    d: Deconvolution, part: Sequence[DensePhase], name: str, row: tuple[str, ...], spec: DeviceSpec
+    d: Deconvolution, part: Sequence[DensePhase], inputs: tuple[str, ...], spec: DeviceSpec
 ) -> tuple[list[Staged], Operation]:
     """The weights of one phase or of the frame, if it needs any, and the program that computes it."""
+    row = inputs[2:]  # the bias, if there is one
     axes = tuple(phase.axis for phase in part)
     out_shape = d.geometry.output_shape
     if not all(axis.taps for axis in axes):
@@ -84,23 +101,23 @@ def _part(
             out_channels=d.out_channels,
             out_shape=out_shape,
             bias=bool(row),
-            out_format=d.data_format,
+            out_format=d.dst_format,
         )
         return [], fill_rows(fill, inputs=row, output="dst", spec=spec)
     bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
     patches = Patches(batch=d.batch, axes=axes, channels=d.in_channels, groups=d.groups, bundles=bundles)
     mirrored = [_mirrored(phase.taps, axis.kernel) for phase, axis in zip(part, d.geometry.axes, strict=True)]
-    stage = tap_matrices(d, name, mirrored, patches, d.out_channels, spec, back=False)
+    stage = tap_matrices(d, inputs[1], mirrored, patches, d.out_channels, spec, back=False)
     work = patch_matmul_work(
         patches,
         out_channels=d.out_channels,
         out_shape=out_shape,
         slicing=d.slicing,
         bias=bool(row),
-        out_format=d.data_format,
+        out_format=d.dst_format,
         spec=spec,
     )
-    return [stage], patch_matmul(work, inputs=("src.sticks", name, *row), output="dst")
+    return [stage], patch_matmul(work, inputs=inputs, output="dst")
 
 
 def _mirrored(taps: range, kernel: int) -> range:

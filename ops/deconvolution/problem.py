@@ -5,7 +5,7 @@ from math import prod
 
 from device.formats import DataFormat
 from ops.geometry import Geometry
-from ops.patch_matmul.slicing import Precision, Slicing, slicing_of
+from ops.patch_matmul.slicing import ALL_PHASES, Precision, Slicing, slicing_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,9 @@ class Deconvolution:
         out_channels: O, of the destination.
         groups: Groups; they divide both.
         data_format: Type of all tensors.
+        out_format: Type of the destination, if it is another one.
         precision: What results should be like.
+        phases: Fidelity phases, where precision is that of the device.
         channels_last: Tensors are [N, *spatial, C], not [N, C, *spatial].
         weights_format: Order of the axes of the weights: "IOX", "XOI", "OIX" or "XIO".
     """
@@ -30,14 +32,21 @@ class Deconvolution:
     out_channels: int
     groups: int
     data_format: DataFormat
+    out_format: DataFormat | None = None
     precision: Precision = Precision.IEEE
+    phases: int = ALL_PHASES
     channels_last: bool = True
     weights_format: str = "XOI"
 
     @property
     def slicing(self) -> Slicing:
         """How its numbers are multiplied."""
-        return slicing_of(self.data_format, self.precision)
+        return slicing_of(self.data_format, self.precision, phases=self.phases)
+
+    @property
+    def dst_format(self) -> DataFormat:
+        """Type of the destination."""
+        return self.out_format or self.data_format
 
     @property
     def useful_flops(self) -> int:

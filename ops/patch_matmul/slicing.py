@@ -18,9 +18,12 @@ from device.formats import BFLOAT16, FLOAT32, Array, DataFormat
 IN0_BITS: Final = 7  # of a significand that the first phase takes of the first operand
 IN1_BITS: Final = 5  # and of the second
 ALL_PHASES: Final = 4  # HiFi4
+FEWEST_FOR_TF32: Final = 3  # phases that multiply all bits of the first operand
 
 TF32: Final = 0xFFFFE000  # sign, exponent and ten bits
-NINE_BITS: Final = 0xFFFFC000  # of the mantissa: what the second operand keeps in four phases
+SIX_BITS: Final = 0xFFFE0000  # of the mantissa: what the first operand keeps in one phase or two
+NINE_BITS: Final = 0xFFFFC000  # what the second operand keeps in two phases or more
+FOUR_BITS: Final = 0xFFF80000  # and in one
 
 
 class Precision(Enum):
@@ -59,15 +62,16 @@ SINGLE_BITS: Final = 25
 HALF_BITS: Final = 18
 
 
-def slicing_of(data_format: DataFormat, precision: Precision) -> Slicing:
+def slicing_of(data_format: DataFormat, precision: Precision, *, phases: int = ALL_PHASES) -> Slicing:
     """How operands of a format are multiplied.
 
     Args:
         data_format: float32, float16 or bfloat16.
         precision: What results should be like.
+        phases: Fidelity phases of a single pass.
     """
     if precision is Precision.DEVICE:
-        return Slicing(part_format=data_format)
+        return Slicing(part_format=data_format, phases=phases)
     wanted = SINGLE_BITS if data_format == FLOAT32 else HALF_BITS
     pairs = [(i, j) for i in range(wanted) for j in range(wanted) if i * IN0_BITS + j * IN1_BITS < wanted]
     passes = tuple(sorted(pairs, key=lambda pair: -(pair[0] * IN0_BITS + pair[1] * IN1_BITS)))
@@ -112,10 +116,15 @@ def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, 
 
 
 def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> Array:
-    """What all passes together see of an operand: all of it, or in a single pass what the matrix unit takes."""
-    if len(slicing.passes) > 1 or slicing.part_format == BFLOAT16:
+    """What all passes together see of an operand: all of it, or in a single pass what the matrix unit takes.
+
+    Three phases count as four: they leave out products of lowest bits only.
+    """
+    if len(slicing.passes) > 1:
         return values
-    if slicing.part_format == FLOAT32 or weights_side:
+    if slicing.phases < (2 if weights_side else FEWEST_FOR_TF32):
+        return cut(values, FOUR_BITS if weights_side else SIX_BITS)
+    if slicing.part_format == FLOAT32 or (weights_side and slicing.part_format != BFLOAT16):
         return cut(values, NINE_BITS if weights_side else TF32)
     return values
 
