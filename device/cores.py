@@ -41,7 +41,9 @@ class CoreRange:
     end: CoreCoord
 
     def __post_init__(self) -> None:
-        """Refuses an end before the start."""
+        """Refuses an end before the start, and what is no core."""
+        if not (isinstance(self.start, CoreCoord) and isinstance(self.end, CoreCoord)):
+            raise TypeError(f"CoreRange: start and end must be CoreCoord, not {self.start!r} and {self.end!r}")
         if self.end.x < self.start.x or self.end.y < self.start.y:
             raise ValueError(
                 f"CoreRange: end must not lie left of or above start, not start {self.start} with end {self.end}"

@@ -57,7 +57,11 @@ class ShardSpec:
     def __init__(
         self, grid: CoreRangeSet, shape: Sequence[int], orientation: ShardOrientation = ShardOrientation.ROW_MAJOR
     ) -> None:
-        """Takes any sequence of two positive integers as shape; raises ValueError otherwise."""
+        """Takes any sequence of two positive integers as shape; raises ValueError or TypeError otherwise."""
+        if not isinstance(grid, CoreRangeSet):
+            raise TypeError(f"ShardSpec: grid must be a CoreRangeSet, not {grid!r}")
+        if not isinstance(orientation, ShardOrientation):
+            raise TypeError(f"ShardSpec: orientation must be a ShardOrientation, not {orientation!r}")
         if len(shape) != 2 or min(shape) < 1:
             raise ValueError(f"ShardSpec: shape must be two positive integers (rows, columns), not {list(shape)}")
         object.__setattr__(self, "grid", grid)
@@ -93,6 +97,15 @@ class MemoryConfig:
     buffer_type: BufferType = BufferType.DRAM
     shard_spec: ShardSpec | None = None
     of_tensor: bool = field(default=False, compare=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Refuses arguments of other types."""
+        if not isinstance(self.memory_layout, TensorMemoryLayout):
+            raise TypeError(f"MemoryConfig: memory_layout must be a TensorMemoryLayout, not {self.memory_layout!r}")
+        if not isinstance(self.buffer_type, BufferType):
+            raise TypeError(f"MemoryConfig: buffer_type must be a BufferType, not {self.buffer_type!r}")
+        if self.shard_spec is not None and not isinstance(self.shard_spec, ShardSpec):
+            raise TypeError(f"MemoryConfig: shard_spec must be a ShardSpec, not {self.shard_spec!r}")
 
     def is_sharded(self) -> bool:
         """Whether pages are dealt shard by shard."""

@@ -22,7 +22,10 @@ _DEFAULT_TYPES = {
 
 def numbers(data: Any) -> Array:
     """Numbers of whatever holds them."""
-    values = numpy_from_torch(data) if is_torch(data) else np.asarray(data)
+    try:
+        values = numpy_from_torch(data) if is_torch(data) else np.asarray(data)
+    except ValueError:
+        raise ValueError("Tensor: the rows of nested lists must be of one length") from None
     if values.dtype.kind not in "fiubV":
         raise TypeError(f"Tensor: data must be an array of numbers, not {type(data).__name__} of {values.dtype}")
     return values.astype(np.uint8) if values.dtype.kind == "b" else values

@@ -9,6 +9,7 @@ from device.errors import DeviceError
 from device.layouts import Layout, MemoryConfig
 from ttsim.device import Device
 from ttsim.dtypes import DataType
+from ttsim.requirements import require_type, require_type_or_none
 from ttsim.tensor import Tensor
 
 
@@ -36,6 +37,7 @@ def from_torch(
     Raises:
         DeviceError: Block floats in row-major layout, a memory config without a device, or no room.
     """
+    require_type_or_none("from_torch", DataType, dtype=dtype)
     if dtype is not None and dtype.format.is_block and layout is Layout.ROW_MAJOR:
         raise DeviceError(
             f"ttnn.from_torch: {dtype.format} requires TILE_LAYOUT!\nlayout: leave it out, or give ttsim.TILE_LAYOUT"
@@ -69,17 +71,21 @@ def to_torch(tensor: Tensor, dtype: Any = None, **ignored: object) -> Any:
         DeviceError: It was deallocated, or its device computes no values.
         ImportError: torch is not installed.
     """
+    require_type("to_torch", Tensor, tensor=tensor)
     result = tensor.to_torch()
     return result if dtype is None else result.to(dtype)
 
 
 def to_device(tensor: Tensor, device: Device, memory_config: MemoryConfig | None = None) -> Tensor:
     """The tensor on a device, in DRAM by default; raises DeviceError when there is no room."""
+    require_type("to_device", Tensor, tensor=tensor)
+    require_type("to_device", Device, device=device)
     return tensor.to(device, memory_config)
 
 
 def from_device(tensor: Tensor, blocking: bool = True) -> Tensor:
     """The tensor on the host; itself if it is there."""
+    require_type("from_device", Tensor, tensor=tensor)
     return tensor.cpu()
 
 
@@ -90,6 +96,8 @@ def to_layout(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """The tensor in another layout, and data type and place if given; itself if nothing changes."""
+    require_type("to_layout", Tensor, tensor=tensor)
+    require_type("to_layout", Layout, layout=layout)
     changed = tensor if tensor.layout is layout else tensor.to(layout)
     if dtype is not None and changed.dtype is not dtype:
         changed = changed.with_dtype(dtype)
@@ -98,6 +106,8 @@ def to_layout(
 
 def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
     """The tensor rounded to another data type; itself if it has it."""
+    require_type("to_dtype", Tensor, tensor=tensor)
+    require_type("to_dtype", DataType, dtype=dtype)
     return tensor if tensor.dtype is dtype else tensor.with_dtype(dtype)
 
 
@@ -106,6 +116,8 @@ typecast = to_dtype
 
 def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, dtype: DataType | None = None) -> Tensor:
     """The device tensor in another place; itself if it is there and its data type stays."""
+    require_type("to_memory_config", Tensor, tensor=tensor)
+    require_type("to_memory_config", MemoryConfig, memory_config=memory_config)
     changed = tensor if dtype is None else to_dtype(tensor, dtype)
     if changed.device() is not None and changed.spec.memory_config == memory_config:
         return changed
@@ -114,15 +126,18 @@ def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, dtype: DataTyp
 
 def deallocate(tensor: Tensor, force: bool = True) -> None:
     """Frees a tensor's memory; doing so twice is harmless."""
+    require_type("deallocate", Tensor, tensor=tensor)
     tensor.deallocate(force)
 
 
 def reshape(tensor: Tensor, shape: Sequence[int], memory_config: MemoryConfig | None = None) -> Tensor:
     """The same elements in another shape; raises DeviceError when the volumes differ."""
+    require_type("reshape", Tensor, tensor=tensor)
     changed = tensor.reshape(*shape)
     return changed if memory_config is None else to_memory_config(changed, memory_config)
 
 
 def is_tensor_storage_on_device(tensor: Tensor) -> bool:
     """Whether the tensor lives on a device."""
+    require_type("is_tensor_storage_on_device", Tensor, tensor=tensor)
     return tensor.device() is not None

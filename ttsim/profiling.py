@@ -8,6 +8,7 @@ from typing import Any
 from ttsim.device import Device
 from ttsim.ran_call import RanCall
 from ttsim.report.cycle_report import CycleReport, cycle_report
+from ttsim.requirements import require_type
 from ttsim.session import current, remember
 from ttsim.tensor import Tensor
 from ttsim.timing import timed_call
@@ -38,6 +39,7 @@ def profile(device: Device) -> Iterator[Profile]:
     Calls that a graph capture does not dispatch take no time and are left out. A device opened with ``cycles=False``
     records nothing.
     """
+    require_type("profile", Device, device=device)
     made = Profile(device)
     device.profilers.append(made.calls)
     try:

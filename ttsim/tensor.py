@@ -18,6 +18,7 @@ from device.memory import Buffer
 from ttsim.arrays import default_type, numbers
 from ttsim.device import Device
 from ttsim.dtypes import DataType
+from ttsim.requirements import require_type_or_none
 from ttsim.shapes import Shape, resolved_shape
 from ttsim.storage import DeviceStorage
 from ttsim.torch_bridge import torch_from_numpy
@@ -57,13 +58,16 @@ class Tensor:
             mem_config: Place on the device; DRAM by default.
 
         Raises:
-            TypeError: ``data`` holds no numbers, or ``data_type`` is none.
+            TypeError: ``data`` holds no numbers, or another argument is not of its type.
             DeviceError: Block floats in row-major layout, or no room on the device.
         """
         values = numbers(data)
         chosen = default_type(values) if data_type is None else data_type
         if not isinstance(chosen, DataType):
             raise TypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {chosen!r}")
+        require_type_or_none("Tensor", Device, device=device)
+        require_type_or_none("Tensor", Layout, layout=layout)
+        require_type_or_none("Tensor", MemoryConfig, mem_config=mem_config)
         data_format = chosen.format
         order = layout or (Layout.TILE if data_format.is_block else Layout.ROW_MAJOR)
         self.spec = TensorSpec(values.shape, data_format, order)
@@ -233,6 +237,7 @@ class Tensor:
             mem_config: Place on the device; DRAM by default.
 
         Raises:
+            TypeError: ``target`` or ``mem_config`` is something else.
             OutOfMemoryError: No room.
             DeviceError: The shards do not fit the tensor, or it was deallocated.
         """
@@ -240,6 +245,7 @@ class Tensor:
             return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, target, self.spec.memory_config))
         if not isinstance(target, Device):
             raise TypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
+        require_type_or_none("to", MemoryConfig, mem_config=mem_config)
         spec = TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config or DRAM_MEMORY_CONFIG)
         return _placed(target, self.values(), spec, by="Tensor::to_device")
 
