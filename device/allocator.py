@@ -4,12 +4,9 @@ A buffer has the same address in every bank, used there or not, so one free list
 and texts are those of tt-metal's allocator (bank_manager.cpp, l1_banking_allocator.cpp).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from device.circular_buffers import check, place
-from device.cores import CoreRangeSet
 from device.errors import DeviceError, OutOfMemoryError
 from device.free_list import Block, FreeList
 from device.layouts import BufferSpec, BufferType, TensorMemoryLayout
@@ -59,7 +56,6 @@ class Allocator:
             )
         self.spec = spec
         self.l1_small_bytes = small
-        self.programs = 0
         l1, dram = spec.l1, spec.dram
         unit = l1.allocation_alignment_bytes
         self._lists = {
@@ -73,7 +69,6 @@ class Allocator:
     def copy(self) -> "Allocator":
         """Another allocator with the same blocks in use; what happens to one leaves the other as it is."""
         other = Allocator(self.spec, self.l1_small_bytes)
-        other.programs = self.programs
         other._lists = {memory: blocks.copy() for memory, blocks in self._lists.items()}
         return other
 
@@ -132,22 +127,6 @@ class Allocator:
     def lowest_l1_address(self) -> int | None:
         """Where the lowest L1 buffer begins (L1_SMALL does not count); None if there is none."""
         return self._lists[BufferType.L1].lowest_used
-
-    def place_circular_buffers(self, requests: Sequence[tuple[int, CoreRangeSet]]) -> tuple[int, ...]:
-        """Addresses of a program's circular buffers, from the bottom of L1 upwards.
-
-        They are not kept: a program has all of L1 below the buffers to itself.
-
-        Args:
-            requests: Bytes on each core, and cores, of each circular buffer that is no view of a tensor, in order.
-
-        Raises:
-            CircularBufferError: They are larger than L1 or meet its buffers; the first line is the real library's.
-        """
-        self.programs += 1
-        placement = place(requests, self.spec.l1)
-        check(placement.regions, self.spec.l1, lowest_l1_address=self.lowest_l1_address, program=self.programs)
-        return placement.addresses
 
     def _list(self, buffer_type: BufferType) -> FreeList:
         """The free list of a memory."""

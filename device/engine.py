@@ -52,11 +52,6 @@ class Moment(NamedTuple):
 BEGIN = Moment(0.0)
 
 
-def latest(*moments: Moment) -> Moment:
-    """The last of some moments."""
-    return max(moments, key=lambda moment: moment.cycles)
-
-
 def path_to(moment: Moment) -> Iterator[Work]:
     """The works of the critical path that leads to a moment, last first."""
     here: Moment | None = moment

@@ -42,6 +42,7 @@ class Device:
         self.recorders: list[list[Event]] = []
         self.closed = False
         self._buffers_made = 0
+        self._programs_made = 0
 
     @property
     def l1_small_bytes(self) -> int:
@@ -60,7 +61,8 @@ class Device:
         """Another device in the same state, to try things on: buffers have twins without contents, nobody listens."""
         other = Device(self.spec, l1_small_bytes=self.l1_small_bytes)
         other.allocator = self.allocator.copy()
-        other.closed, other._buffers_made = self.closed, self._buffers_made
+        other.closed = self.closed
+        other._buffers_made, other._programs_made = self._buffers_made, self._programs_made
         twins = {}
         for one in self.memory.live():
             twin = Buffer(one.spec, one.address, device_spec=self.spec, name=one.name, number=one.number)
@@ -144,7 +146,7 @@ class Device:
             DeviceClosedError: The device was closed.
         """
         self._require_open()
-        self.allocator.programs += 1
+        self._programs_made += 1
         self.record(CircularBuffersFreed())
         requests = [(one.size_bytes, one.cores) for one in circular_buffers if one.view_of is None]
         placement = place(requests, self.spec.l1)
@@ -203,9 +205,9 @@ class Device:
 
     def _check(self, regions: Sequence[Region], *, noun: str) -> None:
         """Refuse circular buffers that do not fit."""
-        lowest, program = self.allocator.lowest_l1_address, self.allocator.programs
+        lowest = self.allocator.lowest_l1_address
         try:
-            check(regions, self.spec.l1, lowest_l1_address=lowest, program=program, noun=noun)
+            check(regions, self.spec.l1, lowest_l1_address=lowest, program=self._programs_made, noun=noun)
         except CircularBufferError as error:
             self.record(Refused(str(error)))
             raise

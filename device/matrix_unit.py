@@ -27,7 +27,6 @@ STEP_DEPTH: Final = 16  # products a step adds to one element of Dst
 GROUP_DEPTH: Final = 8  # of which these are summed apart
 EXPONENT_BIAS: Final = 127
 EXPONENT_MAX: Final = 255
-PRODUCT_FRACTION_BITS: Final = 10  # 1.0 * 1.0 is the integer product 1 << 10
 GUARD_BITS: Final = 13  # that lift it to the scale of a 24-bit significand
 DST_BITS: Final = 24  # of a significand in a 32-bit Dst
 DST16_BITS: Final = 8  # of a significand in a 16-bit Dst

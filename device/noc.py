@@ -97,12 +97,6 @@ def _legs(noc: NocSpec, network: Network, sources: Places, destinations: Places)
     )
 
 
-def hops(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> Integers:
-    """[routes] links between each source and its destination."""
-    along_row, along_column = _legs(noc, network, sources, destinations)
-    return along_row.links + along_column.links
-
-
 def sharing(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> Booleans:
     """[routes, routes] whether two routes have a link in common; a route has all of its own."""
     along_row, along_column = _legs(noc, network, sources, destinations)
@@ -122,41 +116,3 @@ def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:
     """
     passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
     return passing
-
-
-def busiest_link_bytes(noc: NocSpec, network: Network, sources: Places, destinations: Places, sent: Floats) -> float:
-    """Bytes on the link that carries most.
-
-    Args:
-        noc: The networks.
-        network: Which of them.
-        sources: Senders.
-        destinations: Receivers.
-        sent: [routes] bytes of each.
-    """
-    most = 0.0
-    for leg in _legs(noc, network, sources, destinations):
-        # Bytes join a ring at the start of a leg and leave it behind its end; a leg over the seam joins at 0 again.
-        rings = np.zeros((max(noc.rows, noc.cols), leg.size + 1))
-        begin = leg.start % leg.size
-        end = begin + leg.links
-        np.add.at(rings, (leg.ring, begin), sent)
-        np.subtract.at(rings, (leg.ring, np.minimum(end, leg.size)), sent)
-        over = end > leg.size
-        np.add.at(rings, (leg.ring[over], np.zeros_like(end[over])), sent[over])
-        np.subtract.at(rings, (leg.ring[over], end[over] - leg.size), sent[over])
-        most = max(most, float(np.cumsum(rings, axis=1).max(initial=0.0)))
-    return most
-
-
-def stream_cycles(noc: NocSpec, count: float, transfer_bytes: float, issue_cycles: float) -> float:
-    """A stream of transfers of one processor: what its issue or its bytes take, whichever is longer.
-
-    Args:
-        noc: The networks.
-        count: Transfers.
-        transfer_bytes: Bytes of each; longer ones are cut into packets.
-        issue_cycles: Between two packets.
-    """
-    packets = max(1.0, -(-transfer_bytes // noc.max_burst_bytes))
-    return count * max(packets * issue_cycles, transfer_bytes / noc.link_bytes_per_cycle)

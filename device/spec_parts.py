@@ -108,9 +108,6 @@ class NocSpec:
         worker_rows: Torus row of each row of worker cores, unharvested.
         flit_bytes: Bytes a link carries a cycle.
         link_bytes_per_cycle: The rate that is left after headers.
-        max_burst_bytes: Longest packet; longer transfers are cut.
-        hop_cycles: Delay of one router.
-        interface_cycles: Delay of entering or leaving the network.
         read_latency_cycles: Round trip of a small read from another core's L1 on the same axis.
         read_issue_cycles: Between two small reads issued by one processor.
         write_issue_cycles: Between two small writes issued by one processor.
@@ -123,9 +120,6 @@ class NocSpec:
     worker_rows: tuple[int, ...]
     flit_bytes: int
     link_bytes_per_cycle: float
-    max_burst_bytes: int
-    hop_cycles: int
-    interface_cycles: int
     read_latency_cycles: int
     read_issue_cycles: int
     write_issue_cycles: int
@@ -156,7 +150,6 @@ class ComputeSpec:
         minus_one_quirk: The matrix unit normalises a negative sum of magnitude 1 by 27 places too few.
         fast_tilise_keeps_tf32: Tilising float32 into a 16-bit or block format keeps 10 mantissa bits when the
             destination registers are 32 bits wide; False: it always keeps 7.
-        pack_units: Packers of a core.
         stationary_tiles: Tiles of one operand that the matrix unit keeps while tiles of the other stream past once.
     """
 
@@ -164,7 +157,6 @@ class ComputeSpec:
     phase_cycles: int
     minus_one_quirk: bool
     fast_tilise_keeps_tf32: bool
-    pack_units: int
     stationary_tiles: int
 
     def __post_init__(self) -> None:

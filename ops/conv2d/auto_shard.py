@@ -29,14 +29,12 @@ class L1Estimate:
 
     Attributes:
         layout: The layout they belong to.
-        input_bytes: The sharded input.
         halo_bytes: The halo output.
         output_bytes: The output.
         buffers_bytes: Circular buffers that take L1 of their own.
     """
 
     layout: ConvLayout
-    input_bytes: int
     halo_bytes: int
     output_bytes: int
     buffers_bytes: int
@@ -45,11 +43,6 @@ class L1Estimate:
     def total_bytes(self) -> int:
         """What the choice of a scheme compares."""
         return self.buffers_bytes + self.output_bytes + self.halo_bytes
-
-    @property
-    def peak_bytes(self) -> int:
-        """What slicing compares with the free L1."""
-        return max(self.total_bytes, self.input_bytes + self.halo_bytes)
 
     @property
     def cores(self) -> int:
@@ -76,16 +69,12 @@ def estimate_l1(
     free = options if options.core_grid is None else replace(options, core_grid=None)
     config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
     layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
-    shards = layout.shards
     buffers = estimated_buffers(
         problem, options, layout, accumulation_blocks=estimated_blocks(problem, layout, alignment)
     )
-    halo_bytes = estimated_halo_bytes(problem, layout.config.nhw_cores, shards.in_width)
-    element_bytes = problem.act_format.element_bytes or 0
-    in_bytes = shards.in_rows * shards.in_width * element_bytes
+    halo_bytes = estimated_halo_bytes(problem, layout.config.nhw_cores, layout.shards.in_width)
     return L1Estimate(
         layout=layout,
-        input_bytes=in_bytes // 2 if problem.in_format.is_block else in_bytes,
         halo_bytes=halo_bytes,
         output_bytes=next(b.size_bytes for b in buffers if b.name == "out"),
         buffers_bytes=local_bytes(buffers),

@@ -1,7 +1,7 @@
 """Steps under construction: what has been planned so far, and the tensor it ends in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from device.layouts import BufferType, TensorSpec
 from device.plan import Allocate, Free, Operation, Step
@@ -36,10 +36,6 @@ class Staged:
     def in_l1(self) -> bool:
         """Whether the result lies in L1."""
         return self.spec.memory_config.buffer_type is BufferType.L1
-
-    def seen_as(self, spec: TensorSpec) -> "Staged":
-        """The same buffer under another shape."""
-        return replace(self, spec=spec)
 
     def then(self, *steps: Step) -> "Staged":
         """More steps that leave the result where it is."""

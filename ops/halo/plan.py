@@ -14,8 +14,8 @@ from device.layouts import BufferType, Layout, MemoryConfig, ShardOrientation, S
 from device.plan import CircularBuffer
 from device.rounding import div_up
 from device.tiles import TILE
-from ops.halo.config_tensors import WORD_BYTES, ConfigTensors, CoreOrder, config_tensors, config_words
-from ops.halo.frame import Frame, Integers
+from ops.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
+from ops.halo.frame import Frame
 from ops.halo.ranges import StickRanges, stick_ranges
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
@@ -191,19 +191,3 @@ def _circular_buffers(
     for name, (tensor, spec) in zip(CONFIG_NAMES, resident, strict=True):
         made.append(buffer(name, 1, spec.shape[-1] * WORD_BYTES, UINT16, None if a.config_tensors_in_dram else tensor))
     return tuple(made)
-
-
-def halo_config_tensors(
-    plan: HaloPlan, *, noc_x: Integers | None = None, noc_y: Integers | None = None
-) -> ConfigTensors:
-    """Contents of the config tensors, one row per core that splits the rows.
-
-    Args:
-        plan: The halo.
-        noc_x: Network column of each grid column; grid columns themselves if None.
-        noc_y: Network row of each grid row.
-    """
-    a = plan.arguments
-    return config_tensors(
-        a.frame, plan.ranges, core_order(a), input_rows=a.input_rows, tiled=a.tiled, noc_x=noc_x, noc_y=noc_y
-    )

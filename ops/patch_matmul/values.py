@@ -70,11 +70,6 @@ def rounded(values: Array, data_format: DataFormat) -> Array:
         return values.astype(data_format.storage, copy=False)
 
 
-def empty_result(batch: int, out_shape: tuple[int, ...], channels: int, data_format: DataFormat) -> Array:
-    """A result that programs write into; NaN where none does."""
-    return np.full((batch, *out_shape, channels), np.nan, data_format.storage)
-
-
 def fill_rows(work: FillRows, bias: Array | None, target: Array | None) -> Array:
     """The result with its untouched positions filled."""
     result = _target(work.batch, work.out_shape, work.out_channels, work.out_format, target)

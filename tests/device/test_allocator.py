@@ -1,10 +1,8 @@
-import re
-
 import pytest
 
 from device.allocator import Allocator, BankStatistics
-from device.cores import CoreRangeSet, first_cores
-from device.errors import CircularBufferError, DeviceError, OutOfMemoryError
+from device.cores import first_cores
+from device.errors import DeviceError, OutOfMemoryError
 from device.formats import BFLOAT16
 from device.layouts import BufferSpec, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout, TensorSpec
 from device.spec import load_spec
@@ -158,33 +156,6 @@ def test_unsuitable_requests_are_refused() -> None:
         Allocator(WORMHOLE).statistics(BufferType.TRACE)
     with pytest.raises(DeviceError, match=r"a buffer must hold at least one byte"):
         Allocator(WORMHOLE).allocate(interleaved(BufferType.L1, 0, 20))
-
-
-def test_circular_buffers_lie_below_the_buffers() -> None:
-    allocator = Allocator(WORMHOLE)
-    cores = first_cores(16, 8, 8)
-    room = WORMHOLE.l1.usable_bytes
-    assert allocator.place_circular_buffers([(36, cores), (100, cores), (8, cores)]) == (105824, 105888, 106016)
-    with pytest.raises(CircularBufferError) as error:
-        allocator.place_circular_buffers([(room + 32, cores)])
-    assert first_line(error) == (
-        "Statically allocated circular buffers on core range [0-0 - 7-1] grow to 1499168 B which is beyond max L1 size "
-        "of 1499136 B"
-    )
-    allocator.allocate(sharded(BufferType.L1, 1, 1, 1024))
-    with pytest.raises(CircularBufferError) as error:
-        allocator.place_circular_buffers([(room, cores)])
-    assert first_line(error) == (
-        "Statically allocated circular buffers in program 3 clash with L1 buffers on core range [0-0 - 7-1]. L1 buffer "
-        "allocated at 1497088 and static circular buffer region ends at 1499136"
-    )
-    assert re.search(r"\nThey overlap by 2048 B: free L1 tensors", str(error.value))
-    assert allocator.place_circular_buffers([(room - 2048, cores)]) == (105824,)
-
-
-def test_no_circular_buffers_need_no_room() -> None:
-    assert Allocator(WORMHOLE).place_circular_buffers([]) == ()
-    assert Allocator(WORMHOLE).place_circular_buffers([(64, CoreRangeSet())]) == (105824,)
 
 
 def test_a_copy_goes_its_own_way() -> None:

@@ -1,8 +1,10 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.circular_buffers import Region, place
+from device.circular_buffers import Region, check, place
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import CircularBufferError
 from device.spec import load_spec
 
 L1 = load_spec("wormhole_n150").l1
@@ -30,6 +32,31 @@ def test_a_range_inside_another_is_lifted_with_it() -> None:
     all_cores, corner = block(0, 0, 7, 7), block(0, 0, 0, 0)
     placement = place([(64, CoreRangeSet([all_cores])), (32, CoreRangeSet([corner]))], L1)
     assert placement.addresses == (L1.base_bytes, L1.base_bytes + 64)
+
+
+def test_no_circular_buffers_need_no_room() -> None:
+    assert place([], L1).addresses == ()
+    assert place([(64, CoreRangeSet())], L1).addresses == (L1.base_bytes,)
+
+
+def test_what_does_not_fit_is_refused_in_the_real_words() -> None:
+    regions = [Region(block(0, 0, 7, 1), L1.bytes + 32)]
+    with pytest.raises(CircularBufferError) as error:
+        check(regions, L1, lowest_l1_address=None, program=1)
+    assert str(error.value).split("\n")[0] == (
+        "Statically allocated circular buffers on core range [0-0 - 7-1] grow to 1499168 B which is beyond max L1 size "
+        "of 1499136 B"
+    )
+    regions = [Region(block(0, 0, 7, 1), L1.bytes)]
+    with pytest.raises(CircularBufferError) as error:
+        check(regions, L1, lowest_l1_address=1497088, program=3)
+    first, second = str(error.value).split("\n")
+    assert first == (
+        "Statically allocated circular buffers in program 3 clash with L1 buffers on core range [0-0 - 7-1]. L1 buffer "
+        "allocated at 1497088 and static circular buffer region ends at 1499136"
+    )
+    assert second.startswith("They overlap by 2048 B: free L1 tensors")
+    check(regions, L1, lowest_l1_address=L1.bytes, program=4)
 
 
 rectangles = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)).map(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.engine import BEGIN, Moment, Processor, Slots, critical_cycles, latest, path_to, stage_report, work_of
+from device.engine import BEGIN, Processor, Slots, critical_cycles, path_to, stage_report, work_of
 from device.errors import DeviceError
 from device.timing import Stage
 
@@ -62,10 +62,6 @@ def test_overlapping_stages_are_busy_longer_than_the_work():
     processor = Processor()
     processor.work(work)
     assert (work.cycles, processor.busy_cycles()) == (10.0, {Stage.MATH: 10.0, Stage.PACK: 8.0})
-
-
-def test_latest():
-    assert latest(BEGIN, Moment(3.0), Moment(2.0)).cycles == 3.0
 
 
 def test_report_has_every_stage_once_with_what_it_waited():

@@ -5,15 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.noc import (
-    FIRST,
     NETWORKS,
-    SECOND,
     Places,
-    busiest_link_bytes,
-    hops,
     passing_bytes,
     sharing,
-    stream_cycles,
     worker_places,
 )
 from device.spec import load_spec
@@ -59,23 +54,6 @@ def test_routes_share_a_link_when_walking_them_finds_one(network, drawn):
     found = sharing(NOC, network, places(drawn, 0), places(drawn, 1))
     expected = [[one is other or bool(one & other) for other in walks] for one in walks]
     assert found.tolist() == expected
-    assert hops(NOC, network, places(drawn, 0), places(drawn, 1)).tolist() == [len(walk) for walk in walks]
-
-
-@given(networks, routes, st.data())
-def test_the_busiest_link_is_that_of_the_walks(network, drawn, data):
-    sent = np.array(data.draw(st.lists(st.integers(1, 99), min_size=len(drawn), max_size=len(drawn))), float)
-    load = {}
-    for route, size in zip(drawn, sent, strict=True):
-        for link in walked(network, *route):
-            load[link] = load.get(link, 0) + size
-    assert busiest_link_bytes(NOC, network, places(drawn, 0), places(drawn, 1), sent) == max(load.values(), default=0)
-
-
-def test_a_neighbour_on_the_wrong_side_is_a_ring_away():
-    here, right = Places(np.array([3]), np.array([4])), Places(np.array([4]), np.array([4]))
-    assert hops(NOC, FIRST, here, right).tolist() == [1]
-    assert hops(NOC, SECOND, here, right).tolist() == [NOC.cols - 1]
 
 
 def test_workers_lie_where_the_spec_says():
@@ -92,9 +70,3 @@ def test_what_passes_is_at_least_the_own_and_grows_with_what_is_sent(network, dr
     assert np.all(passing_bytes(shared, sent + 1) >= passing)
     sent[:, 1] = 0
     assert np.all(passing_bytes(shared, sent)[:, 1] == 0)
-
-
-def test_a_stream_is_bound_by_its_issue_or_by_its_bytes():
-    assert stream_cycles(NOC, 10, 64, 24) == 240
-    assert stream_cycles(NOC, 10, 6090, 24) == 1000
-    assert stream_cycles(NOC, 1, 2 * NOC.max_burst_bytes, 10_000) == 20_000

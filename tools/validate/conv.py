@@ -39,7 +39,6 @@ DEVICES = (
     ("Blackhole (", "blackhole_p100"),
 )  # by what the device column begins with
 SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", "pad_t", "pad_b", "pad_l", "pad_r")
-CONFIGURATION = ("shard", *SHAPE, "d_h", "bias", "act_block_h_tiles", "dtype_in1", "dtype_out", "fidelity", "fp32_acc")
 RESNET_NARROW_IMAGE = 56
 REUSE = ("activation_reuse=true", "act_reuse=on")
 PROFILER = "measured (device profiler)"  # all such rows are of 2025

@@ -57,7 +57,7 @@ def test_asking_for_more_never_takes_less(facts, scheme, spec):
     wide = of(replace(facts, in_format=FLOAT32), scheme, spec, force_split_reader=False)
     narrow = of(facts, scheme, spec, force_split_reader=False)
     assert wide.buffers_bytes >= narrow.buffers_bytes
-    assert (wide.halo_bytes, wide.input_bytes) == (2 * narrow.halo_bytes, 2 * narrow.input_bytes)
+    assert wide.halo_bytes == 2 * narrow.halo_bytes
 
 
 @settings(max_examples=40)
@@ -66,13 +66,8 @@ def test_an_estimate_holds_the_tensors(facts, scheme):
     estimate = of(facts, scheme)
     shards = estimate.layout.shards
     assert estimate.output_bytes >= shards.out_rows * shards.out_width * 2
-    assert estimate.input_bytes == shards.in_rows * shards.in_width * 2
     assert estimate.halo_bytes % (shards.in_width * 2) == 0
     assert estimate.total_bytes == estimate.buffers_bytes + estimate.output_bytes + estimate.halo_bytes
-    assert estimate.peak_bytes == max(estimate.total_bytes, estimate.input_bytes + estimate.halo_bytes)
-    before_the_program = replace(estimate, output_bytes=0, buffers_bytes=0)
-    assert before_the_program.peak_bytes == estimate.input_bytes + estimate.halo_bytes
-    assert of(replace(facts, in_format=BFLOAT8_B), scheme).input_bytes * 2 == estimate.input_bytes
 
 
 @settings(max_examples=40)

@@ -13,7 +13,7 @@ from device.layouts import ShardOrientation, TensorMemoryLayout
 from device.rounding import round_up
 from device.spec import load_spec
 from ops.halo.frame import Frame, transposed_axis
-from ops.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, halo_config_tensors, plan_halo
+from ops.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, plan_halo
 
 RECORDS = Path(__file__).resolve().parents[4] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"
 SPECS = {"wh": load_spec("wormhole_n150"), "bh": load_spec("blackhole_p150")}
@@ -68,7 +68,6 @@ def test_row_major_halo():
         ("gather_0", 2 * (1 + 3 + 2 * 3 + 3 + 3), "halo.gather_0"),
         ("gather_1", 2 * (1 + 3 + 2 * 3), "halo.gather_1"),
     ]
-    assert [one.shape[1] * 2 for one in halo_config_tensors(plan).gather] == [32, 20]
 
 
 def test_tiled_halo_untilises_through_two_double_buffers():
