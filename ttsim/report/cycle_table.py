@@ -7,21 +7,19 @@ from rich.table import Table
 from ttsim.report.cycle_figures import CallTime
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.cycle_rows import HEADINGS, rows
-from ttsim.report.explain import cycles, explain_inclusion, percent, time, untimed_lines
+from ttsim.report.explain import cycles, percent, time, untimed_lines
 
 TOLD_SHARE = 0.005  # stages below this share are left out
 WORDS = ("operation", "bound by")
 
 
-def print_cycles(console: Console, report: CycleReport) -> None:
-    """Every call in a line and two tables, and what the figures count."""
-    for call in report.calls:
-        console.print(f"[bold]{escape(call.name)}[/] {escape(cycles_line(report, call))}", highlight=False)
-        console.print(cycles_table(call))
-        console.print(stages_table(call))
-        for line in untimed_lines(call):
-            console.print(escape(line), highlight=False, soft_wrap=True)
-    console.print(explain_inclusion(report.includes, report.leaves_out), highlight=False, soft_wrap=True)
+def print_call(console: Console, call: CallTime) -> None:
+    """The operations of a call, what their stages do, and which operations are missing."""
+    console.print(cycles_table(call))
+    console.print()
+    console.print(stages_table(call))
+    for line in untimed_lines(call):
+        console.print(f"[red]{escape(line)}", highlight=False, soft_wrap=True)
 
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:
@@ -48,7 +46,10 @@ def cycles_table(call: CallTime) -> Table:
 
 
 def stages_table(call: CallTime) -> Table:
-    """What the stages of each operation's slowest cores do, as shares of the operation's cycles."""
+    """What the stages of each operation's slowest cores do, as shares of the operation's cycles.
+
+    Who waits, and the critical path, are known of programs that were walked block by block.
+    """
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("operation")
     table.add_column("stage")
@@ -57,12 +58,11 @@ def stages_table(call: CallTime) -> Table:
     for operation in call.operations:
         table.add_section()
         name = operation.name
+        walked = any(stage.critical_share for stage in operation.stages)  # otherwise it is the slowest of its stages
         for stage in operation.stages:
-            if max(stage.busy_share, stage.stall_share, stage.critical_share) >= TOLD_SHARE:
-                busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
-                table.add_row(
-                    escape(name), stage.stage, cycles(stage.busy_cycles), percent(busy), percent(waiting),
-                    percent(critical),
-                )  # fmt: skip
+            busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
+            if max(busy, waiting, critical) >= TOLD_SHARE:
+                shares = (percent(busy), *((percent(waiting), percent(critical)) if walked else ("", "")))
+                table.add_row(escape(name), stage.stage, cycles(stage.busy_cycles), *shares)
                 name = ""
     return table

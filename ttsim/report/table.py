@@ -8,8 +8,8 @@ from rich.table import Table
 
 from device.spec import DeviceSpec
 from ttsim.report.accuracy import Accuracy
-from ttsim.report.cycle_table import cycles_line, cycles_table
-from ttsim.report.explain import cycles, explain_inclusion, time, untimed_lines
+from ttsim.report.cycle_table import cycles_line, print_call
+from ttsim.report.explain import cycles, explain_inclusion, time
 from ttsim.report.figures import L1Use, OperationUse, Partition, Summary
 from ttsim.report.result import LayerResult
 
@@ -47,9 +47,7 @@ def print_layer(console: Console, result: LayerResult) -> None:
     if result.summary.cycles is not None:
         for call in result.summary.cycles.calls:
             console.print()
-            console.print(cycles_table(call))
-            for line in untimed_lines(call):
-                console.print(f"[red]{escape(line)}", highlight=False, soft_wrap=True)
+            print_call(console, call)
 
 
 def headlines(summary: Summary) -> list[str]:
