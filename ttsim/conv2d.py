@@ -4,12 +4,11 @@ from typing import Any
 
 from device.layouts import MemoryConfig
 from ops.conv_transpose2d.arguments import Conv2dArguments, ConvConfig
-from ops.conv_transpose2d.validation import claimed_volume
 from ops.convolution.plan import plan_conv2d
 from ops.convolution.validation import output_size, require_possible, require_sane, validate
 from ttsim.compute_config import WormholeComputeKernelConfig
+from ttsim.conv_calls import handed_back, misfit_shape, named, operand, require_allocated
 from ttsim.conv_config import Conv2dConfig, Conv2dSliceConfig
-from ttsim.conv_transpose2d import operand, require_allocated
 from ttsim.device import Device
 from ttsim.dtypes import DataType
 from ttsim.execution import free_l1_bytes, run
@@ -102,22 +101,20 @@ def conv2d(
     require_possible(arguments)
     if device.strict:
         require_sane(arguments)
-    claimed = claimed_volume(arguments)
-    misfit = None if claimed == input_tensor.logical_volume() else (claimed // in_channels, in_channels)
-    tensors = {"input": input_tensor, "weight": weight_tensor}
-    if bias_tensor is not None:
-        tensors["bias"] = bias_tensor
+    tensors = named(input_tensor, weight_tensor, bias_tensor)
     plan = plan_conv2d(
         arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=return_weights_and_bias
     )
     with device.function("ttnn.conv2d"):
-        results = run(plan, tensors, device, useful_flops=definition_flops(arguments), input_shape=misfit)
-    returned: list[Any] = [results["output"]]
-    if return_output_dim:
-        returned.append(output_size(arguments))
-    if return_weights_and_bias:
-        returned.append((results["weight"], results.get("bias")))
-    return returned[0] if len(returned) == 1 else tuple(returned)
+        results = run(
+            plan,
+            tensors,
+            device,
+            useful_flops=definition_flops(arguments),
+            input_shape=misfit_shape(arguments, input_tensor),
+        )
+    output_dim = output_size(arguments) if return_output_dim else None
+    return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
 
 
 def definition_flops(a: Conv2dArguments) -> int:

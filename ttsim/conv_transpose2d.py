@@ -8,20 +8,21 @@ from typing import Any
 from device.errors import CircularBufferError, OutOfMemoryError
 from device.layouts import MemoryConfig
 from device.plan import Plan
-from ops.conv_transpose2d.arguments import ConvConfig, ConvTranspose2dArguments, Operand
+from ops.conv_transpose2d.arguments import ConvConfig, ConvTranspose2dArguments
 from ops.conv_transpose2d.plan import plan_conv_transpose2d
 from ops.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
 from ops.conv_transpose2d.strictness import output_size, require_possible, require_sane
-from ops.conv_transpose2d.validation import claimed_volume, validate
+from ops.conv_transpose2d.validation import validate
 from ops.deconvolution.forward import Lowering
 from ttsim.compute_config import WormholeComputeKernelConfig
+from ttsim.conv_calls import handed_back, misfit_shape, named, operand, require_allocated
 from ttsim.conv_config import Conv2dConfig, Conv2dSliceConfig
 from ttsim.device import Device
 from ttsim.dtypes import DataType
 from ttsim.execution import free_l1_bytes, run
 from ttsim.phase_lowering import lowering_of, run_phases
 from ttsim.signature import Padding, Pair, checked, four, two
-from ttsim.tensor import Tensor, not_allocated
+from ttsim.tensor import Tensor
 from ttsim.trial import Ground
 from ttsim.verdict import verdict
 
@@ -122,9 +123,7 @@ def conv_transpose2d(
     require_possible_slices(arguments)
     if device.strict:
         require_sane(arguments)
-    tensors = {"input": input_tensor, "weight": weight_tensor}
-    if bias_tensor is not None:
-        tensors["bias"] = bias_tensor
+    tensors = named(input_tensor, weight_tensor, bias_tensor)
     runner = _run_frame if chosen is Lowering.FRAME else run_phases
     results = runner(
         arguments,
@@ -133,12 +132,8 @@ def conv_transpose2d(
         useful_flops=definition_flops(arguments),
         returns_weights=return_weights_and_bias,
     )
-    returned: list[Any] = [results["output"]]
-    if return_output_dim:
-        returned.append(output_size(arguments))
-    if return_weights_and_bias:
-        returned.append((results["weight"], results.get("bias")))
-    return returned[0] if len(returned) == 1 else tuple(returned)
+    output_dim = output_size(arguments) if return_output_dim else None
+    return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
 
 
 def _run_frame(
@@ -150,8 +145,7 @@ def _run_frame(
     returns_weights: bool,
 ) -> dict[str, Tensor]:
     """Runs a call as ttnn does; arguments as of `run_phases`."""
-    claimed = claimed_volume(a)
-    misfit = None if claimed == tensors["input"].logical_volume() else (claimed // a.in_channels, a.in_channels)
+    misfit = misfit_shape(a, tensors["input"])
     a = replace(a, groups=a.groups or 1)  # the real library takes 0 groups for one
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     plan: Plan | None = None
@@ -173,15 +167,3 @@ def definition_flops(a: ConvTranspose2dArguments) -> int:
     """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
     pixels = a.batch_size * a.input_height * a.input_width
     return 2 * pixels * a.in_channels * (a.out_channels // (a.groups or 1)) * a.kernel_size[0] * a.kernel_size[1]
-
-
-def operand(tensor: Tensor) -> Operand:
-    """A tensor as an argument of a plan."""
-    return Operand(spec=tensor.spec, on_host=tensor.device() is None)
-
-
-def require_allocated(*tensors: Tensor | None) -> None:
-    """Raises DeviceError if one of the tensors was deallocated."""
-    for tensor in tensors:
-        if tensor is not None and not tensor.is_allocated():
-            raise not_allocated()

@@ -9,7 +9,7 @@ from ops.matmul.plan import MatmulArguments, plan_matmul
 from ops.matmul.validation import ArgumentError, validate
 from ttsim.activations import UnaryOpType, UnaryWithParam
 from ttsim.compute_config import WormholeComputeKernelConfig
-from ttsim.conv_transpose2d import require_allocated
+from ttsim.conv_calls import require_allocated
 from ttsim.device import Device
 from ttsim.dtypes import DataType
 from ttsim.execution import free_l1_bytes, run

@@ -1,7 +1,5 @@
 """Preparing weights and bias ahead of a transposed convolution, laid out as the call itself would."""
 
-from dataclasses import replace
-
 from device.formats import FLOAT32
 from device.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
 from device.plan import Allocate, Plan
@@ -10,8 +8,8 @@ from ops.conv_transpose2d.plan import plan_conv_transpose2d
 from ops.conv_transpose2d.strictness import require_possible
 from ops.conv_transpose2d.validation import validate_bias_preparation, validate_weights_preparation
 from ttsim.compute_config import WormholeComputeKernelConfig
+from ttsim.conv_calls import operand, require_allocated
 from ttsim.conv_config import Conv2dConfig, Conv2dSliceConfig
-from ttsim.conv_transpose2d import operand, require_allocated
 from ttsim.device import Device
 from ttsim.dtypes import DataType
 from ttsim.execution import free_l1_bytes, run
@@ -189,7 +187,7 @@ def _future_input(
 ) -> Operand:
     """The input that the call will have; shards are left to the call where the config names none."""
     batch, height, width, channels = image_shape
-    config = place if place.shard_spec is not None or not place.is_sharded() else replace(DRAM_MEMORY_CONFIG)
+    config = place if place.shard_spec is not None or not place.is_sharded() else DRAM_MEMORY_CONFIG
     return Operand(
         spec=TensorSpec((1, 1, batch * height * width, channels), dtype.format, layout, config), on_host=False
     )

@@ -17,7 +17,8 @@ from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.conv_transpose2d.arguments import ConvTranspose2dArguments, SliceConfig, SliceType
 from ops.conv_transpose2d.l1_path import lay_out_call
 from ops.conv_transpose2d.lowering import is_matmul, weight_format
-from ops.conv_transpose2d.slicing import guess_slice_type, most_slices, output_slices, slice_l1_bytes
+from ops.conv_transpose2d.slice_choice import guess_slice_type, slice_l1_bytes
+from ops.conv_transpose2d.slicing import most_slices, output_slices
 from ops.conv_transpose2d.validation import takes_l1_path
 
 TOGETHER: Final = "together"  # the kind of several changes at once

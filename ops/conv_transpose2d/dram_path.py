@@ -11,15 +11,8 @@ from ops.conv2d.partition import ParallelConfig
 from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments, Operand, SliceConfig
 from ops.conv_transpose2d.l1_path import l1_path, operand_names
 from ops.conv_transpose2d.lowering import as_slice, frame_of, output_format
-from ops.conv_transpose2d.slicing import (
-    OutputSlice,
-    check_slice_count,
-    choose_slices,
-    input_cores,
-    input_memory,
-    output_slices,
-    slice_call,
-)
+from ops.conv_transpose2d.slice_choice import choose_slices, input_cores, input_memory
+from ops.conv_transpose2d.slicing import OutputSlice, check_slice_count, output_slices, slice_call
 from ops.data_movement import convolution_input, slicing
 from ops.data_movement.staged import Staged
 from ops.data_movement.work import SliceWrite, Window

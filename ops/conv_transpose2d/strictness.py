@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from device.layouts import Layout, TensorMemoryLayout
 from ops.conv_transpose2d.arguments import ConvArguments, ConvTranspose2dArguments
 from ops.conv_transpose2d.validation import ArgumentError, claimed_shape, claimed_volume
+from ops.geometry import plan_geometry
 
 Arguments = TypeVar("Arguments", bound=ConvArguments)
 
@@ -62,19 +63,15 @@ def groups_divide(a: ConvArguments) -> Iterator[str]:
 def output_size(a: ConvTranspose2dArguments) -> tuple[int, int]:
     """Height and width of the output; zero or less where padding leaves nothing."""
     top, bottom, left, right = a.padding
-    sizes = zip(
+    height, width = plan_geometry(
         (a.input_height, a.input_width),
         a.kernel_size,
-        a.stride,
-        a.dilation,
-        (top + bottom, left + right),
-        a.output_padding,
-        strict=True,
-    )
-    height, width = (
-        (length - 1) * stride + dilation * (kernel - 1) + 1 - cut + extra
-        for length, kernel, stride, dilation, cut, extra in sizes
-    )
+        stride=a.stride,
+        pad_before=(top, left),
+        pad_after=(bottom, right),
+        output_padding=a.output_padding,
+        dilation=a.dilation,
+    ).output_shape
     return height, width
 
 

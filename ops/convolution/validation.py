@@ -31,6 +31,7 @@ from ops.conv_transpose2d.validation import (
     takes_l1_path,
 )
 from ops.convolution.folding import folds
+from ops.halo.frame import count_windows
 
 Check = Callable[[Conv2dArguments], Iterator[str]]
 
@@ -78,7 +79,7 @@ def output_size(a: Conv2dArguments) -> tuple[int, int]:
     """Height and width of the output; zero or less where the kernel does not fit."""
     top, bottom, left, right = a.padding
     height, width = (
-        (length + padding - dilation * (kernel - 1) - 1) // stride + 1
+        count_windows(length + padding, dilation * (kernel - 1), stride)
         for length, padding, kernel, dilation, stride in zip(
             (a.input_height, a.input_width), (top + bottom, left + right), a.kernel_size, a.dilation, a.stride,
             strict=True,

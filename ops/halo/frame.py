@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 Integers: TypeAlias = NDArray[np.int64]
 
 
+def count_windows(length: int, reach: int, step: int) -> int:
+    """Windows of ``reach`` + 1 positions, ``step`` apart, in so many positions; zero or less where none fits."""
+    return (length - reach - 1) // step + 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameAxis:
     """One spatial axis of the frame.
@@ -62,7 +67,7 @@ class FrameAxis:
             )
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "reach", reach)
-        object.__setattr__(self, "outputs", (length - reach - 1) // self.step + 1)
+        object.__setattr__(self, "outputs", count_windows(length, reach, self.step))
 
     @property
     def data(self) -> int:

@@ -154,13 +154,12 @@ def test_a_failed_call_and_its_verdict_leave_the_device_as_it_was() -> None:
     call = arguments(device, 256, 32, 32, dram_slice_config=L1_FULL)
     refused(call)  # its halo program stays in the cache
     state = used(device)
-    cached, programs = dict(device.machine.program_cache), device.machine.allocator.programs
+    cached = dict(device.machine.program_cache)
     ttsim.graph.begin_graph_capture()
     refused(call)
     trace = ttsim.graph.end_graph_capture()
     assert state == used(device)
     assert cached == device.machine.program_cache
-    assert device.machine.allocator.programs < programs + 10
     names = ttsim.graph.extract_calltrace(trace)
     assert names.count("ttnn.conv_transpose2d") == names.count("Conv2dDeviceOperation") == 2  # no trial is captured
 

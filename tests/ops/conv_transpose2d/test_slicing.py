@@ -1,4 +1,4 @@
-"""Slices: they cover the output, and each computes its part of it."""
+"""Slices: they cover the output, each computes its part of it, and the smallest number that fits is chosen."""
 
 from dataclasses import replace
 
@@ -13,17 +13,8 @@ from device.layouts import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryL
 from device.spec import load_spec
 from ops.conv_transpose2d.arguments import ConvConfig, ConvTranspose2dArguments, Operand, SliceConfig, SliceType
 from ops.conv_transpose2d.lowering import frame_of
-from ops.conv_transpose2d.slicing import (
-    check_slice_count,
-    choose_slices,
-    guess_slice_type,
-    input_cores,
-    input_memory,
-    most_slices,
-    output_slices,
-    slice_call,
-    slice_l1_bytes,
-)
+from ops.conv_transpose2d.slice_choice import choose_slices, guess_slice_type, input_cores, input_memory, slice_l1_bytes
+from ops.conv_transpose2d.slicing import check_slice_count, most_slices, output_slices, slice_call
 from ops.geometry import plan_geometry
 from ops.reference import conv_transpose_channels_last
 
