@@ -10,7 +10,7 @@ from device.dram import page_round_trip_cycles, shared_cycles
 from device.rounding import div_up
 from device.spec import DeviceSpec
 from device.timing import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.data_movement.movements import Access, Movement, Pages
+from ops.data_movement.movement import Access, Movement, Pages
 
 
 def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:

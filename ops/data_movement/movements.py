@@ -1,7 +1,6 @@
-"""Data movement programs as the pages that each side reads and writes: what their cycles are counted from."""
+"""Which pages the data movement programs of the library read and write, and how, by operation and layouts."""
 
 from dataclasses import dataclass, replace
-from enum import Enum
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
@@ -9,86 +8,10 @@ from device.layouts import BufferType, Layout, TensorSpec
 from device.rounding import div_up, round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
+from ops.data_movement.movement import Access, Movement, Pages
 
 SEGMENTS_OF_A_ROW = 2  # a row of a tile lies in two faces
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
-
-
-class Access(Enum):
-    """How a core gets at pages.
-
-    Attributes:
-        STREAM: One request after the other.
-        STICKS: The same for rows of a row-major tensor.
-        BOX: Pages of a part of an image, or rows that come out of tiles: an address is worked out for each.
-        WAIT: Every page is waited for.
-        BOUNCE: The same, and it is copied once more within L1.
-        LOCAL: Within the core, in one piece.
-        LOCAL_STICKS: Within the core, stick by stick.
-    """
-
-    STREAM = "stream"
-    STICKS = "sticks"
-    BOX = "box"
-    WAIT = "wait"
-    BOUNCE = "bounce"
-    LOCAL = "local"
-    LOCAL_STICKS = "local sticks"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pages:
-    """Pages that one side of a movement reads or writes.
-
-    Attributes:
-        access: How.
-        core_pages: Pages of the core with most of them.
-        page_bytes: Bytes of a page.
-        all_pages: Pages of all cores.
-        tiles: They are tiles; otherwise sticks.
-        in_dram: They are in DRAM; otherwise in L1.
-        in_flight: Pages asked for before the first of them is waited for, where pages are waited for.
-    """
-
-    access: Access
-    core_pages: int
-    page_bytes: int
-    all_pages: int
-    tiles: bool
-    in_dram: bool
-    in_flight: int = 1
-
-    @property
-    def all_bytes(self) -> int:
-        """Bytes of all cores."""
-        return self.all_pages * self.page_bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Movement:
-    """One data movement program.
-
-    Attributes:
-        cores: Cores that take part.
-        reads: What they read; None if their input is in place already.
-        writes: What they write; None if their output is in place already.
-        tilised_tiles: Tiles a core makes of sticks.
-        tilise_formats: Names of the formats before and after that.
-        untilised_rows: Rows of tiles a core makes sticks of.
-        width_tiles: Tiles of such a row.
-        segments: Pieces of rows a core moves between tiles.
-        reshards: Shards are dealt anew.
-    """
-
-    cores: CoreRangeSet
-    reads: Pages | None = None
-    writes: Pages | None = None
-    tilised_tiles: int = 0
-    tilise_formats: tuple[str, str] = ("bfloat16", "bfloat16")
-    untilised_rows: int = 0
-    width_tiles: int = 1
-    segments: int = 0
-    reshards: bool = False
 
 
 def movement_of(
@@ -114,74 +37,143 @@ def movement_of(
     Raises:
         ValueError: There is no model of such an operation.
     """
-    cores = _cores(source, target, spec)
-    count = cores.num_cores()
-    read, written = _pages(source, count), _pages(target, count)
-    width = (target if target.layout is Layout.TILE else source).matrix[1]
-    width_tiles = div_up(_shard_width(source, target, width), TILE)
-    tile_rows = div_up(read.all_pages if source.layout is Layout.TILE else written.all_pages, width_tiles * count)
-    sharded = (source.memory_config.is_sharded(), target.memory_config.is_sharded())
-    formats = (source.data_format.name, target.data_format.name)
-    in_tiles = source.layout is Layout.TILE
-    slice_rows = _tile_rows_under(written.core_pages, source.shape[-2], window)
-    match operation.removesuffix("DeviceOperation").removesuffix("Partial"):
+    ends = _ends(source, target, spec)
+    cores, read, written = ends.cores, ends.read, ends.written
+    name = operation.removesuffix("DeviceOperation").removesuffix("Partial")
+    match name:
         case "InterleavedToSharded":
-            moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
-            if in_tiles:
-                return Movement(cores=cores, reads=_as(moved, Access.STREAM))
-            if bounces_always:
-                return Movement(cores=cores, reads=_as(moved, Access.BOUNCE))
-            if _sticks_are_aligned(moved, written.all_pages // target.matrix[0], spec):
-                return Movement(cores=cores, reads=_as(moved, Access.STICKS))
-            return Movement(cores=cores, reads=replace(moved, access=Access.BOUNCE, in_flight=BOUNCES_IN_FLIGHT))
+            return Movement(cores=cores, reads=_into_shards(ends, spec, bounces_always=bounces_always))
         case "ShardedToInterleaved":
             moved = replace(read, all_pages=min(read.all_pages, written.all_pages), in_dram=written.in_dram)
-            return Movement(cores=cores, writes=_as(moved, Access.STREAM if in_tiles else Access.STICKS))
+            return Movement(cores=cores, writes=_as(moved, Access.STREAM if ends.from_tiles else Access.STICKS))
         case "Reshard":
             return Movement(cores=cores, reads=_as(written, Access.STREAM), reshards=True)
-        case "Move" if all(sharded):
+        case "Move" if ends.from_shards and ends.to_shards:
             return Movement(cores=cores, reads=_as(read, Access.LOCAL))
         case "Move" | "Copy" | "Typecast" | "FillPad" | "Pad":
             return Movement(cores=cores, reads=_as(read, Access.WAIT), writes=_as(written, Access.STREAM))
-        case "Tilize" | "TilizeWithValPadding" as name:
-            access = Access.STICKS if name == "Tilize" else Access.WAIT
-            return Movement(
-                cores=cores,
-                reads=None if sharded[0] else _as(read, access),
-                writes=None if sharded[1] else _as(written, Access.STREAM),
-                tilised_tiles=tile_rows * width_tiles,
-                tilise_formats=formats,
-                width_tiles=width_tiles,
-            )
-        case "Untilize" | "UntilizeCodegen" | "UntilizeWithUnpadding" as name:
-            access = Access.BOX if written.in_dram else Access.STICKS
-            access = Access.WAIT if name == "UntilizeWithUnpadding" else access
-            return Movement(
-                cores=cores,
-                reads=None if sharded[0] else _as(read, Access.STREAM),
-                writes=None if sharded[1] else _as(written, access),
-                untilised_rows=tile_rows,
-                width_tiles=width_tiles,
-            )
-        case "PaddedSlice" if in_tiles:
-            return Movement(
-                cores=cores,
-                reads=_as(_tiles_under(read, source, target, slice_rows), Access.STREAM),
-                writes=_as(written, Access.LOCAL_STICKS),
-                untilised_rows=slice_rows,
-                width_tiles=width_tiles,
-            )
+        case "Tilize" | "TilizeWithValPadding":
+            return _tilised(ends, Access.STICKS if name == "Tilize" else Access.WAIT)
+        case "Untilize" | "UntilizeCodegen":
+            return _untilised(ends, Access.BOX if written.in_dram else Access.STICKS)
+        case "UntilizeWithUnpadding":
+            return _untilised(ends, Access.WAIT)
+        case "PaddedSlice" if ends.from_tiles:
+            return _cut_from_tiles(ends, window)
         case "PaddedSlice":
             return Movement(cores=cores, reads=_as(written, Access.STICKS, in_dram=True))
         case "SliceWrite":
             return Movement(cores=cores, writes=_as(read, Access.BOX, in_dram=True))
-        case "ReshapeView" | "Reshape" if in_tiles:
+        case "ReshapeView" | "Reshape" if ends.from_tiles:
             segments = written.core_pages * SEGMENTS_OF_A_ROW * min(TILE, target.padded_shape[-2], source.shape[-2])
             return Movement(cores=cores, reads=_as(written, Access.WAIT), segments=segments)
         case "ReshapeView" | "Reshape":
             return Movement(cores=cores, reads=_as(read, Access.WAIT), writes=_as(written, Access.WAIT))
-        case other:
-            raise ValueError(f"there is no model of {other}; known are conversions, moves, slices and reshapes")
+    raise ValueError(f"there is no model of {name}; known are conversions, moves, slices and reshapes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ends:
+    """Both sides of a movement.
+
+    Attributes:
+        source: What is read.
+        target: What is written.
+        cores: Cores that take part.
+        read: Pages of the source.
+        written: Pages of the target.
+        width_tiles: Tiles across a core's part.
+    """
+
+    source: TensorSpec
+    target: TensorSpec
+    cores: CoreRangeSet
+    read: Pages
+    written: Pages
+    width_tiles: int
+
+    @property
+    def from_tiles(self) -> bool:
+        """Whether tiles are read."""
+        return self.source.layout is Layout.TILE
+
+    @property
+    def from_shards(self) -> bool:
+        """Whether the source is sharded."""
+        return self.source.memory_config.is_sharded()
+
+    @property
+    def to_shards(self) -> bool:
+        """Whether the target is sharded."""
+        return self.target.memory_config.is_sharded()
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of tiles of a core."""
+        tiles = self.read.all_pages if self.from_tiles else self.written.all_pages
+        return div_up(tiles, self.width_tiles * self.cores.num_cores())
+
+
+def _ends(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> _Ends:
+    """Both sides of a movement."""
+    cores = _cores(source, target, spec)
+    width = (target if target.layout is Layout.TILE else source).matrix[1]
+    return _Ends(
+        source=source,
+        target=target,
+        cores=cores,
+        read=_pages(source, cores.num_cores()),
+        written=_pages(target, cores.num_cores()),
+        width_tiles=div_up(_shard_width(source, target, width), TILE),
+    )
+
+
+def _into_shards(ends: _Ends, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
+    """What an interleaved-to-sharded program reads."""
+    read, written = ends.read, ends.written
+    moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
+    if ends.from_tiles:
+        return _as(moved, Access.STREAM)
+    if bounces_always:
+        return _as(moved, Access.BOUNCE)
+    if _sticks_are_aligned(moved, written.all_pages // ends.target.matrix[0], spec):
+        return _as(moved, Access.STICKS)
+    return replace(moved, access=Access.BOUNCE, in_flight=BOUNCES_IN_FLIGHT)
+
+
+def _tilised(ends: _Ends, access: Access) -> Movement:
+    """Sticks become tiles; shards lie where they are."""
+    return Movement(
+        cores=ends.cores,
+        reads=None if ends.from_shards else _as(ends.read, access),
+        writes=None if ends.to_shards else _as(ends.written, Access.STREAM),
+        tilised_tiles=ends.tile_rows * ends.width_tiles,
+        tilise_formats=(ends.source.data_format.name, ends.target.data_format.name),
+        width_tiles=ends.width_tiles,
+    )
+
+
+def _untilised(ends: _Ends, access: Access) -> Movement:
+    """Tiles become sticks; shards lie where they are."""
+    return Movement(
+        cores=ends.cores,
+        reads=None if ends.from_shards else _as(ends.read, Access.STREAM),
+        writes=None if ends.to_shards else _as(ends.written, access),
+        untilised_rows=ends.tile_rows,
+        width_tiles=ends.width_tiles,
+    )
+
+
+def _cut_from_tiles(ends: _Ends, window: tuple[int, int] | None) -> Movement:
+    """The sticks of a slice come out of the tiles that it touches."""
+    rows = _tile_rows_under(ends.written.core_pages, ends.source.shape[-2], window)
+    return Movement(
+        cores=ends.cores,
+        reads=_as(_tiles_under(ends.read, ends.source, ends.target, rows), Access.STREAM),
+        writes=_as(ends.written, Access.LOCAL_STICKS),
+        untilised_rows=rows,
+        width_tiles=ends.width_tiles,
+    )
 
 
 def _sticks_are_aligned(pages: Pages, parts: int, spec: DeviceSpec) -> bool:

@@ -16,7 +16,8 @@ from device.rounding import div_up, round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.data_movement.cycles import movement_cycles
-from ops.data_movement.movements import Movement, movement_of
+from ops.data_movement.movement import Movement
+from ops.data_movement.movements import movement_of
 from tools.validate.conv import measured_ns
 from tools.validate.devices import core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row

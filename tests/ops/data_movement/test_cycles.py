@@ -20,7 +20,8 @@ from device.layouts import (
 from device.spec import load_spec
 from device.timing import Stage
 from ops.data_movement.cycles import movement_cycles
-from ops.data_movement.movements import Access, movement_of
+from ops.data_movement.movement import Access
+from ops.data_movement.movements import movement_of
 
 SPEC = load_spec("blackhole_p100")
 TILE, ROWS = Layout.TILE, Layout.ROW_MAJOR
