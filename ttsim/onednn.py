@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from device.formats import Array
-from ops.deconvolution import validation
+from ops.deconvolution import operands
 from ttsim.device import Device
 from ttsim.onednn_calls import (
     OPERATIONS,
@@ -186,7 +186,7 @@ def conv_transpose_backward_weights(
     given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
         "weights_format": weights_format
     }
-    names = validation.BACKWARD_WEIGHTS
+    names = operands.BACKWARD_WEIGHTS
     return run(backward_weights(names, src, diff_dst, weights_shape, given, precision, diff_weights_shape), device)
 
 
@@ -235,7 +235,7 @@ def conv_transpose_backprop_filters(
     given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
         "filter_format": filter_format
     }
-    names = validation.BACKPROP_FILTERS
+    names = operands.BACKPROP_FILTERS
     return run(backward_weights(names, input_forward, output_delta, filter_shape, given, precision, None), device)
 
 

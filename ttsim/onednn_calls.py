@@ -11,7 +11,7 @@ from device.formats import Array
 from device.matrix_unit_blocks import block_product
 from device.plan import Plan
 from device.spec import DeviceSpec
-from ops.deconvolution import validation
+from ops.deconvolution import operands, validation
 from ops.deconvolution.forward import Lowering, plan_forward
 from ops.deconvolution.problem import Deconvolution
 from ops.deconvolution.values import evaluator, image_of, weights_of
@@ -160,15 +160,15 @@ def forward(
     Raises:
         ValueError: An argument breaks a rule of the text.
     """
-    names = validation.FORWARD
+    names = operands.FORWARD
     if lowering not in [one.value for one in Lowering]:
         raise ValueError(
             f"{names.operation}: lowering must be one of {', '.join(one.value for one in Lowering)}, not {lowering!r}"
         )
     problem = validation.forward(
-        validation.operand(names, "src", src),
-        validation.operand(names, "weights", weights),
-        None if bias is None else validation.operand(names, "bias", bias),
+        operands.operand(names, "src", src),
+        operands.operand(names, "weights", weights),
+        None if bias is None else operands.operand(names, "bias", bias),
         given,
         precision=precision,
         dst_shape=dst_shape,
@@ -202,10 +202,10 @@ def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision:
     Raises:
         ValueError: An argument breaks a rule of the text.
     """
-    names = validation.BACKWARD_DATA
+    names = operands.BACKWARD_DATA
     problem = validation.backward_data(
-        validation.operand(names, "diff_dst", diff_dst),
-        validation.operand(names, "weights", weights),
+        operands.operand(names, "diff_dst", diff_dst),
+        operands.operand(names, "weights", weights),
         given,
         precision=precision,
         src_shape=src_shape,
@@ -221,7 +221,7 @@ def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision:
 
 
 def backward_weights(
-    names: validation.Names,
+    names: operands.Names,
     src: Any,
     diff_dst: Any,
     weights_shape: Any,
@@ -244,8 +244,8 @@ def backward_weights(
         ValueError: An argument breaks a rule of the text.
     """
     problem = validation.backward_weights(
-        validation.operand(names, names.src, src),
-        validation.operand(names, names.diff_dst, diff_dst),
+        operands.operand(names, names.src, src),
+        operands.operand(names, names.diff_dst, diff_dst),
         weights_shape,
         given,
         precision=precision,
@@ -279,7 +279,7 @@ def _graph_backward_weights(inputs: Sequence[Any], attributes: dict[str, Any], p
     attribute = attributes.pop("weights_shape", None)
     given = {"weights_format": "XOI"} | attributes
     shape = attribute if shape is None else shape
-    return backward_weights(validation.BACKWARD_WEIGHTS, src, diff_dst, shape, given, precision, None)
+    return backward_weights(operands.BACKWARD_WEIGHTS, src, diff_dst, shape, given, precision, None)
 
 
 def _graph_backprop_filters(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str) -> Call:
@@ -287,7 +287,7 @@ def _graph_backprop_filters(inputs: Sequence[Any], attributes: dict[str, Any], p
     attribute = attributes.pop("filter_shape", None)
     given = {"filter_format": "XIO"} | attributes
     shape = attribute if shape is None else shape
-    return backward_weights(validation.BACKPROP_FILTERS, src, diff_dst, shape, given, precision, None)
+    return backward_weights(operands.BACKPROP_FILTERS, src, diff_dst, shape, given, precision, None)
 
 
 OPERATIONS: Final[Mapping[str, GraphOperation]] = MappingProxyType(

@@ -14,7 +14,7 @@ from device.formats import Array
 from device.matrix_unit import MatrixUnitMode
 from device.rounding import div_up
 from device.spec import DeviceSpec
-from ops.conv2d.blocks import KBlock
+from ops.conv2d.k_blocks import KBlock
 from ops.conv2d.phases import OutputPhase, output_phases
 from ops.conv2d.work import ConvWork
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from device.formats import DataFormat
-from ops.conv2d.blocks import KBlock
+from ops.conv2d.k_blocks import KBlock
 from ops.conv2d.layout import ConvLayout, ConvOptions, ConvProblem
 
 

@@ -11,8 +11,9 @@ from device.rounding import round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
 from ops.conv2d.auto_shard import choose_scheme
-from ops.conv2d.blocks import k_block_order, width_refusal
+from ops.conv2d.blocks import width_refusal
 from ops.conv2d.circular_buffers import ConvBuffersArguments, conv_circular_buffers, l1_accumulation, partials_format
+from ops.conv2d.k_blocks import k_block_order
 from ops.conv2d.layout import (
     ConvLayout,
     ConvOptions,

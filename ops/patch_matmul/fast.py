@@ -1,4 +1,4 @@
-"""The patch programs with BLAS: float32 products and sums, in runs of positions that stay in the cache.
+"""Patches times weights with BLAS: float32 products and sums, in runs of positions that stay in the cache.
 
 Patches times weights can be had in two ways: patches are gathered and multiplied, or every position of the image is
 multiplied with all taps at once and the products are added up where they belong. Whatever moves fewer numbers is done.
@@ -13,38 +13,14 @@ import numpy as np
 
 from device.formats import Array
 from ops.patch_matmul.axis import PatchAxis, dense_phases, index_of
+from ops.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
 from ops.patch_matmul.gather import Margin, places, runs
-from ops.patch_matmul.work import Patches, PatchMatmul
+from ops.patch_matmul.scratch import Scratch, run_rows
+from ops.patch_matmul.work import PatchMatmul
 
-RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
-LEAST_ROWS = 256  # below that, BLAS is not worth its calls
 SUM_BYTES = 4 << 20  # of images that are added up at a time
-NARROW = 2  # channels of a group up to which BLAS is not worth it
-BUNDLE = 32  # channels from which it is
 PLANES = 16  # channels up to which an image is better added up plane by plane
 ADDING = 4  # moves for a product that is added: written, read, added to what is read and written
-
-
-class Scratch:
-    """Memory that is used again from run to run: fresh pages cost more than what is done with them."""
-
-    def __init__(self) -> None:
-        self._memory = np.empty(0, np.float32)
-
-    def array(self, shape: tuple[int, ...]) -> Array:
-        """float32 of a shape, contents undefined."""
-        size = prod(shape)
-        if self._memory.size < size:
-            self._memory = np.empty(size, np.float32)
-        return self._memory[:size].reshape(shape)
-
-    def matrix(self, view: Array, rows: int) -> Array:
-        """A view as a matrix: itself if it lies in memory as one, else copied."""
-        if view.flags.c_contiguous:
-            return view.reshape(rows, -1)
-        copied = self.array(view.shape)
-        np.copyto(copied, view)
-        return copied.reshape(rows, -1)
 
 
 def patch_matmul(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array) -> None:
@@ -62,7 +38,7 @@ def patch_matmul(work: PatchMatmul, image: Array, weights: Array, bias: Array | 
     if groups > 1 and max(ins, outs) <= NARROW:
         _each_phase(axes, image, weights, bias, result, _by_elements)
         return
-    size = _bundle(groups, ins, outs)
+    size = bundle_size(groups, ins, outs)
     dense = dense_bundles(weights.reshape(groups, -1, ins, outs), size)
     for number, matrices in enumerate(dense):
         of_image, of_result = (slice(number * size * n, (number + 1) * size * n) for n in (ins, outs))
@@ -147,7 +123,7 @@ def _scatter(axes: Sequence[PatchAxis], image: Array, weights: Array, bias: Arra
     for begin in range(0, len(image), images):
         several = image[begin : begin + images]
         total = _zeros((len(several), *lengths), outs)
-        for box in runs(several.shape[:-1], _rows(outs * prod(tap_counts))):
+        for box in runs(several.shape[:-1], run_rows(outs * prod(tap_counts))):
             positions = several[box]
             shape = positions.shape[:-1]
             products = _products(positions.reshape(-1, positions.shape[-1]), matrix, outs, scratch)
@@ -205,7 +181,7 @@ def _zeros(shape: tuple[int, ...], outs: int) -> Array:
     return np.zeros((*shape, outs), np.float32)
 
 
-def _products(rows: Array, matrix: Array, outs: int, scratch: "Scratch") -> Array:
+def _products(rows: Array, matrix: Array, outs: int, scratch: Scratch) -> Array:
     """The product of two matrices, one plane for each column where channels are few."""
     shape = (len(rows), matrix.shape[1])
     if outs < PLANES:
@@ -225,7 +201,7 @@ def _gathered(view: Array, weights: Array, bias: Array | None, part: Array) -> N
     outs, counts = weights.shape[-1], part.shape[:-1]
     matrix = weights.reshape(-1, outs)
     patches, sums = Scratch(), Scratch()
-    for box in runs(counts, _rows(len(matrix))):
+    for box in runs(counts, run_rows(len(matrix))):
         place = part[box]
         rows = prod(place.shape[:-1])
         ready = place.flags.c_contiguous and place.dtype == np.float32
@@ -250,7 +226,7 @@ def _by_elements(view: Array, weights: Array, bias: Array | None, part: Array) -
     groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
     counts = part.shape[:-1]
     totals, products = Scratch(), Scratch()
-    for box in runs(counts, _rows(groups * (ins + 2 * outs))):
+    for box in runs(counts, run_rows(groups * (ins + 2 * outs))):
         place = part[box]
         shape = (*place.shape[:-1], groups, outs)
         total, product_ = totals.array(shape), products.array(shape)
@@ -262,90 +238,3 @@ def _by_elements(view: Array, weights: Array, bias: Array | None, part: Array) -
                 total += np.multiply(met[..., channel, None], factors, out=product_)
         with np.errstate(over="ignore"):
             place[...] = total.reshape(place.shape)
-
-
-def pixel_matmul(patches: Patches, image: Array, other: Array) -> Array:
-    """Adds up the products of an image's channels and the patches of another.
-
-    Args:
-        patches: The patches of the other image, one for each position of the first.
-        image: float32 [N, *positions, I].
-        other: float32 [N, *spatial, O].
-
-    Returns:
-        float32 [groups, *taps, I / groups, O / groups].
-    """
-    groups, taps = patches.groups, patches.tap_count
-    ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
-    axes = [[axis] for axis in patches.axes]
-    if groups > 1 and max(ins, outs) <= NARROW:
-        view = Margin(other, axes).patches(patches.axes)
-        return _sums_by_elements(image, view, groups).reshape(groups, *patches.taps, ins, outs)
-    size = _bundle(groups, ins, outs)
-    bundles = []
-    for number in range(groups // size):
-        of_image, of_other = (slice(number * size * n, (number + 1) * size * n) for n in (ins, outs))
-        view = Margin(np.ascontiguousarray(other[..., of_other]), axes).patches(patches.axes)
-        bundles.append(_sums(np.ascontiguousarray(image[..., of_image]), view))
-    own = _diagonals(np.stack(bundles), size, ins, taps, outs)
-    return own.reshape(groups, *patches.taps, ins, outs)
-
-
-def _sums(image: Array, view: Array) -> Array:
-    """[N, *positions, I] and [N, *positions, *taps, O] summed over positions, as [I, taps * O]."""
-    counts, ins = image.shape[:-1], image.shape[-1]
-    columns = prod(view.shape[len(counts) :])
-    patched, more = Scratch(), Scratch()
-    total: Array | None = None
-    for box in runs(counts, _rows(columns)):
-        rows = image[box].reshape(-1, ins)
-        ours = patched.matrix(view[box], len(rows))
-        if total is None:
-            total = rows.T @ ours
-        else:
-            total += np.matmul(rows.T, ours, out=more.array(total.shape))
-    assert total is not None
-    return total
-
-
-def _diagonals(whole: Array, size: int, ins: int, taps: int, outs: int) -> Array:
-    """[bundles, size * ins, taps * size * outs] as [groups, taps, ins, outs]: only where groups meet themselves."""
-    apart = whole.reshape(-1, size, ins, taps, size, outs)
-    own = [apart[:, group, :, :, group] for group in range(size)]
-    return np.stack(own, axis=1).transpose(0, 1, 3, 2, 4).reshape(-1, taps, ins, outs)
-
-
-def dense_bundles(weights: Array, size: int) -> Array:
-    """[groups, taps, in, out] as [bundles, taps, size * in, size * out], zero where groups do not meet themselves."""
-    if size == 1:
-        return weights
-    groups, taps, ins, outs = weights.shape
-    dense = np.zeros((groups // size, taps, size, ins, size, outs), np.float32)
-    for group in range(size):
-        dense[:, :, group, :, group] = weights[group::size]
-    return dense.reshape(groups // size, taps, size * ins, size * outs)
-
-
-def _bundle(groups: int, ins: int, outs: int) -> int:
-    """How many groups are multiplied as one dense matrix."""
-    sizes = (size for size in range(1, groups + 1) if groups % size == 0)
-    return next((size for size in sizes if size * min(ins, outs) >= BUNDLE), groups)
-
-
-def _sums_by_elements(image: Array, view: Array, groups: int) -> Array:
-    """[N, *positions, I] and [N, *positions, *taps, O] summed over positions, as [groups, taps, in, out]."""
-    counts = image.shape[:-1]
-    ins, outs = image.shape[-1] // groups, view.shape[-1] // groups
-    taps = view.shape[len(counts) : -1]
-    total = np.zeros((groups, prod(taps), ins, outs), np.float32)
-    for box in runs(counts, _rows(image.shape[-1] + view.shape[-1])):
-        left = image[box].reshape(-1, groups, ins)
-        for number, tap in enumerate(np.ndindex(*taps)):
-            right = view[box][(..., *tap, slice(None))].reshape(-1, groups, outs)
-            total[:, number] += np.einsum("rgi,rgo->gio", left, right)
-    return total
-
-
-def _rows(numbers: int) -> int:
-    """Positions of a run that moves so many numbers for each."""
-    return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))

@@ -18,8 +18,9 @@ from device.packer import unpack
 from device.rounding import round_up
 from device.spec import DeviceSpec
 from device.tiles import TILE
-from ops.patch_matmul import fast
+from ops.patch_matmul import fast, fast_pixels
 from ops.patch_matmul.axis import DensePhase, dense_phases
+from ops.patch_matmul.bundles import dense_bundles
 from ops.patch_matmul.gather import Margin, places, runs
 from ops.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_exponent, multiplied_whole, slices
 from ops.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
@@ -133,7 +134,7 @@ def _exact_phase(
     channels = patches.channels // patches.bundles
     halves = _half_counts(patches, combination)
     size = patches.groups // patches.bundles
-    dense = fast.dense_bundles(weights.reshape(patches.groups, -1, *weights.shape[-2:]), size)
+    dense = dense_bundles(weights.reshape(patches.groups, -1, *weights.shape[-2:]), size)
     for bundle in range(patches.bundles):
         ins, outs = (slice(bundle * n, (bundle + 1) * n) for n in (channels, columns))
         matrix = _tap_padded(dense[bundle], patches.tap_columns)
@@ -185,7 +186,7 @@ def pixel_matmul(work: PixelMatmul, image: Array, other: Array, exact: Exact | N
     if exact is None:
         rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
         columns = multiplied_whole(np.ascontiguousarray(other, np.float32), work.slicing, weights_side=True)
-        sums = fast.pixel_matmul(patches, rows, columns)[None]
+        sums = fast_pixels.pixel_matmul(patches, rows, columns)[None]
     else:
         view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
         sums = _exact_sums(work, image.astype(np.float32), view, exact)

@@ -18,9 +18,9 @@ from device.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.memory_config import ShardOrientation
 from device.spec import DeviceSpec, load_spec
 from device.tiles import TILE
-from ops.conv2d.blocks import k_block_order
 from ops.conv2d.circular_buffers import l1_accumulation, partials_format
 from ops.conv2d.cycles import conv_cycles
+from ops.conv2d.k_blocks import k_block_order
 from ops.conv2d.layout import ConvOptions, ConvProblem, buffers_arguments, choose_cores, lay_out, scheme_alignment
 from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
 from ops.conv2d.work import ConvWork

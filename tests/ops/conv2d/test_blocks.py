@@ -16,7 +16,6 @@ from ops.conv2d.blocks import (
     SUBBLOCKS,
     Shards,
     act_block_height,
-    k_block_order,
     k_block_tiles,
     plan_blocks,
     plan_shards,
@@ -24,6 +23,7 @@ from ops.conv2d.blocks import (
     weight_rows,
     width_refusal,
 )
+from ops.conv2d.k_blocks import k_block_order
 from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
 from ops.conv_transpose2d.weights import WeightsLayout, prepare_weights
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from device.formats import BFLOAT8_B, BFLOAT16
 from device.spec import load_spec
 from device.timing import Stage
-from ops.conv2d.blocks import k_block_order
 from ops.conv2d.circular_buffers import l1_accumulation
 from ops.conv2d.cycles import conv_cycles
+from ops.conv2d.k_blocks import k_block_order
 from ops.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out, scheme_alignment
 from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.conv2d.work import ConvWork

@@ -15,8 +15,8 @@ from device.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, quantize
 from device.layouts import TensorMemoryLayout
 from device.rounding import round_up
 from device.spec import load_spec
-from ops.conv2d.blocks import k_block_order
 from ops.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.conv2d.k_blocks import k_block_order
 from ops.conv2d.layout import (
     ConvOptions,
     ConvProblem,
