@@ -112,7 +112,8 @@ def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:
         shared: [routes, routes] of `sharing`.
         sent_bytes: [routes, phases] bytes of each route in each phase.
 
-    Returns: [routes, phases]; 0 where a route has nothing to send.
+    Returns:
+        [routes, phases]; 0 where a route has nothing to send.
     """
     passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
     return passing

@@ -99,9 +99,9 @@ def l1_path(a: ConvArguments, source: Staged, spec: DeviceSpec, *, prefix: str =
         spec: The device.
         prefix: What the names of its tensors begin with.
 
-    Returns: Steps that end in the output, in `a.memory_config` if that is given; prepared weights and bias, where the
-    call uploads
-        them, are the tensors "weight.prepared" and "bias.prepared".
+    Returns:
+        Steps that end in the output, in `a.memory_config` if that is given; prepared weights and bias, where the call
+        uploads them, are the tensors "weight.prepared" and "bias.prepared".
     """
     call = lay_out_call(a, spec, prefix=prefix)
     deallocate = a.conv_config.deallocate_activation
@@ -115,7 +115,7 @@ def l1_path(a: ConvArguments, source: Staged, spec: DeviceSpec, *, prefix: str =
     activations, late = replace(sharded, steps=(), owned=()), sharded.owned
     if not _reads_input(call):
         activations = _halo(call, sharded, spec)
-        if deallocate and sharded.in_l1:
+        if deallocate:
             early, late = (sharded.name,), ()
         elif not isinstance(a, ConvTranspose2dArguments):
             early, late = sharded.owned, ()

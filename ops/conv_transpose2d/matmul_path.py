@@ -47,8 +47,9 @@ def matmul_path(a: ConvArguments, spec: DeviceSpec, *, from_dram: bool, free_l1_
             not use it.
         free_l1_bytes: Free bytes of every L1 bank when the call begins: they limit the blocks of an interleaved matmul.
 
-    Returns: Steps that end in the output, in `a.memory_config` if that is given; prepared weights and bias, where the
-        call uploads them, are the tensors "weight.prepared" and "bias.prepared". ``owned`` is for the caller to free.
+    Returns:
+        Steps that end in the output, in `a.memory_config` if that is given; prepared weights and bias, where the call
+        uploads them, are the tensors "weight.prepared" and "bias.prepared". ``owned`` is for the caller to free.
     """
     call, shard = lay_out_matmul(a, spec)
     deallocate = a.conv_config.deallocate_activation

@@ -44,7 +44,8 @@ def reshaped(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: s
         device: The machine.
         name: Name of the result if a new buffer is needed; its intermediates start with it.
 
-    Returns: No steps, and the source's name, when it is a view.
+    Returns:
+        No steps, and the source's name, when it is a view.
 
     Raises:
         ValueError: The volumes differ, or the tensor is sharded and its rows would have to move.

@@ -61,7 +61,8 @@ def steps_of(model: str, layers: Sequence[Row], flow: Sequence[Row]) -> tuple[li
         layers: Rows of layers, of any network.
         flow: Rows of what stands between them, of any network.
 
-    Returns: The steps, and rows of the network that are in one file only, each with the reason why it is left out.
+    Returns:
+        The steps, and rows of the network that are in one file only, each with the reason why it is left out.
     """
     rows = {row["layer"]: row for row in layers if row["model"] == model}
     order = [row for row in flow if row["model"] == model]
