@@ -229,7 +229,7 @@ def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> Core
 
 
 def _stacked(cores: set[CoreCoord]) -> CoreRangeSet:
-    """Ranges that cover exactly these cores: runs within a row, equal runs of neighbouring rows put together."""
+    """Ranges that cover exactly these cores: runs within a row, equal runs of neighboring rows put together."""
     open_runs: dict[tuple[int, int], int] = {}  # (first x, last x) -> first y
     ranges: list[CoreRange] = []
     rows = sorted({core.y for core in cores})

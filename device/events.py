@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
-from device.layouts import BufferSpec, BufferType
+from device.memory.layouts import BufferSpec, BufferType
 
 _L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 

@@ -4,15 +4,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from device.allocator import Allocator
-from device.circular_buffers import Region, check, place
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
-from device.formats import Array
-from device.layouts import BufferSpec, BufferType
-from device.memory import Buffer, Memory
+from device.memory.allocator import Allocator
+from device.memory.buffers import Buffer, Memory
+from device.memory.circular_buffers import Region, check, place
+from device.memory.layouts import BufferSpec, BufferType
+from device.numbers.formats import Array
 from device.plan import CircularBuffer
-from device.spec import DeviceSpec, load_spec
+from device.spec.device_spec import DeviceSpec, load_spec
 
 
 class Device:

@@ -9,8 +9,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from device.cores import CoreRangeSet
-from device.formats import DataFormat
-from device.layouts import BufferSpec, TensorSpec
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.numbers.formats import DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

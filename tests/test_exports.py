@@ -9,7 +9,7 @@ from types import ModuleType
 import ttsim
 
 ROOT = Path(__file__).resolve().parents[1]
-NOT_AT_IMPORT = ("rich", "torch", "numba", "scipy", "pytest", "ttsim.report.table", "ttsim.layers", "tools")
+NOT_AT_IMPORT = ("rich", "torch", "numba", "scipy", "pytest", "ttsim.report.writers.table", "ttsim.layers", "tools")
 
 
 def test_all_is_the_public_names():

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 import ttsim as ttnn
-from device.formats import GROUP, Array, DataFormat
-from ttsim.device import Values
+from device.numbers.formats import GROUP, Array, DataFormat
+from ttsim.runtime.device import Values
 
 SIZE, IN_CHANNELS, OUT_CHANNELS, KERNEL = 16, 64, 32, 3
 

@@ -5,28 +5,10 @@
 
 from ttsim import _siblings as _siblings  # first: it names a foreign `ops` or `device`
 from ttsim import graph
-from ttsim.activations import UnaryOpType, UnaryWithParam
-from ttsim.compute_config import (
-    BlackholeComputeKernelConfig,
-    DeviceComputeKernelConfig,
-    MathFidelity,
-    ThrottleLevel,
-    WormholeComputeKernelConfig,
-    init_device_compute_kernel_config,
-)
-from ttsim.constraints import ExecutionStatus, OpConstraints, TensorDescription, query_op_constraints
-from ttsim.conv2d import conv2d
-from ttsim.conv_config import (
-    Conv2dConfig,
-    Conv2dDRAMSliceHeight,
-    Conv2dDRAMSliceWidth,
-    Conv2dL1Full,
-    Conv2dL1FullSliceConfig,
-    Conv2dSliceConfig,
-    PaddingMode,
-)
-from ttsim.conv_transpose2d import conv_transpose2d
-from ttsim.conversions import (
+from ttsim.functions.constraints import ExecutionStatus, OpConstraints, TensorDescription, query_op_constraints
+from ttsim.functions.conv2d import conv2d
+from ttsim.functions.conv_transpose2d import conv_transpose2d
+from ttsim.functions.conversions import (
     as_tensor,
     deallocate,
     from_device,
@@ -41,7 +23,12 @@ from ttsim.conversions import (
     to_torch,
     typecast,
 )
-from ttsim.device import (
+from ttsim.functions.matmul import linear, matmul
+from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
+from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
+from ttsim.recording.profiling import Profile, estimate_cycles, profile
+from ttsim.report.cycles.report import CycleReport
+from ttsim.runtime.device import (
     Arch,
     CloseDevice,
     CreateDevice,
@@ -58,7 +45,26 @@ from ttsim.device import (
     open_device,
     synchronize_device,
 )
-from ttsim.dtypes import (
+from ttsim.runtime.tensor import StorageType, Tensor
+from ttsim.types.activations import UnaryOpType, UnaryWithParam
+from ttsim.types.compute_config import (
+    BlackholeComputeKernelConfig,
+    DeviceComputeKernelConfig,
+    MathFidelity,
+    ThrottleLevel,
+    WormholeComputeKernelConfig,
+    init_device_compute_kernel_config,
+)
+from ttsim.types.conv_config import (
+    Conv2dConfig,
+    Conv2dDRAMSliceHeight,
+    Conv2dDRAMSliceWidth,
+    Conv2dL1Full,
+    Conv2dL1FullSliceConfig,
+    Conv2dSliceConfig,
+    PaddingMode,
+)
+from ttsim.types.dtypes import (
     DataType,
     bfloat4_b,
     bfloat8_b,
@@ -69,7 +75,7 @@ from ttsim.dtypes import (
     uint16,
     uint32,
 )
-from ttsim.layouts import (
+from ttsim.types.layouts import (
     DRAM_MEMORY_CONFIG,
     L1_BLOCK_SHARDED_MEMORY_CONFIG,
     L1_HEIGHT_SHARDED_MEMORY_CONFIG,
@@ -89,13 +95,7 @@ from ttsim.layouts import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from ttsim.matmul import linear, matmul
-from ttsim.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
-from ttsim.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
-from ttsim.profiling import Profile, estimate_cycles, profile
-from ttsim.report.cycle_report import CycleReport
-from ttsim.shapes import Shape
-from ttsim.tensor import StorageType, Tensor
+from ttsim.types.shapes import Shape
 
 __all__ = [
     "DRAM_MEMORY_CONFIG",

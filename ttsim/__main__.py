@@ -14,14 +14,14 @@ from typing import get_args
 
 from rich.console import Console
 
-from device.spec import catalog_names, load_spec
-from ttsim.device import SPEC_VARIABLE, Values
+from device.spec.device_spec import catalog_names, load_spec
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
-from ttsim.layers.layer import Layer
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, run_layer
-from ttsim.report.json import devices_as_json, layers_as_json
-from ttsim.report.table import print_devices, print_layers
+from ttsim.report.writers.json import devices_as_json, layers_as_json
+from ttsim.report.writers.table import print_devices, print_layers
+from ttsim.runtime.device import SPEC_VARIABLE, Values
+from ttsim.types.layer import Layer
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, usage_per_core
 from device.events import UsagePerCore as PeakMemoryUsagePerCore
-from device.layouts import BufferType
-from ttsim import capture_nodes
-from ttsim.capture_nodes import Node
-from ttsim.session import Capture, current, remember
+from device.memory.layouts import BufferType
+from ttsim.recording import capture_nodes
+from ttsim.recording.capture_nodes import Node
+from ttsim.runtime.session import Capture, current, remember
 
 __all__ = [
     "PeakMemoryUsagePerCore",

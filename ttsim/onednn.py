@@ -9,10 +9,9 @@ float32 to TF32. Without a device, a call runs on the default device or on a fre
 from collections.abc import Sequence
 from typing import Any
 
-from device.formats import Array
-from ops.deconvolution import operands
-from ttsim.device import Device
-from ttsim.onednn_calls import (
+from device.numbers.formats import Array
+from ops.calls.onednn import operands
+from ttsim.functions.onednn_calls import (
     OPERATIONS,
     Call,
     GraphOperation,
@@ -21,6 +20,7 @@ from ttsim.onednn_calls import (
     forward,
     run,
 )
+from ttsim.runtime.device import Device
 
 __all__ = [
     "OPERATIONS",

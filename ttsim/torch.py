@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from device.formats import Array
+from device.numbers.formats import Array
 from ttsim import onednn
-from ttsim.device import Device
-from ttsim.torch_bridge import numpy_from_torch
+from ttsim.runtime.device import Device
+from ttsim.runtime.torch_bridge import numpy_from_torch
 
 __all__ = ["ConvTranspose2d", "conv_transpose2d"]
 

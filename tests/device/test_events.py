@@ -1,6 +1,6 @@
 from device.cores import first_cores
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, usage_per_core
-from device.layouts import BufferSpec, BufferType, TensorMemoryLayout
+from device.memory.layouts import BufferSpec, BufferType, TensorMemoryLayout
 
 CORES = first_cores(8, 8, 8)
 

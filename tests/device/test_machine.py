@@ -3,11 +3,11 @@ import pytest
 from device.cores import CoreRangeSet, first_cores
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
-from device.formats import BFLOAT16
-from device.layouts import BufferSpec, BufferType, Layout, MemoryConfig, TensorSpec
 from device.machine import Device
+from device.memory.layouts import BufferSpec, BufferType, Layout, MemoryConfig, TensorSpec
+from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer
-from device.spec import load_spec
+from device.spec.device_spec import load_spec
 
 CORES = first_cores(8, 8, 8)
 L1 = MemoryConfig(buffer_type=BufferType.L1)

@@ -5,10 +5,10 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from device.cores import first_cores
-from device.formats import BFLOAT16
-from device.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate
-from device.spec import load_spec
+from device.spec.device_spec import load_spec
 
 TENSOR = TensorSpec((4, 64), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
 BUFFER = TENSOR.buffer(load_spec("wormhole_n150"))

@@ -8,13 +8,20 @@ from hypothesis import strategies as st
 
 from device.errors import DeviceError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed
-from device.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout, TensorSpec
 from device.machine import Device
+from device.memory.layouts import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    TensorMemoryLayout,
+    TensorSpec,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
-from device.spec import load_spec
-from ops.conv2d.work import ConvWork
-from ops.conv_transpose2d.arguments import (
+from device.spec.device_spec import load_spec
+from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
+from ops.calls.convolution.arguments import (
     ComputeConfig,
     ConvConfig,
     ConvTranspose2dArguments,
@@ -22,12 +29,12 @@ from ops.conv_transpose2d.arguments import (
     SliceConfig,
     SliceType,
 )
-from ops.conv_transpose2d.plan import plan_conv_transpose2d
-from ops.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
-from ops.conv_transpose2d.strictness import output_size, require_possible, require_sane
-from ops.conv_transpose2d.validation import validate
-from ops.data_movement.work import SliceWrite
-from ops.run import run_memory
+from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.calls.convolution.strictness import output_size, require_possible, require_sane
+from ops.calls.convolution.validation import validate
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.movement.work import SliceWrite
+from ops.readings.memory import run_memory
 
 SPECS = {name: load_spec(name) for name in ("wormhole_n150", "blackhole_p150")}
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)

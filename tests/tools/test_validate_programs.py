@@ -43,7 +43,7 @@ def test_rows_that_say_too_little_are_refused_with_the_reason():
     with pytest.raises(NotPredictedError, match="gives no shards"):
         predict_halo(next(row for row in halos if not row["cores_nhw"]))
     tuned = next(row for row in matmuls if "Tuned" in row["config"])
-    with pytest.raises(NotPredictedError, match="no device utilisation"):
+    with pytest.raises(NotPredictedError, match="no device utilization"):
         predict_gemm(tuned | {"quantity": "host wall time per op (avg)"})
     with pytest.raises(NotPredictedError, match="out-of-box"):
         predict_gemm(next(row for row in matmuls if "Out of Box" in row["config"]))
@@ -53,7 +53,7 @@ def test_rows_that_say_too_little_are_refused_with_the_reason():
         read_layout_row(layouts[0] | {"op": "TransposeDeviceOperation"})
 
 
-def test_a_utilisation_becomes_cycles():
+def test_a_utilization_becomes_cycles():
     row = next(
         row
         for row in read_rows(ROWS / "gemm.csv")

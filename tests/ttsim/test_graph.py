@@ -7,8 +7,10 @@ import ttsim
 from device.cores import first_cores
 from device.errors import CircularBufferError
 from device.events import CircularBufferAllocated, CircularBuffersFreed, OperationBegin, OperationEnd, usage_per_core
-from ttsim import capture_nodes, graph
-from ttsim.device import Device
+from ttsim import graph
+from ttsim.recording import capture_nodes
+from ttsim.runtime import session
+from ttsim.runtime.device import Device
 
 
 @pytest.fixture
@@ -93,7 +95,7 @@ def test_operations_nest_and_name_their_circular_buffers() -> None:
 
 def test_peaks_read_from_nodes_are_those_of_the_events(device: Device) -> None:
     graph.begin_graph_capture()
-    events = ttsim.session.current().captures[-1].events
+    events = session.current().captures[-1].events
     kept = [tensor(device, rows) for rows in (4, 100, 7)]
     kept.pop(1).deallocate()
     kept.append(tensor(device, 300))

@@ -9,10 +9,10 @@ import pytest
 
 import ttsim
 from device.plan import Operation
-from device.spec import load_spec
-from ops.geometry import plan_geometry
-from ops.gradients.reference import data_gradient, weights_gradient
-from ops.reference import conv_transpose
+from device.spec.device_spec import load_spec
+from ops.definition.geometry import plan_geometry
+from ops.definition.gradients import data_gradient, weights_gradient
+from ops.definition.reference import conv_transpose
 from ttsim import onednn
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracle" / "deconvolution"

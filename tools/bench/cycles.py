@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from statistics import median
 
-from device.spec import load_spec
+from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure
 from tools.bench.layers import call_seconds
 from ttsim.layers.exact import make_inputs

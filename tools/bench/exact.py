@@ -5,13 +5,13 @@ from functools import partial
 
 import numpy as np
 
-from device.matrix_unit import MatrixUnitMode
-from device.matrix_unit_blocks import Engine, block_product, compiled_engine_available
-from device.spec import load_spec
+from device.matrix_unit.blocks import Engine, block_product, compiled_engine_available
+from device.matrix_unit.exact import MatrixUnitMode
+from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
 from ttsim.layers.exact import make_inputs
-from ttsim.layers.layer import Layer
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, call, place
+from ttsim.types.layer import Layer
 
 ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no zeros among the activations
 COMPILED_PS = 1000 / 1.2  # 1.2 G multiply-adds a second on one core

@@ -8,13 +8,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from device.spec import load_spec
+from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
-from ttsim.device import Values
 from ttsim.layers.exact import Inputs, make_inputs
-from ttsim.layers.layer import Layer
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, call, place, summary_of
+from ttsim.runtime.device import Values
+from ttsim.types.layer import Layer
 
 LIMIT_OF_TORCH = 2.0
 LIMIT_PLANNING_MS = 5.0

@@ -6,13 +6,13 @@ import sys
 import tracemalloc
 from collections.abc import Iterator
 
-from device.formats import FORMATS
-from device.spec import load_spec
+from device.numbers.formats import FORMATS
+from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure
 from ttsim.layers.exact import make_inputs
-from ttsim.layers.layer import Layer
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, call, place, run_layer
+from ttsim.types.layer import Layer
 
 LIMIT_OF_TENSORS = 4.0
 MIB = 1 << 20

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from device.formats import Array
+from device.numbers.formats import Array
 from tools.bench.figure import Figure, least_seconds
 from tools.bench.layers import threads
 from ttsim import onednn
-from ttsim.device import Device, open_device
+from ttsim.runtime.device import Device, open_device
 
 LIMIT_OF_TORCH = 2.0
 torch: Any = import_module("torch") if find_spec("torch") else None

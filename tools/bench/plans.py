@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from device.errors import DeviceError
-from device.layouts import BufferType
 from device.machine import Device
-from device.spec import DeviceSpec
-from ops.conv_transpose2d.arguments import ConvTranspose2dArguments
-from ops.conv_transpose2d.lowering import is_matmul
-from ops.conv_transpose2d.plan import plan_conv_transpose2d
-from ops.conv_transpose2d.validation import takes_l1_path
+from device.memory.layouts import BufferType
+from device.spec.device_spec import DeviceSpec
+from ops.calls.convolution.arguments import ConvTranspose2dArguments
+from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.calls.convolution.problem import is_matmul
+from ops.calls.convolution.validation import takes_l1_path
 from tools.bench.figure import Figure
 from tools.recorded.arguments import planner_arguments
 from tools.recorded.call import SPEC_OF_ARCH

@@ -21,15 +21,15 @@ from rich.console import Console
 from rich.table import Table
 
 from device.events import BufferAllocated, BufferFreed, Event, usage_per_core
-from device.formats import Array
-from device.memory_config import BufferType
+from device.memory.memory_config import BufferType
+from device.numbers.formats import Array
 from device.plan import Operation, Plan
-from device.spec import DeviceSpec
-from ops.gradients.reference import data_gradient, weights_gradient
-from ops.patch_matmul.cycles import patch_cycles
-from ops.reference import conv_transpose
-from ttsim.device import Device, open_device
+from device.spec.device_spec import DeviceSpec
+from ops.definition.gradients import data_gradient, weights_gradient
+from ops.definition.reference import conv_transpose
+from ops.programs.patch_matmul.cycles import patch_cycles
 from ttsim.onednn import OPERATIONS, Call, run
+from ttsim.runtime.device import Device, open_device
 
 TOLERANCE = 2e-6  # of the largest value, float32
 MOST_MACS = 100_000_000

@@ -9,9 +9,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from device.spec import DeviceSpec
-from ops.conv2d.cycles import time_conv
-from ops.conv2d.work import ConvWork
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.cycles import time_conv
+from ops.programs.conv2d.work import ConvWork
 from tools.calibrate.fit import Fit, fit_constants, folds_of
 from tools.validate.conv import configuration, measured_ns, read_conv_row, with_costs
 from tools.validate.prediction import NotPredictedError, Row
@@ -23,10 +23,10 @@ FOLDS = 5
 # fitted: the rows do not tell them apart from others.
 PRIORS: Mapping[str, Mapping[str, float]] = {
     "wormhole_b0": {
-        "tilise_row_cycles": 40.0,  # guess
+        "tilize_row_cycles": 40.0,  # guess
         "start_cycles": 800.0,  # guess
         "read_issue_cycles": 19.0,  # noc_latencies.yaml: 18 for stateful reads
-        "tilise_factor": 1.0,  # the planner's own table
+        "tilize_factor": 1.0,  # the planner's own table
         "unpack_block_float_cycles": 26.0,  # GEMM_FLOPS: 23 to 26 cycles a product in large matmuls of bfp8 in LoFi
         "unpack_16bit_cycles": 44.0,  # GEMM_FLOPS: 46 to 50 cycles a product in large matmuls of bf16 in HiFi2
         "stationary_tile_cycles": 18.0,  # guess: half a tile
@@ -41,10 +41,10 @@ PRIORS: Mapping[str, Mapping[str, float]] = {
         "bias_tile_cycles": 55.0,  # guess
     },
     "blackhole": {
-        "tilise_row_cycles": 40.0,  # guess
+        "tilize_row_cycles": 40.0,  # guess
         "start_cycles": 700.0,  # guess
         "read_issue_cycles": 17.0,  # guess, near Wormhole's
-        "tilise_factor": 0.5,  # tt-llk: a fast tilise that the planner's table does not know
+        "tilize_factor": 0.5,  # tt-llk: a fast tilize that the planner's table does not know
         "unpack_block_float_cycles": 16.5,  # GEMM_FLOPS: 18 cycles a product
         "unpack_16bit_cycles": 16.5,  # GEMM_FLOPS
         "matmul_call_cycles": 5.0,  # guess
@@ -135,8 +135,8 @@ def _case(name: tuple[str, ...], rows: list[Row]) -> ConvCase:
 
 
 def costs_for(case: ConvCase, values: Mapping[str, float]) -> DeviceSpec:
-    """The device of a case with other constants; the tilise factor is the older software's where the case is older."""
-    used = {name: value for name, value in values.items() if not (case.older and name == "tilise_factor")}
+    """The device of a case with other constants; the tilize factor is the older software's where the case is older."""
+    used = {name: value for name, value in values.items() if not (case.older and name == "tilize_factor")}
     return with_costs(case.spec, **used)
 
 

@@ -18,15 +18,15 @@ from typing import TypeAlias
 import numpy as np
 from rich.table import Table
 
-from device.spec import DeviceSpec
-from ops.data_movement.cycles import movement_cycles
+from device.spec.device_spec import DeviceSpec
+from ops.programs.movement.cycles import movement_cycles
 from tools.calibrate.fit import Fit, fit_constants, folds_of
 from tools.validate.conv import measured_ns
 from tools.validate.gemm import (
     gemm_configuration,
     gemm_cycles_of,
     gemm_measured_cycles,
-    is_tuned_utilisation,
+    is_tuned_utilization,
     read_gemm_row,
 )
 from tools.validate.halo import halo_configuration, halo_cycles_of, read_halo_row
@@ -46,8 +46,8 @@ HALO_PRIORS: Mapping[str, float] = {
     "pad_write_cycles": 20.0,  # noc_latencies.yaml: 18 for stateful transfers
     "segment_cycles": 36.0,  # noc_latencies.yaml: a small read
     "waiting_share": 0.9,  # guess: nearly all
-    "untilise_block_cycles": 350.0,  # guess
-    "untilise_narrow_tile_cycles": 80.0,  # tt-llk pack-untilize
+    "untilize_block_cycles": 350.0,  # guess
+    "untilize_narrow_tile_cycles": 80.0,  # tt-llk pack-untilize
 }
 GEMM_PRIORS: Mapping[str, Mapping[str, float]] = {
     "wormhole_b0": {
@@ -160,7 +160,7 @@ KINDS: Mapping[str, Kind] = {
         "halo_costs", {"blackhole": HALO_PRIORS}, _is_anything, halo_configuration, _profiled_cycles, _halo_case
     ),
     "gemm": Kind(
-        "matmul_costs", GEMM_PRIORS, is_tuned_utilisation, gemm_configuration, gemm_measured_cycles, _gemm_case
+        "matmul_costs", GEMM_PRIORS, is_tuned_utilization, gemm_configuration, gemm_measured_cycles, _gemm_case
     ),
     "layout_ops": Kind(
         "movement_costs",

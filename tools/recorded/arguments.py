@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.formats import FORMATS
-from device.layouts import (
+from device.memory.layouts import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
@@ -15,7 +14,8 @@ from device.layouts import (
     TensorMemoryLayout,
     TensorSpec,
 )
-from ops.conv_transpose2d.arguments import (
+from device.numbers.formats import FORMATS
+from ops.calls.convolution.arguments import (
     ComputeConfig,
     ConvConfig,
     ConvTranspose2dArguments,

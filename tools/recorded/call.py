@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 import ttsim
-from device.spec import load_spec
+from device.spec.device_spec import load_spec
 from tools.recorded.records import PEAK_FIELDS, Outcome, Record, inputs, pair
-from ttsim.device import Values
 from ttsim.layers.arguments import dtype
 from ttsim.layers.exact import Inputs
-from ttsim.layers.layer import Layer
 from ttsim.layers.run import Placed, Settings, place
-from ttsim.tensor import Tensor
+from ttsim.runtime.device import Values
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.layer import Layer
 
 SPEC_OF_ARCH = {"wh": "wormhole_n150", "bh": "blackhole_p150"}
 CONFIG_FIELDS = ("weights_dtype", "act_block_h_override", "output_layout", "activation")

@@ -6,7 +6,7 @@ are neither in the rows nor in a plan, and are read from their sources:
 * Rows of the benchmark are row-major inputs, aligned to 8 channels: that gives the block sizes the rows have.
 * ResNet-50 in tt-metal double buffers the weights of its 3x3 convolutions, and of its downsampling 1x1 convolutions
   of images narrower than 56 (models/demos/ttnn_resnet, ttnn_functional_resnet50); the benchmark's other models do not.
-* Profiler rows are older than the fast tilise of Blackhole (`ConvCosts.tilise_factor_2025`).
+* Profiler rows are older than the fast tilize of Blackhole (`ConvCosts.tilize_factor_2025`).
 """
 
 import re
@@ -14,17 +14,24 @@ from dataclasses import dataclass, replace
 
 from device.cores import first_cores
 from device.errors import DeviceError
-from device.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.memory_config import ShardOrientation
-from device.spec import DeviceSpec, load_spec
-from device.tiles import TILE
-from ops.conv2d.circular_buffers import l1_accumulation, partials_format
-from ops.conv2d.cycles import conv_cycles
-from ops.conv2d.k_blocks import k_block_order
-from ops.conv2d.layout import ConvOptions, ConvProblem, buffers_arguments, choose_cores, lay_out, scheme_alignment
-from ops.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
-from ops.conv2d.work import ConvWork
-from ops.halo.frame import Frame, convolution_axis
+from device.memory.memory_config import ShardOrientation
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.spec.device_spec import DeviceSpec, load_spec
+from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.programs.conv2d.cycles import conv_cycles
+from ops.programs.conv2d.k_blocks import k_block_order
+from ops.programs.conv2d.layout import (
+    ConvOptions,
+    ConvProblem,
+    buffers_arguments,
+    choose_cores,
+    lay_out,
+    scheme_alignment,
+)
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.halo.frame import Frame, convolution_axis
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}
@@ -111,7 +118,7 @@ def read_conv_row(row: Row) -> ConvRow:
         raise NotPredictedError("activation reuse is not planned")
     spec, older = _spec(row), row["kind"] == PROFILER
     if older:
-        spec = with_costs(spec, tilise_factor=spec.conv_costs.tilise_factor_2025)
+        spec = with_costs(spec, tilize_factor=spec.conv_costs.tilize_factor_2025)
     try:
         work = _work(row, spec)
     except (DeviceError, StopIteration) as error:

@@ -3,7 +3,7 @@
 import re
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.spec import DeviceSpec, load_spec
+from device.spec.device_spec import DeviceSpec, load_spec
 from tools.validate.prediction import NotPredictedError, Row
 
 DEVICES = (

@@ -1,6 +1,6 @@
-"""Rows of gemm.csv that give a device utilisation: large matmuls of tt-metal's GEMM benchmark.
+"""Rows of gemm.csv that give a device utilization: large matmuls of tt-metal's GEMM benchmark.
 
-A row's utilisation is the ideal cycles of its tile products over the cycles of the kernel. The benchmark's tuned rows
+A row's utilization is the ideal cycles of its tile products over the cycles of the kernel. The benchmark's tuned rows
 say which grid and whether the operands are sharded; the depth of a K block and the cutting of large outputs into blocks
 follow from what fits L1, as the benchmark's author chose them.
 """
@@ -9,20 +9,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from device.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
-from device.rounding import div_up
-from device.spec import DeviceSpec, GridSpec
-from device.tiles import TILE
-from ops.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
-from ops.matmul.cycles import matmul_cycles
-from ops.matmul.interleaved import BUFFERING
-from ops.matmul.work import MatmulWork
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec, GridSpec
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
+from ops.programs.matmul.cycles import matmul_cycles
+from ops.programs.matmul.interleaved import BUFFERING
+from ops.programs.matmul.work import MatmulWork
 from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B}
 PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
-UTILISATION = "device based utilization"
+UTILIZATION = "device based utilization"
 TUNED = "Manually Tuned"
 
 
@@ -42,10 +42,10 @@ class GemmRow:
 
 
 def predict_gemm(row: Row) -> Prediction:
-    """Predict the kernel cycles of one row, whose error is that of its utilisation.
+    """Predict the kernel cycles of one row, whose error is that of its utilization.
 
     Raises:
-        NotPredictedError: The row is no device utilisation, or not of a known program.
+        NotPredictedError: The row is no device utilization, or not of a known program.
     """
     gemm = read_gemm_row(row)
     clock = gemm.spec.clock_hz
@@ -59,9 +59,9 @@ def predict_gemm(row: Row) -> Prediction:
     )
 
 
-def is_tuned_utilisation(row: Row) -> bool:
-    """Whether a row gives a device utilisation of a program that the benchmark chose."""
-    return row["quantity"] == UTILISATION and TUNED in row["config"]
+def is_tuned_utilization(row: Row) -> bool:
+    """Whether a row gives a device utilization of a program that the benchmark chose."""
+    return row["quantity"] == UTILIZATION and TUNED in row["config"]
 
 
 def gemm_cycles_of(gemm: GemmRow, spec: DeviceSpec) -> float:
@@ -75,7 +75,7 @@ def gemm_configuration(row: Row) -> tuple[str, ...]:
 
 
 def gemm_measured_cycles(row: Row) -> float:
-    """Kernel cycles, from the utilisation in percent."""
+    """Kernel cycles, from the utilization in percent."""
     tiles = (int(row["M"]) // TILE) * (int(row["K"]) // TILE) * (int(row["N"]) // TILE)
     ideal = tiles * 16 * PHASES[row["fidelity"]] / int(row["cores"])
     return ideal / (float(row["value"]) / 100)
@@ -87,9 +87,9 @@ def read_gemm_row(row: Row) -> GemmRow:
     Raises:
         NotPredictedError: As of `predict_gemm`.
     """
-    if row["quantity"] != UTILISATION:
-        raise NotPredictedError(f"{row['quantity']}: no device utilisation of the GEMM benchmark")
-    if not is_tuned_utilisation(row):
+    if row["quantity"] != UTILIZATION:
+        raise NotPredictedError(f"{row['quantity']}: no device utilization of the GEMM benchmark")
+    if not is_tuned_utilization(row):
         raise NotPredictedError("out-of-box program: the row does not say which one the library chose")
     spec = device_spec(row)
     size = re.fullmatch(r"(\d+)x(\d+)", row["grid"])

@@ -11,15 +11,15 @@ What a row does not say is read from its sources:
 import re
 from dataclasses import dataclass
 
-from device.formats import BFLOAT8_B, BFLOAT16
-from device.layouts import ShardOrientation, TensorMemoryLayout
-from device.rounding import div_up
-from device.spec import DeviceSpec
-from device.tiles import TILE
-from ops.halo.cycles import halo_times
-from ops.halo.frame import Frame, convolution_axis
-from ops.halo.plan import HaloArguments, HaloPlan, plan_halo
-from ops.halo.traffic import HaloTraffic, halo_traffic
+from device.memory.layouts import ShardOrientation, TensorMemoryLayout
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.halo.cycles import halo_times
+from ops.programs.halo.frame import Frame, convolution_axis
+from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
+from ops.programs.halo.traffic import HaloTraffic, halo_traffic
 from tools.validate.conv import measured_ns
 from tools.validate.devices import core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row

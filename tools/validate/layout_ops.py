@@ -1,4 +1,4 @@
-"""Rows of layout_ops.csv: conversions between interleaved and sharded, moves, reshards, tilising, slices.
+"""Rows of layout_ops.csv: conversions between interleaved and sharded, moves, reshards, tilizing, slices.
 
 A row gives shapes, layouts and memory of both sides, and the shards of its output. Shards of an input follow from the
 number of cores: whole rows of tiles each when height sharded, the evenest split when block sharded.
@@ -10,20 +10,28 @@ from math import prod
 
 from device.cores import first_cores
 from device.errors import DeviceError
-from device.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
-from device.layouts import BufferType, Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout, TensorSpec
-from device.rounding import div_up, round_up
-from device.spec import DeviceSpec
-from device.tiles import TILE
-from ops.data_movement.cycles import movement_cycles
-from ops.data_movement.movement import Movement
-from ops.data_movement.movements import movement_of
+from device.memory.layouts import (
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+    TensorSpec,
+)
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
+from device.numbers.integers import div_up, round_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movement import Movement
+from ops.programs.movement.movements import movement_of
 from tools.validate.conv import measured_ns
 from tools.validate.devices import core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32, "u32": UINT32}
-MODELLED = frozenset(
+MODELED = frozenset(
     {
         "InterleavedToSharded",
         "ShardedToInterleaved",
@@ -91,7 +99,7 @@ def read_layout_row(row: Row) -> LayoutRow:
         NotPredictedError: As of `predict_layout_op`.
     """
     name = operation(row)
-    if name not in MODELLED:
+    if name not in MODELED:
         if name.startswith(("Reshard ", "InterleavedToSharded (")):
             raise NotPredictedError("instrumented kernels: an upper bound, not a duration")
         raise NotPredictedError(f"{name} is no operation of a convolution")

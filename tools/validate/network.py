@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from device.spec import DeviceSpec, load_spec
+from device.spec.device_spec import DeviceSpec, load_spec
 from tools.validate.devices import device_spec
 from tools.validate.network_report import (
     NetworkTime,

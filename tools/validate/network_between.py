@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.formats import BFLOAT16
-from device.layouts import (
+from device.memory.layouts import (
     L1_MEMORY_CONFIG,
     BufferType,
     Layout,
@@ -20,19 +19,20 @@ from device.layouts import (
     TensorMemoryLayout,
     TensorSpec,
 )
+from device.numbers.formats import BFLOAT16
+from device.numbers.integers import div_up
 from device.plan import Free, Plan
-from device.rounding import div_up
-from ops.conv2d.partition import BLOCK, HEIGHT
-from ops.data_movement.placement import to_config
-from ops.data_movement.staged import Staged
-from ops.halo.cycles import halo_cycles
-from ops.halo.frame import Frame, convolution_axis
-from ops.halo.plan import HaloArguments, plan_halo
+from ops.programs.conv2d.partition import BLOCK, HEIGHT
+from ops.programs.halo.cycles import halo_cycles
+from ops.programs.halo.frame import Frame, convolution_axis
+from ops.programs.halo.plan import HaloArguments, plan_halo
+from ops.programs.movement.placement import to_config
+from ops.programs.movement.staged import Staged
 from tools.validate.network_rows import NetworkStep
 from tools.validate.prediction import Row
-from ttsim.device import Device
-from ttsim.execution import run
-from ttsim.tensor import Tensor
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import run
+from ttsim.runtime.tensor import Tensor
 
 POOL = 2  # size and stride of the pools
 INPUT_CHANNELS = 16  # what the first convolution's channels are padded to

@@ -13,28 +13,28 @@ from typing import Any
 import numpy as np
 
 from device.errors import DeviceError
-from device.formats import FLOAT32
-from device.layouts import Layout, TensorSpec
+from device.memory.layouts import Layout, TensorSpec
+from device.numbers.formats import FLOAT32
+from device.numbers.integers import div_up
 from device.plan import Operation
-from device.rounding import div_up
-from device.spec import DeviceSpec
-from ops.data_movement.cycles import movement_cycles
-from ops.data_movement.movements import movement_of
+from device.spec.device_spec import DeviceSpec
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movements import movement_of
 from tools.validate.conv import SCHEMES, with_costs
 from tools.validate.network_between import BETWEEN, NS_PER_S, TimedKind, Walk
 from tools.validate.network_rows import NetworkStep
 from tools.validate.prediction import Row
-from ttsim.activations import UnaryOpType, UnaryWithParam
-from ttsim.compute_config import MathFidelity, WormholeComputeKernelConfig
-from ttsim.conv2d import conv2d
-from ttsim.conv_config import Conv2dConfig
-from ttsim.conv_transpose2d import conv_transpose2d
-from ttsim.device import Device
-from ttsim.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
-from ttsim.profiling import profile
-from ttsim.ran_call import RanCall
-from ttsim.tensor import Tensor
-from ttsim.timing import timed_call
+from ttsim.functions.conv2d import conv2d
+from ttsim.functions.conv_transpose2d import conv_transpose2d
+from ttsim.recording.profiling import profile
+from ttsim.recording.timing import timed_call
+from ttsim.runtime.device import Device
+from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.activations import UnaryOpType, UnaryWithParam
+from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
+from ttsim.types.conv_config import Conv2dConfig
+from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
 
 SHARDING = "InterleavedToSharded"
 L1_SMALL_BYTES = 32768  # what the networks' tests open their devices with
@@ -49,8 +49,8 @@ class Software(Enum):
 
 
 def softwares(spec: DeviceSpec) -> tuple[Software, ...]:
-    """Those that the device's description tells apart: kernels that tilise were replaced on some devices."""
-    same = spec.conv_costs.tilise_factor == spec.conv_costs.tilise_factor_2025
+    """Those that the device's description tells apart: kernels that tilize were replaced on some devices."""
+    same = spec.conv_costs.tilize_factor == spec.conv_costs.tilize_factor_2025
     return (Software.RELEASE,) if same else (Software.RELEASE, Software.OF_2025)
 
 
@@ -88,11 +88,11 @@ def run_network(
     Args:
         steps: In order.
         spec: The device.
-        software: Whose kernels: those of 2025 tilise slower, and copy every stick twice when they shard a tensor, as
+        software: Whose kernels: those of 2025 tilize slower, and copy every stick twice when they shard a tensor, as
             `tools.validate` takes them to for measured rows of that time. Plans are those of the release.
     """
     if software is Software.OF_2025:
-        spec = with_costs(spec, tilise_factor=spec.conv_costs.tilise_factor_2025)
+        spec = with_costs(spec, tilize_factor=spec.conv_costs.tilize_factor_2025)
     every = list(steps)
     needed = frozenset(one.before[1] for one in every if one.before[:1] == ("concat",))
     # Not strict: the first layer's input has more channels than the call says, which the real library allows.

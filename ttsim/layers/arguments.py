@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
-from ttsim.activations import UnaryOpType, UnaryWithParam
-from ttsim.compute_config import (
+from ttsim.types.activations import UnaryOpType, UnaryWithParam
+from ttsim.types.compute_config import (
     MathFidelity,
     ThrottleLevel,
     WormholeComputeKernelConfig,
     init_device_compute_kernel_config,
 )
-from ttsim.conv_config import (
+from ttsim.types.conv_config import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
     Conv2dDRAMSliceWidth,
@@ -19,9 +19,9 @@ from ttsim.conv_config import (
     Conv2dSliceConfig,
     PaddingMode,
 )
-from ttsim.dtypes import DataType
-from ttsim.layers.layer import Layer, Setting
-from ttsim.layouts import Layout, TensorMemoryLayout
+from ttsim.types.dtypes import DataType
+from ttsim.types.layer import Layer, Setting
+from ttsim.types.layouts import Layout, TensorMemoryLayout
 
 Member = TypeVar("Member", bound=Enum)
 SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}

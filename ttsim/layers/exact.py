@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from ops.geometry import Geometry, plan_geometry
-from ops.reference import conv_transpose_channels_last
-from ttsim.layers.layer import Layer
+from ops.definition.geometry import Geometry, plan_geometry
+from ops.definition.reference import conv_transpose_channels_last
+from ttsim.types.layer import Layer
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

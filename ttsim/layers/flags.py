@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from ttsim.layers.layer import Layer, Setting
 from ttsim.layers.read import CHOICES, LEAST, LENGTHS, layer_of
+from ttsim.types.layer import Layer, Setting
 
 HELP = {
     "name": "what reports call it",

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ttsim.layers.layer import Layer, Setting
+from ttsim.types.layer import Layer, Setting
 
 DEFAULT_LAYERS = Path(__file__).parent / "unet_conv_transpose2d.toml"
 FIELDS = {item.name: item for item in fields(Layer)}

@@ -9,21 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from device.events import Event, OperationBegin
-from device.spec import DeviceSpec
-from ops.conv2d.layout import ConvLayout
-from ops.conv2d.work import ConvWork
-from ttsim.conv_transpose2d import conv_transpose2d
-from ttsim.device import Device, Values
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.layout import ConvLayout
+from ops.programs.conv2d.work import ConvWork
+from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.layers.arguments import compute_config, conv_config, dtype, member, slice_config
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
-from ttsim.layers.layer import Layer
-from ttsim.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from ttsim.profiling import Profile, profile
-from ttsim.report.accuracy import Accuracy, measure
-from ttsim.report.figures import Summary
-from ttsim.report.result import LayerResult
-from ttsim.report.summary import operation_uses, summarise
-from ttsim.tensor import Tensor
+from ttsim.recording.profiling import Profile, profile
+from ttsim.report.memory.accuracy import Accuracy, measure
+from ttsim.report.memory.figures import Summary
+from ttsim.report.memory.result import LayerResult
+from ttsim.report.memory.summary import operation_uses, summarize
+from ttsim.runtime.device import Device, Values
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.layer import Layer
+from ttsim.types.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 
 DEFAULT_DEVICE = "wormhole_n150"
 
@@ -160,7 +160,7 @@ def call(placed: Placed) -> Called:
 def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None) -> Summary:
     """The figures of a call."""
     before, events = split(placed)
-    return summarise(
+    return summarize(
         spec=placed.device.spec,
         before=before,
         events=events,

@@ -8,7 +8,7 @@ from tools.bench.figure import Figure
 from tools.bench.layers import bench_planning, torch_call
 from tools.bench.memory import tensor_bytes
 from ttsim.layers.exact import exact_output, make_inputs
-from ttsim.layers.layer import Layer
+from ttsim.types.layer import Layer
 
 FIGURES = [
     Figure(bench="layers", case="up", name="ttsim", value=2.0, unit="ms"),

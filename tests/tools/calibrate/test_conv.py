@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from device.spec import load_spec
-from device.spec_costs import ConvCosts
+from device.spec.costs import ConvCosts
+from device.spec.device_spec import load_spec
 from tools.calibrate.conv import PRIORS, conv_cases, costs_for, cross_validated_errors, fit_conv, predicted_error
 from tools.validate.summary import sum_up_errors
 
@@ -31,11 +31,11 @@ def test_cases_are_measurements_merged_by_configuration(cases):
     assert {case.architecture for case in cases} == set(PRIORS)
 
 
-def test_older_rows_keep_the_older_tilise(cases):
+def test_older_rows_keep_the_older_tilize(cases):
     older = next(case for case in cases if case.older)
     newer = next(case for case in cases if not case.older)
-    assert costs_for(older, {"tilise_factor": 0.1}).conv_costs.tilise_factor != 0.1
-    assert costs_for(newer, {"tilise_factor": 0.1}).conv_costs.tilise_factor == 0.1
+    assert costs_for(older, {"tilize_factor": 0.1}).conv_costs.tilize_factor != 0.1
+    assert costs_for(newer, {"tilize_factor": 0.1}).conv_costs.tilize_factor == 0.1
 
 
 @pytest.mark.parametrize("architecture", sorted(PRIORS))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.conv2d.partition import BLOCK, HEIGHT
+from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from tools.validate.conv import predict_conv, read_conv_row
 from tools.validate.prediction import NotPredictedError
 from tools.validate.summary import sum_up
@@ -84,10 +84,10 @@ def test_targets_are_predicted_but_not_counted():
     assert one.group[0] == "target, no measurement"
 
 
-def test_older_software_has_the_older_tilise():
+def test_older_software_has_the_older_tilize():
     one = read_conv_row(row(device="Blackhole P100"))
     assert one.older
-    assert one.spec.conv_costs.tilise_factor == one.spec.conv_costs.tilise_factor_2025
+    assert one.spec.conv_costs.tilize_factor == one.spec.conv_costs.tilize_factor_2025
 
 
 def test_weights_of_the_benchmark_are_double_buffered_where_resnet_does():

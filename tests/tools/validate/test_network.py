@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from device.spec import load_spec
+from device.spec.device_spec import load_spec
 from tools.validate.network import main, time_network
 from tools.validate.network_report import sentences, totals
 from tools.validate.network_rows import DATA, NetworkStep, figures_of, read_rows, steps_of

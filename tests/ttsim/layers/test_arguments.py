@@ -1,13 +1,13 @@
 import pytest
 
-from ttsim.activations import UnaryOpType
-from ttsim.compute_config import MathFidelity
-from ttsim.conv_config import Conv2dDRAMSliceWidth, Conv2dL1FullSliceConfig, PaddingMode
-from ttsim.dtypes import DataType
 from ttsim.layers.arguments import compute_config, conv_config, slice_config
-from ttsim.layers.layer import Layer
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layouts import Layout, TensorMemoryLayout
+from ttsim.types.activations import UnaryOpType
+from ttsim.types.compute_config import MathFidelity
+from ttsim.types.conv_config import Conv2dDRAMSliceWidth, Conv2dL1FullSliceConfig, PaddingMode
+from ttsim.types.dtypes import DataType
+from ttsim.types.layer import Layer
+from ttsim.types.layouts import Layout, TensorMemoryLayout
 
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
 

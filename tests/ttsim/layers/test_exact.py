@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ttsim.layers.exact import ACTIVATIONS, exact_output, geometry_of, make_inputs
-from ttsim.layers.layer import Layer
+from ttsim.types.layer import Layer
 
 SMALL = {"in_channels": 6, "out_channels": 4, "input_height": 3, "input_width": 5}
 

@@ -4,7 +4,7 @@ import shlex
 import pytest
 
 from ttsim.layers.flags import SWITCHES, add_layer_flags, flag, layer_from_flags
-from ttsim.layers.layer import Layer
+from ttsim.types.layer import Layer
 
 EVERY_FLAG = """
 --name a --batch-size 1 --input-height 4 --input-width 5 --in-channels 16 --out-channels 8 --groups 2 --seed 5

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from ttsim.layers.layer import Layer
 from ttsim.layers.read import DEFAULT_LAYERS, REQUIRED, layer_of, read_layers
+from ttsim.types.layer import Layer
 
 MEASURED = Path(__file__).resolve().parents[4] / "shared" / "measured" / "model_layers.csv"
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}

@@ -1,0 +1,124 @@
+"""The two readings of values: exactly as the device computes, and fast in floating point.
+
+A reading is a set of functions with the same meaning: the block product of the matrix unit, and what happens on the
+way between L1 and it. Operations are written once, over an `Arithmetic`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from device.matrix_unit import fast, packer
+from device.matrix_unit.blocks import block_product
+from device.matrix_unit.exact import MatrixUnitMode
+from device.numbers.formats import Array, DataFormat
+
+
+class BlockProduct(Protocol):
+    """`dst + activations @ weights`: float32 [rows, columns] from [rows, depth] and [depth, columns]."""
+
+    def __call__(
+        self,
+        activations: Array,
+        weights: Array,
+        dst: Array | None = None,
+        *,
+        mode: MatrixUnitMode,
+        half_counts: Sequence[int] | None = None,
+    ) -> Array:
+        """Arguments as of `device.matrix_unit.blocks.block_product`."""
+        ...
+
+
+class Unpack(Protocol):
+    """What the matrix unit reads of values in L1."""
+
+    def __call__(self, values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
+        """Arguments as of `device.matrix_unit.packer.unpack`."""
+        ...
+
+
+class Pack(Protocol):
+    """What the packer writes of Dst."""
+
+    def __call__(self, dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
+        """Arguments as of `device.matrix_unit.packer.pack`; `dst` may be written over."""
+        ...
+
+
+class AddBias(Protocol):
+    """A row added to every row of Dst."""
+
+    def __call__(self, dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
+        """Arguments as of `device.matrix_unit.packer.add_bias`; `dst` may be written over."""
+        ...
+
+
+class Tilize(Protocol):
+    """Row-major values on their way into tiles of another format."""
+
+    def __call__(
+        self, values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool
+    ) -> Array:
+        """Arguments as of `device.matrix_unit.packer.tilize`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arithmetic:
+    """One reading of values.
+
+    Attributes:
+        name: "exact" or "fast".
+        product: The block product.
+        activation_operand: Unpacked activations as `product` wants them for a mode; they may be written over.
+        weight_operand: Unpacked weights as `product` wants them for a mode.
+        unpack: From L1 to the matrix unit.
+        pack: From Dst to L1.
+        tilize: From rows to tiles.
+        accumulate_l1: Addition in L1.
+        add_bias: Addition of a bias.
+        run_elements: Elements of Dst that are worth computing at a time.
+    """
+
+    name: str
+    product: BlockProduct
+    activation_operand: Callable[[Array, MatrixUnitMode], Array]
+    weight_operand: Callable[[Array, MatrixUnitMode], Array]
+    unpack: Unpack
+    pack: Pack
+    tilize: Tilize
+    accumulate_l1: Callable[[Array, Array, DataFormat], Array]
+    add_bias: AddBias
+    run_elements: int
+
+
+def _as_it_is(values: Array, mode: MatrixUnitMode) -> Array:
+    return values
+
+
+EXACT: Final = Arithmetic(
+    name="exact",
+    product=block_product,
+    activation_operand=_as_it_is,
+    weight_operand=_as_it_is,
+    unpack=packer.unpack,
+    pack=packer.pack,
+    tilize=packer.tilize,
+    accumulate_l1=packer.accumulate_l1,
+    add_bias=packer.add_bias,
+    run_elements=1 << 19,
+)
+
+FAST: Final = Arithmetic(
+    name="fast",
+    product=fast.product,
+    activation_operand=fast.activation_operand,
+    weight_operand=fast.weight_operand,
+    unpack=fast.unpack,
+    pack=fast.pack,
+    tilize=fast.tilize,
+    accumulate_l1=fast.accumulate_l1,
+    add_bias=fast.add_bias,
+    run_elements=1 << 17,
+)

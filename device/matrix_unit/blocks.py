@@ -1,0 +1,283 @@
+"""Products of whole blocks through the matrix unit, bit for bit, in the hardware's order.
+
+This is what operations call. Three engines give the same bits: "truth" (`exact`, step by step), "numpy"
+(``device.matrix_unit.vectorized``) and "compiled" (``device.matrix_unit.compiled``, if numba can be imported).
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from itertools import accumulate
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from device.matrix_unit.exact import STEP_DEPTH, MatrixUnitMode, accumulate_step, phase_of
+from device.matrix_unit.operands import (
+    MAX_ACTIVATION_EXPONENT,
+    MAX_EXPONENT_SUM,
+    MAX_WEIGHT_EXPONENT,
+    largest_exponent,
+    weight_parts,
+)
+from device.matrix_unit.vectorized import multiply_rows
+
+__all__ = ["Engine", "block_product", "compiled_engine_available"]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Engine: TypeAlias = Literal["auto", "compiled", "numpy", "truth"]
+
+COMPILED_MODULE: Final = "device.matrix_unit.compiled"
+WORTH_LOADING: Final = 4_000_000  # multiply-adds from which loading numba (0.3 s) costs less than doing without
+WORTH_THREADS: Final = 16_000_000  # and from which a second core helps
+UNIT_ROWS: Final = 1024  # rows one thread works on at a time
+
+
+class _Work(NamedTuple):
+    """A validated block product.
+
+    Attributes:
+        activations: uint32 [rows, halves * 16].
+        weights: uint32 [halves * 16, cols].
+        dst: uint32 [rows, cols], as steps leave it.
+        half_counts: Halves of each K tile.
+        mode: Set-up of the unit.
+    """
+
+    activations: Array
+    weights: Array
+    dst: Array
+    half_counts: tuple[int, ...]
+    mode: MatrixUnitMode
+
+    @property
+    def multiply_adds(self) -> int:
+        """In all phases."""
+        rows, depth = self.activations.shape
+        return int(rows * depth * self.weights.shape[1] * self.mode.phases)
+
+
+class _Unit(NamedTuple):
+    """Rows and columns that one call of the compiled kernel computes."""
+
+    rows: slice
+    block: int
+
+
+def block_product(
+    activations: Array,
+    weights: Array,
+    dst: Array | None = None,
+    *,
+    mode: MatrixUnitMode,
+    half_counts: Sequence[int] | None = None,
+    engine: Engine = "auto",
+    threads: int | None = None,
+) -> Array:
+    """``dst + activations @ weights`` as the matrix unit computes it.
+
+    K runs over tiles of 32, each of two halves of 16. For every tile in order, for every fidelity phase, for every
+    half, one step rounds Dst. A half whose activations are zero in all rows changes nothing and may be left out of both
+    operands: ``half_counts`` then tells how many halves of each tile are there.
+
+    Args:
+        activations: [rows, K], float32 or their bit patterns as uint32, already cut to what Src holds
+            (``device.matrix_unit.packer.read_operand``); K is 16 times the number of halves.
+        weights: [K, cols], likewise.
+        dst: [rows, cols], where Dst starts; None: +0. Denormals read as zero, NaN as infinity.
+        mode: Set-up of the unit.
+        half_counts: Halves present in each K tile, 1 or 2 (0 for a tile that is left out); None: all tiles whole.
+        engine: Who computes; "auto" takes the compiled engine when it can be loaded and the work is worth it.
+        threads: Threads of the compiled engine; None: as many as there are cores.
+
+    Returns:
+        float32 [rows, cols], the new Dst.
+
+    Raises:
+        ValueError: Shapes, ``half_counts``, the engine or the low bits of a 16-bit ``dst`` do not fit.
+        ImportError: The compiled engine was asked for by name and numba cannot be loaded.
+    """
+    if engine not in get_args(Engine):
+        raise ValueError(f"block_product: engine must be one of {', '.join(get_args(Engine))}, not {engine!r}")
+    work = _checked(activations, weights, dst, half_counts, mode)
+    compiled = _compiled_engine(work, engine)
+    with np.errstate(all="ignore"):
+        if compiled is not None:
+            result = _multiply_compiled(work, compiled, threads or _cores())
+        elif engine == "truth":
+            result = _multiply_truth(work)
+        else:
+            result = multiply_rows(work.activations, work.weights, work.dst, work.half_counts, work.mode)
+    return result.view(np.float32)
+
+
+def compiled_engine_available() -> bool:
+    """Whether numba is installed; it is not loaded to find out whether it works."""
+    return find_spec("numba") is not None
+
+
+def _checked(
+    activations: Array, weights: Array, dst: Array | None, half_counts: Sequence[int] | None, mode: MatrixUnitMode
+) -> _Work:
+    activations, weights = _bits("activations", activations), _bits("weights", weights)
+    (rows, depth), (weight_depth, cols) = activations.shape, weights.shape
+    if depth != weight_depth or depth % STEP_DEPTH:
+        raise ValueError(
+            f"block_product: activations [rows, K] and weights [K, cols] must share a K that is a multiple of "
+            f"{STEP_DEPTH}, not {list(activations.shape)} and {list(weights.shape)}"
+        )
+    halves = depth // STEP_DEPTH
+    counts = (2,) * (halves // 2) if half_counts is None else tuple(int(count) for count in half_counts)
+    if sum(counts) != halves or any(count not in (0, 1, 2) for count in counts):
+        raise ValueError(
+            f"block_product: half_counts must name 0, 1 or 2 halves for every K tile and {halves} in all "
+            f"(K is {depth}), not {list(counts) if half_counts is not None else 'None, which means whole tiles'}"
+        )
+    start = np.zeros((rows, cols), np.uint32) if dst is None else _bits("dst", dst)
+    if start.shape != (rows, cols):
+        raise ValueError(f"block_product: dst must be [rows, cols] = {[rows, cols]}, not {list(start.shape)}")
+    if dst is not None:
+        if not mode.fp32_dest and (start & np.uint32(0xFFFF)).any():
+            raise ValueError(
+                "block_product: a 16-bit Dst holds bfloat16 values; cut dst first (device.packer.read_operand)"
+            )
+        start = _as_steps_leave_it(start)
+    return _Work(activations, weights, start, tuple(count for count in counts if count), mode)
+
+
+def _as_steps_leave_it(dst: Array) -> Array:
+    """Bit patterns without denormals, negative zeros and NaNs, so that a step that adds nothing changes nothing."""
+    exponents = dst & np.uint32(0x7F800000)
+    dst = np.where(exponents, dst, np.uint32(0))
+    return np.where(exponents == np.uint32(0x7F800000), dst & np.uint32(0xFF800000), dst)
+
+
+def _bits(name: str, array: Array) -> Array:
+    """Bit patterns, contiguous and aligned."""
+    if array.ndim != 2 or array.dtype not in (np.float32, np.uint32):
+        raise ValueError(
+            f"block_product: {name} must be a matrix of float32 or uint32 bit patterns, not {array.dtype} "
+            f"{list(array.shape)}"
+        )
+    return np.require(array, requirements=["C", "A"]).view(np.uint32)
+
+
+def _multiply_truth(work: _Work) -> Array:
+    dst = work.dst
+    first = 0
+    for count in work.half_counts:
+        for number in range(work.mode.phases):
+            for half in range(first, first + count):
+                depth = slice(half * STEP_DEPTH, (half + 1) * STEP_DEPTH)
+                dst = accumulate_step(
+                    work.activations[:, depth],
+                    work.weights[depth],
+                    dst,
+                    phase=phase_of(number),
+                    fp32_dest=work.mode.fp32_dest,
+                    minus_one_quirk=work.mode.minus_one_quirk,
+                )
+        first += count
+    return dst
+
+
+def _compiled_engine(work: _Work, engine: Engine) -> Any:
+    """The compiled twin if it is to compute; None if not.
+
+    It is the one module of the project that is not imported at the top of a file: numba takes too long to load.
+    """
+    loaded = COMPILED_MODULE in sys.modules
+    if engine not in ("auto", "compiled") or (
+        engine == "auto" and not loaded and (work.multiply_adds < WORTH_LOADING or not compiled_engine_available())
+    ):
+        return None
+    module = importlib.import_module("device.matrix_unit.compiled")
+    if module.AVAILABLE:
+        return module
+    if engine == "compiled":
+        raise ImportError("block_product: the compiled engine needs numba; install it, or use engine='numpy'")
+    return None
+
+
+def _cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _multiply_compiled(work: _Work, compiled: Any, threads: int) -> Array:
+    weight_exponent = largest_exponent(work.weights)
+    if weight_exponent > MAX_WEIGHT_EXPONENT or not work.weights.size or not work.dst.size:
+        return multiply_rows(work.activations, work.weights, work.dst, work.half_counts, work.mode)
+    result = np.empty_like(work.dst)
+    run = _unit_runner(work, compiled.multiply_column_block, compiled.LANES, weight_exponent, result)
+    units = list(_units(work.dst, compiled.LANES))
+    if threads == 1 or len(units) == 1 or work.multiply_adds < WORTH_THREADS:
+        for unit in units:
+            run(unit)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, units))
+    return result
+
+
+def _units(dst: Array, lanes: int) -> Iterator[_Unit]:
+    """Pieces of a result, in an order that changes no bit."""
+    rows, cols = dst.shape
+    for start in range(0, rows, UNIT_ROWS):
+        for block in range(-(-cols // lanes)):
+            yield _Unit(slice(start, min(start + UNIT_ROWS, rows)), block)
+
+
+def _unit_runner(
+    work: _Work, kernel: Callable[..., bool], lanes: int, weight_exponent: int, result: Array
+) -> Callable[[_Unit], None]:
+    """A function that computes one unit into ``result``; it may run in several threads."""
+    halves, cols = work.weights.shape[0] // STEP_DEPTH, work.weights.shape[1]
+    parts, exponents = _column_blocks(work.weights, lanes)
+    activations = work.activations.view(np.int32).reshape(len(work.activations), halves, STEP_DEPTH)
+    activations.flags.writeable = False  # always, so that the kernel is compiled for one kind of argument
+    tile_starts = np.array([0, *accumulate(work.half_counts)])
+    minus_one = np.int32(-1 if work.mode.minus_one_quirk else 0)
+    max_activation_exponent = min(MAX_ACTIVATION_EXPONENT, MAX_EXPONENT_SUM - weight_exponent)
+
+    def run(unit: _Unit) -> None:
+        columns = slice(unit.block * lanes, min((unit.block + 1) * lanes, cols))
+        width = columns.stop - columns.start
+        dst = np.zeros((unit.rows.stop - unit.rows.start, lanes), np.int32)
+        dst[:, :width] = work.dst[unit.rows, columns].view(np.int32)
+        if kernel(
+            parts[unit.block],
+            exponents[unit.block],
+            activations[unit.rows],
+            dst,
+            tile_starts,
+            work.mode.phases,
+            work.mode.fp32_dest,
+            minus_one,
+            max_activation_exponent,
+        ):
+            result[unit.rows, columns] = dst[:, :width].view(np.uint32)
+        else:  # an activation too large for float32 arithmetic
+            result[unit.rows, columns] = multiply_rows(
+                work.activations[unit.rows],
+                work.weights[:, columns],
+                work.dst[unit.rows, columns],
+                work.half_counts,
+                work.mode,
+            )
+
+    return run
+
+
+def _column_blocks(weights: Array, lanes: int) -> tuple[Array, Array]:
+    """Parts [blocks, 2, halves, 16 * lanes] and exponents [blocks, halves, 16 * lanes] of weights [K, cols]."""
+    depth, cols = weights.shape
+    halves, blocks = depth // STEP_DEPTH, -(-cols // lanes)
+    padded = np.zeros((depth, blocks * lanes), np.uint32)
+    padded[:, :cols] = weights
+    blocked = padded.reshape(halves, STEP_DEPTH, blocks, lanes).transpose(2, 0, 1, 3)
+    parts = weight_parts(np.ascontiguousarray(blocked).reshape(blocks, halves, STEP_DEPTH * lanes))
+    return np.stack([parts.high, parts.low], axis=1), parts.exponents

@@ -1,0 +1,214 @@
+"""The matrix unit, bit by bit: the readable truth of one instruction.
+
+One step adds 16 products to every element of Dst, in integers, with the hardware's own roundings. The fast twins
+(``device.matrix_unit.vectorized``, ``device.matrix_unit.compiled``) give the same bits and run under the same tests;
+operations use ``device.matrix_unit.blocks``. Rules: Tenstorrent's ISA documentation (MVMUL, SrcA, SrcB, Dst) and its
+open functional simulator, checked against 2,000 recorded instructions.
+
+A number is a float32 bit pattern: sign, 8-bit exponent, mantissa. An exponent of 0 reads as zero, and an exponent of
+255 is an ordinary exponent while inside the unit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from device.spec.device_spec import catalog_names, load_spec
+
+__all__ = ["STEP_DEPTH", "MatrixUnitMode", "Phase", "accumulate_step", "mvmul", "phase_of"]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+STEP_DEPTH: Final = 16  # products a step adds to one element of Dst
+GROUP_DEPTH: Final = 8  # of which these are summed apart
+EXPONENT_BIAS: Final = 127
+EXPONENT_MAX: Final = 255
+GUARD_BITS: Final = 13  # that lift it to the scale of a 24-bit significand
+DST_BITS: Final = 24  # of a significand in a 32-bit Dst
+DST16_BITS: Final = 8  # of a significand in a 16-bit Dst
+MAX_PRODUCT_SHIFT: Final = 30
+MAX_TERM_SHIFT: Final = 31
+MINUS_ONE_EXCESS: Final = 27  # places of normalization that go missing
+
+
+class Phase(NamedTuple):
+    """Which parts of the significands a fidelity phase multiplies."""
+
+    low_weight: bool
+    low_activation: bool
+
+    @property
+    def lowered_by(self) -> int:
+        """What the parts' place takes off the exponent of a product."""
+        return 5 * self.low_weight + 7 * self.low_activation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixUnitMode:
+    """How the matrix unit is set up for an operation.
+
+    Attributes:
+        phases: Fidelity phases that run: 1 for LoFi, 2, 3, 4 for HiFi2, HiFi3, HiFi4.
+        fp32_dest: Whether Dst keeps 32 bits of a number; otherwise 16 (bfloat16).
+        minus_one_quirk: Whether a sum of exactly -1 unit is normalized wrongly (a figure of the device).
+    """
+
+    phases: int
+    fp32_dest: bool
+    minus_one_quirk: bool
+
+    def __post_init__(self) -> None:
+        """Refuses a number of phases that does not exist."""
+        if self.phases not in (1, 2, 3, 4):
+            raise ValueError(f"phases must be 1 (LoFi), 2 (HiFi2), 3 (HiFi3) or 4 (HiFi4), not {self.phases!r}")
+
+
+class _Term(NamedTuple):
+    """One addend of the accumulation: a significand on the scale of 24 bits."""
+
+    exponent: Array
+    magnitude: Array
+    negative: Array
+
+
+def phase_of(number: int) -> Phase:
+    """The parts that phase 0, 1, 2 or 3 multiplies."""
+    return Phase(low_weight=bool(number & 1), low_activation=bool(number & 2))
+
+
+def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool, arch: str) -> Array:
+    """One MVMUL instruction: ``dst + src_b @ src_a``.
+
+    Args:
+        src_a: uint32 [16, 16] bit patterns of the weights; 10 bits of the mantissa are used.
+        src_b: uint32 [8, 16], activations.
+        dst: uint32 [8, 16].
+        phase: Fidelity phase, 0 to 3.
+        fp32_dest: Whether Dst keeps 32 bits of a number, otherwise 16.
+        arch: "wormhole_b0" or "blackhole".
+
+    Returns:
+        uint32 [8, 16], the new Dst.
+
+    Raises:
+        ValueError: A shape, the phase or the architecture is none of these.
+    """
+    for name, array, shape in (("src_a", src_a, (16, 16)), ("src_b", src_b, (8, 16)), ("dst", dst, (8, 16))):
+        if np.shape(array) != shape or np.asarray(array).dtype != np.uint32:
+            found = f"{np.asarray(array).dtype} {list(np.shape(array))}"
+            raise ValueError(f"mvmul: {name} must be bit patterns, uint32 {list(shape)}, not {found}")
+    if phase not in (0, 1, 2, 3):
+        raise ValueError(f"mvmul: phase must be 0, 1, 2 or 3, not {phase!r}")
+    quirks = _minus_one_quirks()
+    if arch not in quirks:
+        raise ValueError(f"mvmul: arch must be one of {', '.join(map(repr, quirks))}, not {arch!r}")
+    return accumulate_step(src_b, src_a, dst, phase=phase_of(phase), fp32_dest=fp32_dest, minus_one_quirk=quirks[arch])
+
+
+def accumulate_step(
+    activations: Array, weights: Array, dst: Array, *, phase: Phase, fp32_dest: bool, minus_one_quirk: bool
+) -> Array:
+    """One step of any number of rows and columns.
+
+    Args:
+        activations: uint32 [rows, 16].
+        weights: uint32 [16, cols].
+        dst: uint32 [rows, cols].
+        phase: Parts that are multiplied.
+        fp32_dest: Whether Dst keeps 32 bits of a number, otherwise 16.
+        minus_one_quirk: See ``MatrixUnitMode``.
+
+    Returns:
+        uint32 [rows, cols], the new Dst.
+    """
+    first, second = (
+        _group_sum(activations[:, part], weights[part], phase)
+        for part in (slice(0, GROUP_DEPTH), slice(GROUP_DEPTH, STEP_DEPTH))
+    )
+    old = _read_dst(dst)
+    exponent = np.maximum(np.maximum(first.exponent, second.exponent), old.exponent)
+    total = np.zeros(dst.shape, np.int64)
+    for term, half_down in ((first, first.negative), (second, second.negative), (old, np.zeros_like(old.negative))):
+        magnitude = _align(term.magnitude, exponent - term.exponent, half_down)
+        if not fp32_dest:
+            magnitude = _shift_right(magnitude, GUARD_BITS, half_down) << GUARD_BITS
+        total += np.where(term.negative, -magnitude, magnitude)
+    return _normalize(total, exponent, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
+
+
+@cache
+def _minus_one_quirks() -> Mapping[str, bool]:
+    """Of every architecture in the catalog."""
+    specs = map(load_spec, catalog_names())
+    return MappingProxyType({spec.arch: spec.compute.minus_one_quirk for spec in specs})
+
+
+def _fields(bits: Array) -> tuple[Array, Array, Array]:
+    """Sign, exponent and mantissa field (23 bits) of bit patterns."""
+    wide = bits.astype(np.int64)
+    return wide >> 31 != 0, (wide >> 23) & 0xFF, wide & 0x7FFFFF
+
+
+def _significands(bits: Array) -> tuple[Array, Array, Array]:
+    """Sign, exponent and 11-bit significand (hidden bit included) of operands."""
+    negative, exponent, mantissa = _fields(bits)
+    return negative, exponent, (mantissa >> 13) | (1 << 10)
+
+
+def _group_sum(activations: Array, weights: Array, phase: Phase) -> _Term:
+    """Eight products, aligned to the largest of their exponents and added: [rows, 8] and [8, cols]."""
+    negative_b, exponent_b, significand_b = (field[:, :, None] for field in _significands(activations))
+    negative_a, exponent_a, significand_a = (field[None] for field in _significands(weights))
+    part_a = (significand_a >> 1) & 31 if phase.low_weight else significand_a >> 6
+    part_b = (significand_b & 15) << 3 if phase.low_activation else significand_b >> 4
+    present = (exponent_a != 0) & (exponent_b != 0)
+    product = np.where(present, part_a * part_b, 0)
+    exponent = np.where(present, exponent_a + exponent_b - EXPONENT_BIAS - phase.lowered_by, 0)
+    largest = exponent.max(axis=1)
+    shift = np.minimum(largest[:, None] - exponent, MAX_PRODUCT_SHIFT)
+    aligned = ((product << 1) + (1 << shift)) >> (shift + 1)
+    total = np.where(negative_a != negative_b, -aligned, aligned).sum(axis=1)
+    total = np.where(largest > 0, total, 0)
+    return _Term(np.maximum(largest, 0), np.abs(total) << GUARD_BITS, total < 0)
+
+
+def _read_dst(dst: Array) -> _Term:
+    negative, exponent, mantissa = _fields(dst)
+    return _Term(exponent, np.where(exponent > 0, mantissa | (1 << 23), 0), negative)
+
+
+def _shift_right(magnitude: Array, shift: Array | int, half_down: Array) -> Array:
+    """Shift by at least one place, rounding half up, or half down where ``half_down``."""
+    shifted: Array = (magnitude + (1 << (np.asarray(shift) - 1)) - half_down) >> shift
+    return shifted
+
+
+def _align(magnitude: Array, shift: Array, half_down: Array) -> Array:
+    """A significand brought to an exponent larger by ``shift``."""
+    moved = _shift_right(magnitude, np.clip(shift, 1, MAX_TERM_SHIFT), half_down)
+    return np.where(shift == 0, magnitude, np.where(shift >= MAX_TERM_SHIFT, 0, moved))
+
+
+def _normalize(total: Array, exponent: Array, *, fp32_dest: bool, minus_one_quirk: bool) -> Array:
+    """A sum of significands as a bit pattern; rounding is half up on the magnitude."""
+    magnitude = np.abs(total)
+    width = np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)  # bits in use; exact, sums are below 2**31
+    excess = width - (DST_BITS if fp32_dest else DST16_BITS)
+    rounded = np.where(
+        excess > 0,
+        _shift_right(magnitude, np.maximum(excess, 1), np.zeros_like(total)),
+        magnitude << np.maximum(-excess, 0),
+    )
+    significand = rounded if fp32_dest else rounded << (DST_BITS - DST16_BITS)
+    carried = significand >> DST_BITS
+    new_exponent = exponent + width - DST_BITS + carried
+    if minus_one_quirk:
+        new_exponent += np.where(total == -1, MINUS_ONE_EXCESS, 0)
+    mantissa = (significand >> carried) & 0x7FFFFF
+    bits = np.where(new_exponent >= EXPONENT_MAX, EXPONENT_MAX << 23, (new_exponent << 23) | mantissa)
+    bits = np.where((exponent <= 0) | (total == 0) | (new_exponent <= 0), 0, bits | np.where(total < 0, 1 << 31, 0))
+    return bits.astype(np.uint32)

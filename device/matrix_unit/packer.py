@@ -1,0 +1,242 @@
+"""What happens to numbers between L1 and the matrix unit: unpacking, packing, adding in L1, and the addition of a bias.
+
+All on float32 arrays whose values are exact in the format they stand for; every rounding of the device is here, and
+"half up" always means on the magnitude. Sources: Tenstorrent's ISA documentation and open functional simulator; bits
+checked against recorded runs of ttnn 0.81.1.
+
+Rounding to a multiple of a unit adds and subtracts 1.5 * 2**23 units. That rounds ties to even; stretching the number
+by 1 + 2**-13 beforehand makes them go away from zero and moves nothing else, as operands have 11 bits at most.
+"""
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat
+
+__all__ = ["accumulate_l1", "add_bias", "pack", "tilize", "unpack"]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+SIGN: Final = np.uint32(0x80000000)
+EXPONENT_FIELD: Final = np.uint32(0x7F800000)
+INFINITY: Final = np.uint32(0x7F800000)
+TF32_MASK: Final = np.uint32(0xFFFFE000)
+BFLOAT16_MASK: Final = np.uint32(0xFFFF0000)
+SEVEN_BITS_MASK: Final = np.uint32(0xFFFE0000)  # sign, exponent and a significand of 7 bits with the hidden one
+OPERAND_FRACTION_BITS: Final = 10
+BFLOAT8_FRACTION_BITS: Final = 6
+BFLOAT8_MAGNITUDE_BITS: Final = 7
+EXPONENT_BIAS: Final = 127
+STRETCH: Final = 1.0 + 2.0**-13
+MAX_NARROW_EXPONENT: Final = 237  # up to here 1.5 * 2**23 units fit float32
+
+
+def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
+    """Values as the matrix unit reads them from L1: float32 is cut, never rounded, and denormals are zero.
+
+    Args:
+        values: Any shape, exact in ``fmt``.
+        fmt: Format of the buffer.
+        fp32_dest: Whether Dst is 32 bits wide; float32 then keeps 10 bits of its mantissa (TF32), otherwise 7.
+
+    Returns:
+        float32, the same shape, operands of 11-bit significands.
+    """
+    bits = _bits(values)
+    if fmt == FLOAT32:
+        bits = bits & (TF32_MASK if fp32_dest else BFLOAT16_MASK)
+    return _flushed(bits).view(np.float32)
+
+
+def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
+    """Dst as the packer writes it to L1.
+
+    Args:
+        dst: [..., cols]; bfloat16 values if Dst is 16 bits wide. Block floats group 16 neighbors of the last axis.
+        fmt: float32, bfloat16 or a block float.
+        fp32_dest: Whether Dst is 32 bits wide.
+        relu: Whether negative results become zero.
+
+    Returns:
+        float32, the same shape, values exact in ``fmt``.
+
+    Raises:
+        ValueError: The packer does not write the format, or the last axis is no multiple of 16 for a block float.
+    """
+    if fmt == FLOAT32:
+        packed = np.asarray(dst, np.float32)
+    elif fmt == BFLOAT16:
+        packed = _to_bfloat16(_bits(dst)) if fp32_dest else _flushed(_bits(dst)).view(np.float32)
+    elif fmt.is_block:
+        packed = _to_block_float(_bits(dst), fmt)
+    else:
+        raise ValueError(f"pack: the packer writes float32, bfloat16 and block floats, not {fmt}")
+    return np.maximum(packed, np.float32(0)) if relu else packed
+
+
+def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool) -> Array:
+    """Row-major values as they lie in tiles: a trip through the matrix unit's operands, Dst and the packer.
+
+    Args:
+        values: [..., cols], exact in ``source``; for a block float as target, cols are those of the K block.
+        source: Format of the sticks.
+        target: Format of the tiles.
+        fp32_dest: Whether Dst is 32 bits wide.
+        keeps_tf32: Whether a 32-bit Dst is used as such on the way to a narrower format. Blackhole's fast tilize uses
+            16 bits of it: float32 keeps 7 bits of mantissa instead of 10, and block floats go straight to the shared
+            exponent, because the packer then reads bfloat16. It serves blocks of two tiles width and more
+            (``ComputeSpec.fast_tilize_keeps_tf32``; tt-metal 0.81, checked against recorded runs).
+
+    Returns:
+        float32, the same shape, values exact in ``target``.
+    """
+    if source == FLOAT32:
+        wide = fp32_dest and (target == FLOAT32 or keeps_tf32)
+        values = unpack(values, source, fp32_dest=wide)
+    if target == FLOAT32 or (target == BFLOAT16 and source != FLOAT32):
+        return np.asarray(values, np.float32)
+    if target.is_block and fp32_dest and not keeps_tf32:
+        return _share_exponents(_flushed(_bits(values)), target)
+    return pack(values, target, fp32_dest=fp32_dest)
+
+
+def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
+    """What L1 holds after the packer added to it: float32 or bfloat16, rounded to nearest even, denormals flushed.
+
+    Args:
+        stored: What L1 held, exact in ``fmt``.
+        packed: What is added, the same shape.
+        fmt: float32 or bfloat16.
+
+    Returns:
+        float32, the same shape, values exact in ``fmt``.
+
+    Raises:
+        ValueError: L1 does not add numbers of that format.
+    """
+    if fmt not in (FLOAT32, BFLOAT16):
+        raise ValueError(f"accumulate_l1: L1 adds float32 and bfloat16, not {fmt}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = _flushed(_bits(stored)).view(np.float32) + _flushed(_bits(packed)).view(np.float32)
+    bits = total.view(np.uint32)
+    if fmt == BFLOAT16:  # the sum of two bfloat16 is exact in float32, or too lopsided to come near a tie
+        bits = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & BFLOAT16_MASK
+    return np.where(bits & EXPONENT_FIELD, bits, bits & SIGN).view(np.float32)
+
+
+def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
+    """The matrix unit's element-wise addition of two operands, no float addition.
+
+    The operand of smaller magnitude is shifted to the scale of the other's 11-bit significand, half up, without further
+    guard bits; the sum of the two integers is exact in a 32-bit Dst and rounded half up to 8 bits in a 16-bit one.
+
+    Args:
+        dst: [..., cols] as ``unpack`` gives it.
+        bias: [cols] as ``unpack`` gives it.
+        fp32_dest: Whether Dst is 32 bits wide.
+
+    Returns:
+        float32 [..., cols], the new Dst.
+    """
+    left, right = _bits(dst), _bits(bias)
+    exponents = np.maximum(_exponents(left), _exponents(right))
+    wide = exponents.max(initial=0) > MAX_NARROW_EXPONENT
+    total, addend = (
+        _rounded(_widened(bits) if wide else bits.view(np.float32), exponents, OPERAND_FRACTION_BITS)
+        for bits in (left, right)  # the larger one is a multiple of the unit already
+    )
+    total += addend
+    with np.errstate(over="ignore"):
+        bits = total.astype(np.float32, copy=False).view(np.uint32)
+    if not fp32_dest:
+        bits = (bits + np.uint32(0x8000)) & BFLOAT16_MASK
+    return _flushed(bits).view(np.float32)
+
+
+def _bits(values: Array) -> Array:
+    """Bit patterns of values of any float dtype."""
+    return np.ascontiguousarray(values, np.float32).view(np.uint32)
+
+
+def _flushed(bits: Array) -> Array:
+    """Bit patterns with +0 for every zero and denormal."""
+    return np.where(bits & EXPONENT_FIELD, bits, np.uint32(0))
+
+
+def _exponents(bits: Array) -> Array:
+    """Exponent fields, int32."""
+    return ((bits & EXPONENT_FIELD) >> np.uint32(23)).view(np.int32)
+
+
+def _without_nan(bits: Array) -> Array:
+    """Infinity for every NaN; the packer makes them so."""
+    return np.where(bits & ~SIGN > INFINITY, (bits & SIGN) | INFINITY, bits)
+
+
+def _to_bfloat16(bits: Array) -> Array:
+    """Half up; float32 values."""
+    rounded = (_without_nan(bits) + np.uint32(0x8000)) & BFLOAT16_MASK
+    return _flushed(rounded).view(np.float32)
+
+
+def _widened(bits: Array) -> Array:
+    """float64 values of bit patterns, with 255 as an ordinary exponent."""
+    significands = ((bits & np.uint32(0x7FFFFF)) | np.uint32(0x800000)).astype(np.float64)
+    values: Array = np.ldexp(significands, _exponents(bits) - 150)
+    values[(bits & EXPONENT_FIELD) == 0] = 0.0
+    return np.where(bits & SIGN, -values, values)
+
+
+def _rounded(values: Array, exponents: Array, fraction_bits: int) -> Array:
+    """Values rounded half up to multiples of 2**(exponents - 127 - fraction_bits).
+
+    Args:
+        values: float32 or float64, of few significant bits.
+        exponents: int32, not smaller than those of the values; within ``MAX_NARROW_EXPONENT`` for float32.
+        fraction_bits: Bits after the leading one of a number of that exponent.
+
+    Returns:
+        The dtype of the values; zeros are positive.
+    """
+    if values.dtype == np.float64:
+        magic = np.ldexp(1.5, exponents + (52 - 127 - fraction_bits))
+    else:
+        magic = (((exponents + (23 - fraction_bits)) << 23) | (1 << 22)).view(np.float32)
+    rounded: Array = values * values.dtype.type(STRETCH) + magic
+    rounded -= magic
+    return rounded
+
+
+def _to_block_float(bits: Array, fmt: DataFormat) -> Array:
+    """Seven significant bits each, half up, then the shared exponents; float32 values."""
+    seven = (_flushed(_without_nan(bits)) + np.uint32(1 << 16)) & SEVEN_BITS_MASK
+    return _share_exponents(_flushed(seven), fmt)
+
+
+def _share_exponents(bits: Array, fmt: DataFormat) -> Array:
+    """Magnitudes under the largest exponent of 16 neighbors, half up and limited; float32 values.
+
+    Args:
+        bits: [..., cols] bit patterns of 8 significant bits at most, no denormals.
+        fmt: A block float; one of fewer than 7 magnitude bits loses the lower ones.
+    """
+    if bits.shape[-1] % GROUP:
+        raise ValueError(
+            f"pack: {fmt} shares exponents among {GROUP} neighbors, so the last axis must be a multiple of that, "
+            f"not {bits.shape[-1]}; pad it to whole tiles"
+        )
+    groups = bits.reshape(-1, GROUP)
+    exponents = np.maximum.reduceat(_exponents(groups).reshape(-1), np.arange(0, groups.size, GROUP))[:, None]
+    wide = exponents.max(initial=0) > MAX_NARROW_EXPONENT
+    values = _rounded(_widened(groups) if wide else groups.view(np.float32), exponents, BFLOAT8_FRACTION_BITS)
+    unit = np.ldexp(values.dtype.type(1), exponents - (EXPONENT_BIAS + BFLOAT8_FRACTION_BITS))
+    limit = unit * ((1 << BFLOAT8_MAGNITUDE_BITS) - 1)
+    np.clip(values, -limit, limit, out=values)
+    dropped = BFLOAT8_MAGNITUDE_BITS - fmt.mantissa_bits
+    if dropped:
+        unit *= 1 << dropped
+        values = np.trunc(values / unit) * unit
+        values += 0.0  # no negative zero
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32, copy=False).reshape(bits.shape)

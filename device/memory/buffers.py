@@ -1,0 +1,256 @@
+"""Buffers and what they hold; what lies at an address can be read back.
+
+Contents are kept per buffer, as values; bytes are made when somebody asks for them. Nothing here is as large as a
+memory. A byte that nobody has written is poison: reading it raises, as does reading outside every buffer.
+"""
+
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from device.errors import MemoryAccessError, PoisonError
+from device.memory.layouts import BufferSpec, BufferType, TensorSpec
+from device.memory.pages import PagePlaces, decode_pages, encode_pages, page_places
+from device.numbers.formats import Array
+from device.spec.device_spec import DeviceSpec
+
+_SIZES: Final = ("buffer_type", "size_bytes", "page_bytes", "bank_bytes")
+
+
+class PageLocation(NamedTuple):
+    """Where a page lies.
+
+    Attributes:
+        bank: DRAM bank, or core counted row by row.
+        address: First byte.
+    """
+
+    bank: int
+    address: int
+
+
+class Buffer:
+    """Memory that a tensor owns, at one address in every bank.
+
+    Attributes:
+        number: Running number on its device.
+        name: What it is for.
+        spec: What was asked of the allocator.
+        address: Where it begins.
+        allocated: False once it was freed.
+        device_spec: Of the device it lives on.
+        placed: False for a buffer that was never given an address (a capture without dispatch).
+    """
+
+    __slots__ = (
+        "_pages",
+        "_tensor",
+        "_values",
+        "address",
+        "allocated",
+        "device_spec",
+        "name",
+        "number",
+        "placed",
+        "spec",
+    )
+
+    def __init__(
+        self,
+        spec: BufferSpec,
+        address: int,
+        *,
+        device_spec: DeviceSpec,
+        name: str = "",
+        number: int = 0,
+        placed: bool = True,
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.spec = spec
+        self.address = address
+        self.allocated = True
+        self.placed = placed
+        self.device_spec = device_spec
+        self._values: Array | None = None
+        self._tensor: TensorSpec | None = None
+        self._pages: Array | None = None
+
+    def __repr__(self) -> str:
+        """Name, size and place."""
+        state = "" if self.allocated else ", freed"
+        memory = self.spec.buffer_type.name
+        return f"Buffer({self.name!r}, {self.spec.size_bytes} B in {memory} at {self.address}{state})"
+
+    @property
+    def num_pages(self) -> int:
+        """Pages of the buffer."""
+        return self.spec.size_bytes // self.spec.page_bytes
+
+    @property
+    def written(self) -> bool:
+        """Whether anything was stored."""
+        return self._values is not None
+
+    def store(self, values: Array, tensor: TensorSpec) -> None:
+        """Fill the buffer; the array is kept, not copied, so it must not change any more.
+
+        Args:
+            values: Of the tensor's shape or padded shape, in its format's storage type.
+            tensor: What the buffer holds; its buffer must be this one's.
+
+        Raises:
+            MemoryAccessError: The buffer was freed, or the tensor is larger or lies otherwise.
+        """
+        self._require_allocated("written")
+        wanted = tensor.buffer(self.device_spec)
+        if any(getattr(wanted, name) != getattr(self.spec, name) for name in _SIZES):
+            raise MemoryAccessError(f"{self!r} was allocated as {self.spec} and can not hold a tensor of {wanted}")
+        self._values, self._tensor, self._pages = values, tensor, None
+
+    @property
+    def values(self) -> Array:
+        """What was stored.
+
+        Raises:
+            PoisonError: Nothing was stored.
+            MemoryAccessError: The buffer was freed.
+        """
+        self._require_allocated("read")
+        if self._values is None:
+            raise PoisonError(f"{self!r} is read before anything was written to it; store values first")
+        return self._values
+
+    def pages(self) -> Array:
+        """Bytes as they lie in memory: uint8 [pages, page_bytes]; made on the first call.
+
+        Raises:
+            PoisonError: Nothing was stored.
+            MemoryAccessError: The buffer was freed.
+        """
+        values = self.values
+        if self._pages is None and self._tensor is not None:
+            self._pages = encode_pages(values, self._tensor)
+            self._pages.setflags(write=False)
+        assert self._pages is not None
+        return self._pages
+
+    def decoded(self) -> Array:
+        """The values that the bytes stand for, in the padded shape."""
+        pages = self.pages()
+        assert self._tensor is not None
+        return decode_pages(pages, self._tensor)
+
+    def page_location(self, page: int) -> PageLocation:
+        """Bank and address of a page of what was stored.
+
+        Raises:
+            MemoryAccessError: There is no such page.
+        """
+        if not 0 <= page < self.num_pages:
+            raise MemoryAccessError(f"{self!r} has pages 0 to {self.num_pages - 1}, not {page}")
+        places = self._places()
+        return PageLocation(int(places.banks[page]), self.address + int(places.offsets[page]))
+
+    def read(self, bank: int, address: int, size_bytes: int) -> Array:
+        """Bytes of one bank.
+
+        Args:
+            bank: DRAM bank, or core counted row by row.
+            address: First byte.
+            size_bytes: How many.
+
+        Returns:
+            uint8 [size_bytes].
+
+        Raises:
+            MemoryAccessError: Some bytes lie outside the buffer, or it was freed.
+            PoisonError: Some bytes were never written: padding of pages, or a bank without a share.
+        """
+        self._require_allocated("read")
+        start = address - self.address
+        if size_bytes < 0 or start < 0 or start + size_bytes > self.spec.bank_bytes:
+            end = self.address + self.spec.bank_bytes
+            raise MemoryAccessError(
+                f"{self!r} has addresses {self.address} to {end - 1} in each bank; {size_bytes} B from {address} reach "
+                "outside"
+            )
+        image = self._image(bank)
+        part = image[start : start + size_bytes]
+        poison = np.flatnonzero(part < 0)
+        if poison.size:
+            raise PoisonError(
+                f"{self!r}: bank {bank}, address {address + int(poison[0])} is read, but nobody has written it; it is "
+                "padding, or this bank has no share of the buffer"
+            )
+        return part.astype(np.uint8)
+
+    def free(self) -> None:
+        """Forget the contents; every later read raises."""
+        self.allocated = False
+        self._values = self._tensor = self._pages = None
+
+    def _image(self, bank: int) -> Array:
+        """int16 [bank_bytes]: the bytes of one bank, -1 where nobody has written."""
+        pages, places = self.pages(), self._places()
+        image = np.full(self.spec.bank_bytes, -1, np.int16)
+        for page in np.flatnonzero(places.banks == bank):
+            offset = int(places.offsets[page])
+            image[offset : offset + self.spec.page_bytes] = pages[page]
+        return image
+
+    def _places(self) -> PagePlaces:
+        """Where the pages of what was stored lie."""
+        if self._tensor is None:
+            raise PoisonError(f"{self!r} has no pages before anything was written to it; store values first")
+        return page_places(self._tensor, self.device_spec)
+
+    def _require_allocated(self, verb: str) -> None:
+        if not self.allocated:
+            raise MemoryAccessError(
+                f"{self!r} is {verb} after it was freed; keep the tensor allocated, or compute it again"
+            )
+
+
+class Memory:
+    """The live buffers of a device, by address."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[bool, list[int]] = {True: [], False: []}  # keyed by "is DRAM", sorted
+        self._buffers: dict[tuple[bool, int], Buffer] = {}
+
+    def add(self, buffer: Buffer) -> None:
+        """A buffer comes to life."""
+        dram = buffer.spec.buffer_type is BufferType.DRAM
+        addresses = self._addresses[dram]
+        addresses.insert(bisect_right(addresses, buffer.address), buffer.address)
+        self._buffers[dram, buffer.address] = buffer
+
+    def remove(self, buffer: Buffer) -> None:
+        """A buffer dies."""
+        dram = buffer.spec.buffer_type is BufferType.DRAM
+        self._addresses[dram].remove(buffer.address)
+        del self._buffers[dram, buffer.address]
+
+    def live(self) -> tuple[Buffer, ...]:
+        """All live buffers, oldest first."""
+        return tuple(sorted(self._buffers.values(), key=lambda buffer: buffer.number))
+
+    def at(self, buffer_type: BufferType, address: int) -> Buffer:
+        """The buffer that an address belongs to; L1 and L1_SMALL are one memory here.
+
+        Raises:
+            MemoryAccessError: It belongs to none.
+        """
+        dram = buffer_type is BufferType.DRAM
+        index = bisect_right(self._addresses[dram], address) - 1
+        buffer = self._buffers[dram, self._addresses[dram][index]] if index >= 0 else None
+        if buffer is None or address >= buffer.address + buffer.spec.bank_bytes:
+            below = f"; the nearest buffer below is {buffer!r}" if buffer else "; no buffer lies below"
+            raise MemoryAccessError(f"address {address} in {buffer_type.name} belongs to no buffer{below}")
+        return buffer
+
+    def read(self, buffer_type: BufferType, bank: int, address: int, size_bytes: int) -> Array:
+        """Bytes at an address; see ``Buffer.read``."""
+        return self.at(buffer_type, address).read(bank, address, size_bytes)

@@ -1,0 +1,195 @@
+"""How a tensor lies in memory: layout, memory config, shards, and the buffer that follows from them.
+
+A tensor's elements form a matrix: its last axis is the width, all others together the height, both padded. The matrix
+is cut into pages (a tile; or a row, of the tensor or of its shard), and pages are dealt to banks: round-robin when
+interleaved, shard by shard otherwise. Rules: tt-metal's tensor layout and buffer code, compared with every tensor and
+buffer that the recorded runs name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from device.cores import CoreRangeSet
+from device.errors import DeviceError
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_BLOCK_SHARDED_MEMORY_CONFIG,
+    L1_HEIGHT_SHARDED_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    L1_WIDTH_SHARDED_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.memory.shard_rules import check_shards
+from device.memory.tiles import TILE
+from device.numbers.formats import DataFormat
+from device.numbers.integers import div_up, round_up
+from device.spec.device_spec import DeviceSpec
+
+__all__ = [
+    "DRAM_MEMORY_CONFIG",
+    "L1_BLOCK_SHARDED_MEMORY_CONFIG",
+    "L1_HEIGHT_SHARDED_MEMORY_CONFIG",
+    "L1_MEMORY_CONFIG",
+    "L1_WIDTH_SHARDED_MEMORY_CONFIG",
+    "BufferSpec",
+    "BufferType",
+    "Layout",
+    "MemoryConfig",
+    "ShardOrientation",
+    "ShardSpec",
+    "TensorMemoryLayout",
+    "TensorSpec",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferSpec:
+    """What is asked of an allocator.
+
+    Attributes:
+        buffer_type: Which memory.
+        memory_layout: How pages are dealt to banks.
+        size_bytes: All pages together, unaligned.
+        page_bytes: One page, unaligned.
+        bank_bytes: What the fullest bank (or core) holds, with every page aligned: what is reserved in every bank.
+        num_cores: Cores that hold a shard, which may be fewer than the shard grid has; 0 when interleaved.
+        cores: The shard grid; None when interleaved.
+    """
+
+    buffer_type: BufferType
+    memory_layout: TensorMemoryLayout
+    size_bytes: int
+    page_bytes: int
+    bank_bytes: int
+    num_cores: int = 0
+    cores: CoreRangeSet | None = None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TensorSpec:
+    """Shape, format, layout and place of a tensor: everything but its numbers.
+
+    Attributes:
+        shape: Logical shape, any rank.
+        data_format: What an element is stored as.
+        layout: Tiles or rows.
+        memory_config: Where it lives.
+        padded_shape: ``shape`` with the padding that layout and shards ask for, or what an operation chose itself.
+    """
+
+    shape: tuple[int, ...]
+    data_format: DataFormat
+    layout: Layout
+    memory_config: MemoryConfig
+    padded_shape: tuple[int, ...]
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        data_format: DataFormat,
+        layout: Layout,
+        memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
+        padded_shape: Sequence[int] | None = None,
+    ) -> None:
+        """Derives the padding when none is given.
+
+        Raises:
+            DeviceError: Block floats in row-major layout, or a shard spec that does not fit the tensor.
+        """
+        if data_format.is_block and layout is not Layout.TILE:
+            raise DeviceError(
+                "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
+                f"A block float has no rows: ask for TILE layout, or for bfloat16 instead of {data_format}"
+            )
+        logical = tuple(map(int, shape))
+        padded = _padded(logical, layout, memory_config) if padded_shape is None else tuple(map(int, padded_shape))
+        object.__setattr__(self, "shape", logical)
+        object.__setattr__(self, "data_format", data_format)
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "memory_config", memory_config)
+        object.__setattr__(self, "padded_shape", padded)
+        if memory_config.shard_spec is not None:
+            check_shards(*self.matrix, layout, memory_config.memory_layout, memory_config.shard_spec)
+
+    @property
+    def volume(self) -> int:
+        """Elements of the logical shape."""
+        return prod(self.shape)
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """Rows and columns of the padded matrix."""
+        return prod(self.padded_shape[:-1]), self.padded_shape[-1] if self.padded_shape else 1
+
+    def buffer(self, spec: DeviceSpec) -> BufferSpec:
+        """The buffer that holds this tensor on a device.
+
+        Raises:
+            DeviceError: The memory config is sharded but says nothing of cores and shard shape.
+        """
+        config = self.memory_config
+        if config.is_sharded():
+            return self._sharded_buffer(spec)
+        rows, cols = self.matrix
+        page_bytes, pages = self._pages(rows, cols, cols)
+        banks = spec.dram.banks if config.buffer_type is BufferType.DRAM else spec.grid.cols * spec.grid.rows
+        return BufferSpec(
+            buffer_type=config.buffer_type,
+            memory_layout=config.memory_layout,
+            size_bytes=pages * page_bytes,
+            page_bytes=page_bytes,
+            bank_bytes=div_up(pages, banks) * _aligned(page_bytes, config.buffer_type, spec),
+        )
+
+    def _sharded_buffer(self, spec: DeviceSpec) -> BufferSpec:
+        """The buffer of a sharded tensor."""
+        config, shards = self.memory_config, self.memory_config.shard_spec
+        if shards is None:
+            raise DeviceError(
+                "Shard spec must be provided for sharded tensors\n"
+                f"memory_config: {config.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
+            )
+        page_bytes, pages = self._pages(*self.matrix, shards.shape[1])
+        _, shard_pages = self._pages(*shards.shape, shards.shape[1])
+        return BufferSpec(
+            buffer_type=config.buffer_type,
+            memory_layout=config.memory_layout,
+            size_bytes=pages * page_bytes,
+            page_bytes=page_bytes,
+            bank_bytes=shard_pages * _aligned(page_bytes, config.buffer_type, spec),
+            num_cores=min(shards.num_cores(), self._shards(*shards.shape)),
+            cores=shards.grid,
+        )
+
+    def _shards(self, rows: int, cols: int) -> int:
+        """Shards of some rows and columns that the matrix is cut into."""
+        return div_up(self.matrix[0], rows) * div_up(self.matrix[1], cols)
+
+    def _pages(self, rows: int, cols: int, row_page_cols: int) -> tuple[int, int]:
+        """Bytes of a page, and pages of a matrix; a row-major page is ``row_page_cols`` elements of one row."""
+        if self.layout is Layout.TILE:
+            return self.data_format.tile_bytes, div_up(rows, TILE) * div_up(cols, TILE)
+        element_bytes = self.data_format.element_bytes or 0  # row-major block floats are refused on construction
+        return row_page_cols * element_bytes, rows * (cols // row_page_cols if row_page_cols else 0)
+
+
+def _aligned(page_bytes: int, buffer_type: BufferType, spec: DeviceSpec) -> int:
+    """Distance between pages in a bank."""
+    memory = spec.dram if buffer_type is BufferType.DRAM else spec.l1
+    return round_up(page_bytes, memory.alignment_bytes)
+
+
+def _padded(shape: tuple[int, ...], layout: Layout, config: MemoryConfig) -> tuple[int, ...]:
+    """Padded shape: to tiles on the last two axes, or to whole shard rows on the last."""
+    if layout is Layout.TILE:
+        at_least_two = (1,) * (2 - len(shape)) + shape
+        return (*at_least_two[:-2], round_up(at_least_two[-2], TILE), round_up(at_least_two[-1], TILE))
+    if config.shard_spec is None or not shape:
+        return shape
+    return (*shape[:-1], round_up(shape[-1], config.shard_spec.shape[1]))

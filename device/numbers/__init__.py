@@ -1,0 +1,1 @@
+"""Number formats: what they hold, how they are rounded, and functions of single numbers."""

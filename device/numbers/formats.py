@@ -1,0 +1,270 @@
+"""Data formats as values: what a number is stored as, host conversion to it, and its exact bytes.
+
+Adding a format is adding one constant: the tests run over all of ``FORMATS``. The slow truth of every rule here stands
+in ``device.numbers.scalar``; both run under the same tests.
+
+A *block float* stores 16 neighbors of a row as sign and magnitude under one shared exponent. Its decoded values fit
+bfloat16, so that is what they are held in. Checked byte for byte against ttnn 0.81.1's own conversion, infinities,
+NaNs, denormals and ties included.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from device.numbers.block_floats import GROUP, Array, decode_groups, encode_groups, round_groups
+from device.numbers.integers import round_up
+
+__all__ = [
+    "BFLOAT4_B",
+    "BFLOAT8_B",
+    "BFLOAT16",
+    "FLOAT16",
+    "FLOAT32",
+    "FORMATS",
+    "GROUP",
+    "INT32",
+    "TILE_ELEMENTS",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "Array",
+    "DataFormat",
+    "decode_rows",
+    "decode_tiles",
+    "encode_rows",
+    "encode_tiles",
+    "quantize",
+]
+
+
+TILE_ELEMENTS: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFormat:
+    """A number format of the machine.
+
+    Attributes:
+        name: As ttnn prints it, in lower case.
+        element_bits: Bits of one element, without a shared exponent.
+        mantissa_bits: Fraction bits of a float, magnitude bits of a block float, 0 for integers.
+        is_block: Whether 16 elements share an exponent byte.
+        is_float: Whether it holds floating-point numbers (block floats do).
+        storage: numpy dtype that decoded elements are held in; every value of the format is exact in it.
+    """
+
+    name: str
+    element_bits: int
+    mantissa_bits: int
+    storage: np.dtype[Any]
+    is_block: bool = False
+    is_float: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuses a description that contradicts itself."""
+        if self.is_block and self.mantissa_bits + 1 != self.element_bits:
+            raise ValueError(
+                f"{self.name}: an element of a block float is a sign and a magnitude, so element_bits must be "
+                f"mantissa_bits + 1, not {self.element_bits} with {self.mantissa_bits}"
+            )
+        if not self.is_block and self.storage.itemsize * 8 != self.element_bits:
+            raise ValueError(f"{self.name}: storage {self.storage} does not have {self.element_bits} bits")
+
+    @property
+    def element_bytes(self) -> int | None:
+        """Bytes of one element; None for block floats, which have no size of their own."""
+        return None if self.is_block else self.element_bits // 8
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of a 32x32 tile, shared exponents included."""
+        return TILE_ELEMENTS * self.element_bits // 8 + (TILE_ELEMENTS // GROUP if self.is_block else 0)
+
+    @property
+    def exponent_bits(self) -> int:
+        """Exponent bits of a float, those of the shared exponent for a block float, 0 for integers."""
+        if self.is_block:
+            return 8
+        return self.element_bits - 1 - self.mantissa_bits if self.is_float else 0
+
+    @property
+    def max_magnitude(self) -> int:
+        """Largest magnitude of a block float's element (127 or 7)."""
+        return (1 << self.mantissa_bits) - 1
+
+    def __str__(self) -> str:
+        """The name."""
+        return self.name
+
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+BFLOAT16: Final = DataFormat(name="bfloat16", element_bits=16, mantissa_bits=7, storage=_BFLOAT16)
+FLOAT32: Final = DataFormat(name="float32", element_bits=32, mantissa_bits=23, storage=np.dtype(np.float32))
+FLOAT16: Final = DataFormat(name="float16", element_bits=16, mantissa_bits=10, storage=np.dtype(np.float16))
+BFLOAT8_B: Final = DataFormat(name="bfloat8_b", element_bits=8, mantissa_bits=7, storage=_BFLOAT16, is_block=True)
+BFLOAT4_B: Final = DataFormat(name="bfloat4_b", element_bits=4, mantissa_bits=3, storage=_BFLOAT16, is_block=True)
+UINT8: Final = DataFormat(name="uint8", element_bits=8, mantissa_bits=0, storage=np.dtype(np.uint8), is_float=False)
+UINT16: Final = DataFormat(name="uint16", element_bits=16, mantissa_bits=0, storage=np.dtype(np.uint16), is_float=False)
+UINT32: Final = DataFormat(name="uint32", element_bits=32, mantissa_bits=0, storage=np.dtype(np.uint32), is_float=False)
+INT32: Final = DataFormat(name="int32", element_bits=32, mantissa_bits=0, storage=np.dtype(np.int32), is_float=False)
+
+FORMATS: Final[Mapping[str, DataFormat]] = MappingProxyType(
+    {fmt.name: fmt for fmt in (BFLOAT16, FLOAT32, FLOAT16, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, UINT32, INT32)}
+)
+
+
+def quantize(values: Array, fmt: DataFormat) -> Array:
+    """The host's conversion: the values that ``fmt`` holds after writing ``values`` to it.
+
+    Floats are rounded to nearest, ties to even; overflow gives infinity and denormals stay. Block floats take groups of
+    16 along the last axis (the last group of a row may be shorter), round each magnitude to nearest even under the
+    largest exponent of the group, saturate, and drop denormals and the sign of zero. Integers are cut towards zero and
+    wrap. A NaN stays one, its payload is not kept.
+
+    Args:
+        values: Any shape and real dtype; anything wider than float32 is rounded to float32 first.
+        fmt: What to convert to.
+
+    Returns:
+        Same shape, ``fmt.storage``; the argument itself when nothing changes.
+
+    Raises:
+        ValueError: An integer format is asked to hold an infinity or a NaN.
+    """
+    values = np.asarray(values)
+    if values.dtype == fmt.storage and not fmt.is_block:
+        return values
+    if not fmt.is_float:
+        return _to_integers(values, fmt)
+    with np.errstate(over="ignore", invalid="ignore"):
+        singles = values.astype(np.float32, copy=False)
+        if not fmt.is_block:
+            return singles.astype(fmt.storage, copy=False)
+        return _quantize_blocks(singles, fmt)
+
+
+def encode_rows(values: Array, fmt: DataFormat) -> Array:
+    """Row-major bytes of values.
+
+    Args:
+        values: [..., n]; converted with ``quantize`` first.
+        fmt: No block float: those exist in tiles only.
+
+    Returns:
+        uint8 [..., n * element_bytes], little-endian.
+
+    Raises:
+        ValueError: ``fmt`` is a block float.
+    """
+    _refuse_block(fmt)
+    return np.ascontiguousarray(quantize(values, fmt)).view(np.uint8)
+
+
+def decode_rows(data: Array, fmt: DataFormat) -> Array:
+    """Values of row-major bytes; the inverse of ``encode_rows``.
+
+    Args:
+        data: uint8 [..., n * element_bytes].
+        fmt: No block float.
+
+    Returns:
+        [..., n] in ``fmt.storage``.
+
+    Raises:
+        ValueError: ``fmt`` is a block float, or the last axis holds no whole number of elements.
+    """
+    _refuse_block(fmt)
+    if data.shape[-1] % fmt.storage.itemsize:
+        raise ValueError(
+            f"decode_rows: {fmt} takes {fmt.storage.itemsize} bytes an element, not {data.shape[-1]} a row"
+        )
+    return np.ascontiguousarray(data, np.uint8).view(fmt.storage)
+
+
+def encode_tiles(tiles: Array, fmt: DataFormat) -> Array:
+    """Bytes of tiles as they lie in memory.
+
+    A block-float tile begins with 64 shared exponents, one for each row of 16 in face order; the elements follow as
+    sign and magnitude, two to a byte (first one low) in bfloat4_b.
+
+    Args:
+        tiles: [..., 1024] in face order (``device.memory.tiles.tilize``); converted with ``quantize`` first.
+        fmt: Any format.
+
+    Returns:
+        uint8 [..., tile_bytes].
+
+    Raises:
+        ValueError: The last axis is not one tile.
+    """
+    if tiles.shape[-1] != TILE_ELEMENTS:
+        raise ValueError(f"encode_tiles: the last axis must hold the 1024 elements of a tile, not {tiles.shape[-1]}")
+    if not fmt.is_block:
+        return encode_rows(tiles, fmt)
+    lead = tiles.shape[:-1]
+    groups = quantize(tiles, fmt).reshape(-1, GROUP)
+    exponents, codes = encode_groups(groups, fmt.mantissa_bits)
+    body = codes.reshape(*lead, TILE_ELEMENTS)
+    if fmt.element_bits == 4:
+        body = body[..., 0::2] | body[..., 1::2] << np.uint8(4)
+    return np.concatenate([exponents.reshape(*lead, TILE_ELEMENTS // GROUP), body], axis=-1)
+
+
+def decode_tiles(data: Array, fmt: DataFormat) -> Array:
+    """Values of tiles' bytes, exactly; the inverse of ``encode_tiles``.
+
+    Args:
+        data: uint8 [..., tile_bytes].
+        fmt: Any format.
+
+    Returns:
+        [..., 1024] in ``fmt.storage``, face order.
+
+    Raises:
+        ValueError: The last axis is not one tile.
+    """
+    if data.shape[-1] != fmt.tile_bytes:
+        raise ValueError(f"decode_tiles: a {fmt} tile has {fmt.tile_bytes} bytes, not {data.shape[-1]}")
+    if not fmt.is_block:
+        return decode_rows(data, fmt)
+    lead = data.shape[:-1]
+    exponents, body = data[..., : TILE_ELEMENTS // GROUP], data[..., TILE_ELEMENTS // GROUP :]
+    if fmt.element_bits == 4:
+        body = np.stack([body & 15, body >> 4], axis=-1)
+    out = np.empty((body.size // GROUP, GROUP), fmt.storage)
+    decode_groups(exponents.reshape(-1), body.reshape(-1, GROUP), fmt.mantissa_bits, out)
+    return out.reshape(*lead, TILE_ELEMENTS)
+
+
+def _refuse_block(fmt: DataFormat) -> None:
+    if fmt.is_block:
+        raise ValueError(f"{fmt} exists in tiles only; use encode_tiles or decode_tiles")
+
+
+def _to_integers(values: Array, fmt: DataFormat) -> Array:
+    if np.issubdtype(values.dtype, np.integer) or values.dtype == np.bool_:
+        return values.astype(fmt.storage)
+    wide = values.astype(np.float64)
+    if not np.isfinite(wide).all():
+        raise ValueError(f"quantize: {fmt} holds integers, not infinities or NaN; convert to a float format instead")
+    return wide.astype(np.int64).astype(fmt.storage)
+
+
+def _quantize_blocks(values: Array, fmt: DataFormat) -> Array:
+    """``quantize`` for block floats; ``values`` is float32 of any shape."""
+    rows = np.atleast_1d(values)
+    length = rows.shape[-1]
+    if length % GROUP:
+        padded = np.zeros((*rows.shape[:-1], round_up(length, GROUP)), np.float32)
+        padded[..., :length] = rows
+        rows = padded
+    groups = np.ascontiguousarray(rows).reshape(-1, GROUP)
+    out = np.empty(groups.shape, fmt.storage)
+    round_groups(groups, fmt.mantissa_bits, out)
+    return out.reshape(rows.shape)[..., :length].reshape(values.shape)

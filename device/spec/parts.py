@@ -1,0 +1,249 @@
+"""Parts of a device description that say what the machine is: grid, memories, networks, compute, planner's rates."""
+
+from dataclasses import dataclass
+
+from device.errors import SpecError
+from device.spec.checks import require_multiple, require_positive, require_powers_of_two, require_room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridSpec:
+    """The worker cores a program can use.
+
+    Attributes:
+        cols: Cores in a row.
+        rows: Cores in a column.
+    """
+
+    cols: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        require_positive("grid", self)
+
+    @property
+    def cores(self) -> int:
+        """Worker cores in all."""
+        return self.cols * self.rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L1Spec:
+    """The memory of each worker core.
+
+    Attributes:
+        bytes: First address behind L1: buffers are placed downwards from here.
+        base_bytes: First address a program may use: circular buffers are placed upwards from here.
+        alignment_bytes: A page of a buffer is padded to this.
+        allocation_alignment_bytes: A buffer starts at a multiple of this, counted from ``base_bytes``.
+        circular_buffer_alignment_bytes: A circular buffer starts at a multiple of this.
+        circular_buffers: Most circular buffers of one core.
+    """
+
+    bytes: int
+    base_bytes: int
+    alignment_bytes: int
+    allocation_alignment_bytes: int
+    circular_buffer_alignment_bytes: int
+    circular_buffers: int
+
+    def __post_init__(self) -> None:
+        require_positive("l1", self)
+        require_powers_of_two("l1", self, "alignment_bytes", "allocation_alignment_bytes")
+        require_powers_of_two("l1", self, "circular_buffer_alignment_bytes")
+        require_room("l1", "bytes", self.bytes, self.base_bytes)
+        require_multiple("l1", self, "allocation_alignment_bytes", "alignment_bytes")
+        require_multiple("l1", self, "base_bytes", "circular_buffer_alignment_bytes")
+
+    @property
+    def usable_bytes(self) -> int:
+        """Bytes of one core between the base and the top."""
+        return self.bytes - self.base_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DramSpec:
+    """The memory outside the cores.
+
+    Attributes:
+        banks: Independent banks; interleaved buffers spread over all.
+        bank_bytes: First address behind a bank.
+        base_bytes: First address a buffer may have: buffers are placed upwards from here.
+        alignment_bytes: A page of a buffer is padded to this; a buffer starts at a multiple of it, from the base on.
+        peak_bytes_per_second: All banks together, by the data sheet.
+        achieved_bytes_per_cycle: All banks together, as measured with well placed readers.
+        bank_bytes_per_cycle: One bank, by the data sheet, in cycles of the worker cores.
+        read_latency_cycles: Round trip of a small read.
+    """
+
+    banks: int
+    bank_bytes: int
+    base_bytes: int
+    alignment_bytes: int
+    peak_bytes_per_second: int
+    achieved_bytes_per_cycle: float
+    bank_bytes_per_cycle: float
+    read_latency_cycles: int
+
+    def __post_init__(self) -> None:
+        require_positive("dram", self)
+        require_powers_of_two("dram", self, "alignment_bytes")
+        require_room("dram", "bank_bytes", self.bank_bytes, self.base_bytes)
+        require_multiple("dram", self, "base_bytes", "alignment_bytes")
+
+    @property
+    def usable_bytes(self) -> int:
+        """Bytes of one bank between the base and the top."""
+        return self.bank_bytes - self.base_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NocSpec:
+    """The two networks of the chip.
+
+    Attributes:
+        cols: Columns of the torus.
+        rows: Rows of the torus.
+        worker_cols: Torus column of each column of worker cores, unharvested.
+        worker_rows: Torus row of each row of worker cores, unharvested.
+        flit_bytes: Bytes a link carries a cycle.
+        link_bytes_per_cycle: The rate that is left after headers.
+        read_latency_cycles: Round trip of a small read from another core's L1 on the same axis.
+        read_issue_cycles: Between two small reads issued by one processor.
+        write_issue_cycles: Between two small writes issued by one processor.
+        multicast_bytes_per_cycle: Rate of repeated linked multicasts to the whole grid.
+    """
+
+    cols: int
+    rows: int
+    worker_cols: tuple[int, ...]
+    worker_rows: tuple[int, ...]
+    flit_bytes: int
+    link_bytes_per_cycle: float
+    read_latency_cycles: int
+    read_issue_cycles: int
+    write_issue_cycles: int
+    multicast_bytes_per_cycle: float
+
+    def __post_init__(self) -> None:
+        require_positive("noc", self)
+        if self.link_bytes_per_cycle > self.flit_bytes:
+            raise SpecError(
+                f"noc: link_bytes_per_cycle must not exceed flit_bytes, not {self.link_bytes_per_cycle} with flits of "
+                f"{self.flit_bytes} bytes; lower link_bytes_per_cycle"
+            )
+        for name, size in (("worker_cols", self.cols), ("worker_rows", self.rows)):
+            places = getattr(self, name)
+            if list(places) != sorted(set(places)) or not all(0 <= place < size for place in places):
+                raise SpecError(
+                    f"noc: {name} must be rising numbers from 0 below {size}, not {places}; number the torus from 0"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeSpec:
+    """The compute threads of a core.
+
+    Attributes:
+        dst_tiles: Tiles of 16-bit values the destination registers hold; half as many of 32 bits.
+        phase_cycles: Matrix unit cycles of one 32x32x32 tile product, for each fidelity phase.
+        minus_one_quirk: The matrix unit normalizes a negative sum of magnitude 1 by 27 places too few.
+        fast_tilize_keeps_tf32: Tilizing float32 into a 16-bit or block format keeps 10 mantissa bits when the
+            destination registers are 32 bits wide; False: it always keeps 7.
+        stationary_tiles: Tiles of one operand that the matrix unit keeps while tiles of the other stream past once.
+    """
+
+    dst_tiles: int
+    phase_cycles: int
+    minus_one_quirk: bool
+    fast_tilize_keeps_tf32: bool
+    stationary_tiles: int
+
+    def __post_init__(self) -> None:
+        require_positive("compute", self)
+        require_powers_of_two("compute", self, "dst_tiles")
+
+    def dst_half_tiles(self, *, fp32_dest: bool) -> int:
+        """Tiles of one half of the destination registers: what a sub-block holds while the other half is packed."""
+        return self.dst_tiles // 4 if fp32_dest else self.dst_tiles // 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferRate:
+    """A rate that grows linearly with the size of a transfer, from 16 bytes up to a peak.
+
+    Attributes:
+        floor_bytes_per_ns: At 16 bytes.
+        peak_bytes_per_ns: At ``peak_at_bytes`` and above.
+        peak_at_bytes: Where the growth ends.
+    """
+
+    floor_bytes_per_ns: float
+    peak_bytes_per_ns: float
+    peak_at_bytes: int
+
+    def __post_init__(self) -> None:
+        require_positive("reader rate", self)
+        if self.peak_at_bytes <= 16 or self.peak_bytes_per_ns < self.floor_bytes_per_ns:
+            raise SpecError(
+                "reader rate: the peak must lie above 16 bytes and not below the floor, not "
+                f"{self.peak_bytes_per_ns} at {self.peak_at_bytes} bytes with a floor of {self.floor_bytes_per_ns}; "
+                "give the rate at 16 bytes as the floor"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TilizeCost:
+    """Cycles to tilize one tile.
+
+    Attributes:
+        input_format: Name of the format that is read.
+        output_format: Name of the format that is written.
+        dst_16bit_cycles: With 16-bit destination registers.
+        dst_32bit_cycles: With 32-bit destination registers.
+    """
+
+    input_format: str
+    output_format: str
+    dst_16bit_cycles: int
+    dst_32bit_cycles: int
+
+    def __post_init__(self) -> None:
+        require_positive("reader tilize", self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderRates:
+    """The cost model by which the real planner decides for a second activation reader (its figures, not the machine's).
+
+    Attributes:
+        clock_ghz: Clock it assumes.
+        local: Reads from the own L1.
+        dram: Reads from DRAM.
+        multicast: Multicasts.
+        tilize: By formats.
+    """
+
+    clock_ghz: float
+    local: TransferRate
+    dram: TransferRate
+    multicast: TransferRate
+    tilize: tuple[TilizeCost, ...]
+
+    def __post_init__(self) -> None:
+        require_positive("reader", self)
+        pairs = [(cost.input_format, cost.output_format) for cost in self.tilize]
+        for pair in pairs:
+            if pairs.count(pair) > 1:
+                raise SpecError(f"reader: tilize gives {pair[0]} to {pair[1]} twice; keep one of the entries")
+
+    def tilize_cycles(self, input_format: str, output_format: str, *, fp32_dest: bool) -> int:
+        """Cycles to tilize one tile of ``input_format`` into ``output_format``."""
+        for cost in self.tilize:
+            if (cost.input_format, cost.output_format) == (input_format, output_format):
+                return cost.dst_32bit_cycles if fp32_dest else cost.dst_16bit_cycles
+        known = ", ".join(f"{cost.input_format} to {cost.output_format}" for cost in self.tilize)
+        raise SpecError(
+            f"reader: no tilize cycles for {input_format} to {output_format} (there are {known}); "
+            "add an entry to reader.tilize"
+        )

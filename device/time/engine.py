@@ -1,0 +1,181 @@
+"""Processors and circular buffers in time: who waits for whom, block by block.
+
+A program is walked through once, in an order in which every block is written before it is read. Each processor has a
+clock; a circular buffer knows when each of its blocks was filled and when it was emptied again. Nothing is scheduled:
+a wait is the later of two moments. Every moment remembers the work that ended then and what that work had waited for,
+so the chain that leads to the end of a program, its critical path, is known without a second run.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from device.errors import DeviceError
+from device.time.stages import Stage, StageCycles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """Work on one block.
+
+    Attributes:
+        cycles: How long it takes.
+        path: What that time is spent on, in cycles of each stage.
+        busy: Cycles in which each stage works meanwhile: more than `path` says where stages of one processor overlap.
+    """
+
+    cycles: float
+    path: Mapping[Stage, float]
+    busy: Mapping[Stage, float]
+
+
+def work_of(path: Mapping[Stage, float], busy: Mapping[Stage, float] | None = None) -> Work:
+    """Work whose stages follow each other, in cycles; `busy` says so where they also overlap."""
+    return Work(sum(path.values()), path, path if busy is None else busy)
+
+
+class Moment(NamedTuple):
+    """A point in time, and why it is not earlier.
+
+    Attributes:
+        cycles: Since the start of the program.
+        before: The moment at which the work could begin.
+        work: The work that ended.
+    """
+
+    cycles: float
+    before: "Moment | None" = None
+    work: Work | None = None
+
+
+BEGIN = Moment(0.0)
+
+
+def path_to(moment: Moment) -> Iterator[Work]:
+    """The works of the critical path that leads to a moment, last first."""
+    here: Moment | None = moment
+    while here is not None:
+        if here.work is not None:
+            yield here.work
+        here = here.before
+
+
+def critical_cycles(moment: Moment) -> dict[Stage, float]:
+    """Cycles of each stage on the critical path to a moment; together they are its cycles."""
+    cycles: dict[Stage, float] = {}
+    for work, times in Counter(path_to(moment)).items():
+        for stage, share in work.path.items():
+            cycles[stage] = cycles.get(stage, 0.0) + times * share
+    return cycles
+
+
+class Processor:
+    """A data movement processor, or the compute threads of a core together.
+
+    Attributes:
+        now: When it has done all it was given.
+        waited_cycles: Cycles it waited for others.
+    """
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+        self.waited_cycles = 0.0
+        self._done: Counter[Work] = Counter()
+
+    def wait(self, moment: Moment) -> None:
+        """Do nothing before a moment."""
+        if moment.cycles > self.now.cycles:
+            self.waited_cycles += moment.cycles - self.now.cycles
+            self.now = moment
+
+    def work(self, work: Work) -> Moment:
+        """Do some work; the result is when it ends."""
+        self._done[work] += 1
+        self.now = Moment(self.now.cycles + work.cycles, self.now, work)
+        return self.now
+
+    def busy_cycles(self) -> dict[Stage, float]:
+        """Cycles of each stage that worked, in the order in which they first did."""
+        busy: dict[Stage, float] = {}
+        for work, times in self._done.items():
+            for stage, cycles in work.busy.items():
+                busy[stage] = busy.get(stage, 0.0) + times * cycles
+        return busy
+
+
+class Slots:
+    """A circular buffer that holds a number of blocks.
+
+    `reserve` and `fill` are the writer's, `front` and `empty` the reader's, each in the order of the blocks.
+    """
+
+    def __init__(self, name: str, blocks: int) -> None:
+        self.name = name
+        self.blocks = blocks
+        self._filled: list[Moment] = []
+        self._emptied: list[Moment] = []
+
+    def reserve(self) -> Moment:
+        """When there is room for the next block.
+
+        Raises:
+            DeviceError: Never, since nobody empties the buffer.
+        """
+        needed = len(self._filled) - self.blocks
+        if needed < 0:
+            return BEGIN
+        if needed >= len(self._emptied):
+            raise DeviceError(
+                f"circular buffer {self.name!r} holds {self.blocks} blocks and nobody empties block {needed}: its "
+                "writer waits for ever; give it more blocks or read it earlier"
+            )
+        return self._emptied[needed]
+
+    def fill(self, moment: Moment) -> None:
+        """The next block is complete."""
+        self._filled.append(moment)
+
+    def front(self) -> Moment:
+        """When the next block to be read is complete.
+
+        Raises:
+            DeviceError: Never, since nobody fills it.
+        """
+        if len(self._emptied) >= len(self._filled):
+            raise DeviceError(
+                f"circular buffer {self.name!r} gets {len(self._filled)} blocks and its reader waits for one more; "
+                "fill as many blocks as are read"
+            )
+        return self._filled[len(self._emptied)]
+
+    def empty(self, moment: Moment) -> None:
+        """The block in front is done with."""
+        self._emptied.append(moment)
+
+
+def stage_report(
+    processors: Iterable[Processor], end: Moment, *, waits: Mapping[Stage, Processor]
+) -> tuple[StageCycles, ...]:
+    """Busy, waiting and critical cycles of every stage of some processors.
+
+    Args:
+        processors: The processors of a core.
+        end: The end of the program.
+        waits: Whose waiting counts as a stage's.
+    """
+    critical = critical_cycles(end)
+    busy: dict[Stage, float] = {}
+    for processor in processors:
+        for stage, cycles in processor.busy_cycles().items():
+            busy[stage] = busy.get(stage, 0.0) + cycles
+    return tuple(
+        StageCycles(
+            stage,
+            busy.get(stage, 0.0),
+            waits[stage].waited_cycles if stage in waits else 0.0,
+            critical.get(stage, 0.0),
+        )
+        for stage in Stage
+        if stage in busy or stage in critical
+    )

@@ -1,0 +1,119 @@
+"""The two networks of the chip: who passes which links, how far, and what a stream of transfers takes.
+
+Both are rings in each row and each column of the torus, one way only: the first network runs right, then down; the
+second up, then left. A neighbor on the wrong side is reached round the whole ring, and whoever else is under way on
+that ring is in the way: a packet holds every link from its sender to its receiver until its last flit has passed.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.spec.parts import NocSpec
+
+Integers: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Booleans: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Which way packets go.
+
+    Attributes:
+        step: 1: right and down; -1: left and up.
+        along_row_first: Whether they leave in the direction of their row.
+    """
+
+    step: int
+    along_row_first: bool
+
+
+FIRST = Network(1, along_row_first=True)  # of the first data movement processor, by default
+SECOND = Network(-1, along_row_first=False)
+NETWORKS = (FIRST, SECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Points of the torus.
+
+    Attributes:
+        col: [points] torus columns.
+        row: Torus rows.
+    """
+
+    col: Integers
+    row: Integers
+
+    def take(self, numbers: Integers) -> "Places":
+        """The points of these numbers."""
+        return Places(self.col[numbers], self.row[numbers])
+
+
+def worker_places(noc: NocSpec, cols: Integers, rows: Integers) -> Places:
+    """Where worker cores lie in the torus, by their columns and rows in the grid of workers."""
+    return Places(np.array(noc.worker_cols, np.int64)[cols], np.array(noc.worker_rows, np.int64)[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    """The part of routes that runs along one axis.
+
+    Attributes:
+        ring: [routes] which ring.
+        start: Position on it, counted in the direction of travel.
+        links: Links passed.
+        size: Links of a ring.
+    """
+
+    ring: Integers
+    start: Integers
+    links: Integers
+    size: int
+
+    def meets(self) -> Booleans:
+        """[routes, routes] whether two routes have a link of this axis in common."""
+        ahead = (self.start[None, :] - self.start[:, None]) % self.size
+        behind = ahead.T
+        overlap = (ahead < self.links[:, None]) | (behind < self.links[None, :])
+        moving = self.links > 0
+        met: Booleans = (self.ring[:, None] == self.ring[None, :]) & overlap & moving[:, None] & moving[None, :]
+        return met
+
+
+def _legs(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
+    """The legs along rows and along columns."""
+    right = (network.step * (destinations.col - sources.col)) % noc.cols
+    down = (network.step * (destinations.row - sources.row)) % noc.rows
+    row_ring, col_ring = sources.row, destinations.col
+    if not network.along_row_first:
+        row_ring, col_ring = destinations.row, sources.col
+    return (
+        _Leg(row_ring, network.step * sources.col, right, noc.cols),
+        _Leg(col_ring, network.step * sources.row, down, noc.rows),
+    )
+
+
+def sharing(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> Booleans:
+    """[routes, routes] whether two routes have a link in common; a route has all of its own."""
+    along_row, along_column = _legs(noc, network, sources, destinations)
+    shared = along_row.meets() | along_column.meets()
+    np.fill_diagonal(shared, True)
+    return shared
+
+
+def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:
+    """What passes on the links of each route: its own bytes, and those of all routes that share a link with it.
+
+    Args:
+        shared: [routes, routes] of `sharing`.
+        sent_bytes: [routes, phases] bytes of each route in each phase.
+
+    Returns:
+        [routes, phases]; 0 where a route has nothing to send.
+    """
+    passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
+    return passing

@@ -1,0 +1,119 @@
+"""What a device operation takes, as the reading of cycles reports it.
+
+A *stage* is a part of a core that works by itself and waits for others at circular buffers and semaphores: a data
+movement processor, the unpackers, the matrix unit, the packer, or a network or memory that several cores share. Cores
+that do the same work are timed once, as a group.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from device.cores import CoreRangeSet
+
+
+class Stage(StrEnum):
+    """Parts of a core (or what cores share) that can bind an operation.
+
+    A report prints the value; an operation uses those that it has.
+    """
+
+    START = "start"
+    READER = "reader"
+    SECOND_READER = "second reader"
+    ACT_MULTICAST = "activation multicast"
+    WEIGHT_READER = "weight reader"
+    WEIGHT_MULTICAST = "weight multicast"
+    TILIZE = "tilize"
+    UNPACK = "unpack"
+    MATH = "math"
+    PACK = "pack"
+    BIAS = "bias"
+    UNTILIZE = "untilize"
+    WRITER = "writer"
+    NETWORK = "network"
+    DRAM = "dram"
+
+
+@dataclass(frozen=True, slots=True)
+class StageCycles:
+    """One stage of one core.
+
+    Attributes:
+        stage: Which.
+        busy_cycles: Cycles it works.
+        stall_cycles: Cycles it waits for another stage between its first and its last work; 0 if that is not modeled.
+        critical_cycles: Cycles of it on the critical path, which add up to the operation's over all stages; 0 if not
+            known.
+    """
+
+    stage: Stage
+    busy_cycles: float
+    stall_cycles: float = 0.0
+    critical_cycles: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreGroupCycles:
+    """Cores with the same work.
+
+    Attributes:
+        cores: The cores.
+        cycles: From the start of the program to the end of the last stage of these cores.
+        stages: In the order of the pipeline.
+    """
+
+    cores: CoreRangeSet
+    cycles: float
+    stages: tuple[StageCycles, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationCycles:
+    """One device operation.
+
+    Attributes:
+        cycles: Kernel cycles: from the first core's start to the last core's end; dispatch is not in it.
+        groups: Groups of cores with the same work; the slowest one decides ``cycles``.
+        bound_by: The stage with most cycles on the critical path, or the busiest where that path is not known.
+        dram_read_bytes: Bytes read from DRAM, by all cores.
+        dram_written_bytes: Bytes written to DRAM, by all cores.
+        network_bytes: Bytes that leave a core over a network (a multicast counts once), by all cores.
+        issued_flops: Multiplications and additions that the matrix units do, padding and inserted zeros included.
+        useful_flops: Those that the result needs.
+        contention_cycles: Part of ``cycles`` that is due to cores sharing links, banks or receivers.
+    """
+
+    cycles: float
+    groups: tuple[CoreGroupCycles, ...]
+    bound_by: Stage
+    dram_read_bytes: int = 0
+    dram_written_bytes: int = 0
+    network_bytes: int = 0
+    issued_flops: int = 0
+    useful_flops: int = 0
+    contention_cycles: float = 0.0
+
+    @property
+    def slowest(self) -> CoreGroupCycles:
+        """The group of cores that ends last."""
+        return max(self.groups, key=lambda group: group.cycles)
+
+    @property
+    def cores(self) -> int:
+        """Cores that take part."""
+        return sum(group.cores.num_cores() for group in self.groups)
+
+
+def binding_stage(stages: Iterable[StageCycles]) -> Stage:
+    """The stage with most cycles on the critical path; among equals the busiest, then the first.
+
+    Raises:
+        ValueError: There are no stages.
+    """
+    return max(stages, key=lambda one: (one.critical_cycles, one.busy_cycles)).stage
+
+
+def nanoseconds(cycles: float, clock_hz: int) -> float:
+    """The one place where cycles become time."""
+    return cycles / clock_hz * 1e9

@@ -1,0 +1,219 @@
+"""Other ways to make a call that does not fit, the smallest change first: reference, section 3.8.
+
+Nothing is tried here: whether an alternative fits is for the caller to find out, by planning and allocating it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from device.errors import DeviceError
+from device.memory.layouts import DRAM_MEMORY_CONFIG, BufferType, TensorMemoryLayout, TensorSpec
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT8_B
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from ops.calls.convolution.arguments import ConvTranspose2dArguments, SliceConfig, SliceType
+from ops.calls.convolution.l1_path import lay_out_call
+from ops.calls.convolution.problem import is_matmul, weight_format
+from ops.calls.convolution.slice_choice import guess_slice_type, slice_l1_bytes
+from ops.calls.convolution.slicing import most_slices, output_slices
+from ops.calls.convolution.validation import takes_l1_path
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+
+TOGETHER: Final = "together"  # the kind of several changes at once
+MOST_SLICES: Final = 32  # more of them are not looked at: each is a plan of its own
+
+
+class Alternative(NamedTuple):
+    """A call that computes the same, and may fit.
+
+    Attributes:
+        kind: What is changed; of alternatives of one kind the first that fits is the nearest.
+        arguments: The call.
+    """
+
+    kind: str
+    arguments: ConvTranspose2dArguments
+
+
+def alternatives(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
+    """Other ways to make a call that ran out of memory.
+
+    Args:
+        a: The call, validated.
+        spec: The device.
+        free_l1_bytes: Free bytes of every L1 bank: slice counts whose estimate is larger are passed over.
+    """
+    smaller = [*_lighter(a), *_lower_blocks(a, spec), *_narrower_blocks(a), *_lighter_weights(a)]
+    others = list(_other_schemes(a, spec))
+    least = list(_least(a, spec))
+    if takes_l1_path(a) or is_matmul(a):
+        yield from smaller
+        yield from others
+        yield from _sliced(Alternative("slices", a), spec, free_l1_bytes)
+        yield from least
+        bases = least
+    else:
+        yield from _sliced(Alternative("slices", a), spec, free_l1_bytes)
+        bases = [*smaller, *others, *least]
+    for base in bases:
+        yield from _sliced(base, spec, free_l1_bytes)
+
+
+def index_tensors_in_dram(a: ConvTranspose2dArguments) -> Alternative | None:
+    """The call with its index tensors out of L1_SMALL; None if they are out of it."""
+    if a.conv_config.config_tensors_in_dram:
+        return None
+    return _with(a, "config_tensors_in_dram", config_tensors_in_dram=True)
+
+
+def costs(a: ConvTranspose2dArguments, other: ConvTranspose2dArguments) -> tuple[str, ...]:
+    """What an alternative to a call costs beyond time."""
+    before, after = a.conv_config, other.conv_config
+    found = []
+    if _in_l1(other) and after.deallocate_activation and not before.deallocate_activation:
+        found.append("the input is gone after the call")
+    if after.weights_format != before.weights_format:
+        found.append("the weights lose precision")
+    laid_out_anew = after.shard_layout is not before.shard_layout or other.slice_config != a.slice_config
+    if not a.weight.on_host and (laid_out_anew or after.weights_format != before.weights_format):
+        found.append("weights and bias must be prepared with it")
+    return tuple(found)
+
+
+def _with(a: ConvTranspose2dArguments, kind: str, **changes: Any) -> Alternative:
+    return Alternative(kind, replace(a, conv_config=replace(a.conv_config, **changes)))
+
+
+def _in_l1(a: ConvTranspose2dArguments) -> bool:
+    return not a.input.on_host and a.input.spec.memory_config.buffer_type is BufferType.L1
+
+
+def _lighter(a: ConvTranspose2dArguments) -> Iterator[Alternative]:
+    """Without what only saves time, or keeps the input."""
+    config = a.conv_config
+    if not config.reallocate_halo_output:
+        yield _with(a, "reallocate_halo_output", reallocate_halo_output=True)
+    if config.enable_weights_double_buffer:
+        yield _with(a, "enable_weights_double_buffer", enable_weights_double_buffer=False)
+    if config.enable_act_double_buffer:
+        yield _with(a, "enable_act_double_buffer", enable_act_double_buffer=False)
+    if _in_l1(a) and not config.deallocate_activation:
+        yield _with(a, "deallocate_activation", deallocate_activation=True)
+
+
+def _block_rows(a: ConvTranspose2dArguments, spec: DeviceSpec) -> int:
+    """Rows of an activation block of the call in one piece."""
+    try:
+        return lay_out_call(a, spec).layout.blocks.act_h_tiles * TILE
+    except (DeviceError, ValueError):
+        return a.conv_config.act_block_h_override or TILE
+
+
+def _lower_blocks(a: ConvTranspose2dArguments, spec: DeviceSpec) -> Iterator[Alternative]:
+    """Activation blocks of half the height, a quarter, and so on."""
+    tiles = _block_rows(a, spec) // TILE
+    while tiles > 1:
+        tiles = div_up(tiles, 2)
+        yield _with(a, "act_block_h_override", act_block_h_override=tiles * TILE)
+
+
+def _narrower_blocks(a: ConvTranspose2dArguments) -> Iterator[Alternative]:
+    """K blocks in more parts; only a width-sharded convolution has them."""
+    if a.conv_config.shard_layout is WIDTH:
+        for times in (2, 4):
+            yield _with(a, "act_block_w_div", act_block_w_div=times * a.conv_config.act_block_w_div)
+
+
+def _lighter_weights(a: ConvTranspose2dArguments) -> Iterator[Alternative]:
+    if not weight_format(a).is_block:
+        yield _with(a, "weights_dtype", weights_format=BFLOAT8_B)
+
+
+def _scheme(a: ConvTranspose2dArguments, spec: DeviceSpec) -> TensorMemoryLayout | None:
+    """The shard scheme of the call in one piece, as far as it can be told."""
+    try:
+        return a.conv_config.shard_layout or lay_out_call(a, spec).layout.scheme
+    except (DeviceError, ValueError):
+        return None
+
+
+def _other_schemes(a: ConvTranspose2dArguments, spec: DeviceSpec) -> Iterator[Alternative]:
+    now = _scheme(a, spec)
+    reshard = a.conv_config.reshard_if_not_optimal or a.input.spec.memory_config.is_sharded()
+    for scheme in (HEIGHT, BLOCK, WIDTH):
+        if scheme is not now:
+            yield _with(a, "shard_layout", shard_layout=scheme, reshard_if_not_optimal=reshard)
+
+
+def _least(a: ConvTranspose2dArguments, spec: DeviceSpec) -> Iterator[Alternative]:
+    """Several changes at once: the smallest blocks, then lighter weights too, then other schemes."""
+    first = _with(
+        a,
+        TOGETHER,
+        reallocate_halo_output=True,
+        enable_weights_double_buffer=False,
+        enable_act_double_buffer=False,
+        act_block_h_override=TILE,
+        deallocate_activation=a.conv_config.deallocate_activation or _in_l1(a),
+    )
+    yield first
+    last = first
+    for last in _lighter_weights(first.arguments):
+        yield last._replace(kind=TOGETHER)
+    for one in _other_schemes(last.arguments, spec):
+        yield one._replace(kind=TOGETHER)
+
+
+def _sliced(base: Alternative, spec: DeviceSpec, free_l1_bytes: int) -> Iterator[Alternative]:
+    """A call in slices: along one axis, then the other."""
+    if is_matmul(base.arguments):
+        return
+    a = _from_dram(base.arguments)
+    guess = guess_slice_type(a)
+    given = a.slice_config.slice_type if a.slice_config is not None else guess
+    first = guess if given is SliceType.L1_FULL else given
+    second = SliceType.DRAM_WIDTH if first is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT
+    for kind in (first, second):
+        for count in _slice_counts(a, kind, spec, free_l1_bytes):
+            sliced = replace(a, slice_config=SliceConfig(slice_type=kind, num_slices=count))
+            yield Alternative(base.kind, sliced)
+
+
+def _from_dram(a: ConvTranspose2dArguments) -> ConvTranspose2dArguments:
+    """The call with its input in DRAM, which slices are cut from."""
+    if not _in_l1(a):
+        return a
+    given = a.input.spec
+    moved = TensorSpec(given.shape, given.data_format, given.layout, DRAM_MEMORY_CONFIG)
+    config = replace(a.conv_config, deallocate_activation=False)
+    return replace(a, input=replace(a.input, spec=moved), conv_config=config, memory_config=None)
+
+
+def _slice_counts(a: ConvTranspose2dArguments, kind: SliceType, spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
+    """The smallest count, beyond one that did not fit, whose first slice fits as far as it is estimated; its double."""
+    given = a.slice_config
+    low = given.num_slices if given is not None and given.slice_type is kind and given.num_slices > 1 else 1
+    most, high = min(MOST_SLICES, most_slices(a, kind)), 2 * low
+    while high <= most and not _first_slice_fits(a, SliceConfig(slice_type=kind, num_slices=high), spec, free_l1_bytes):
+        low, high = high, 2 * high
+    if high > most:
+        return
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _first_slice_fits(a, SliceConfig(slice_type=kind, num_slices=middle), spec, free_l1_bytes):
+            high = middle
+        else:
+            low = middle
+    yield from (count for count in (high, 2 * high) if count <= most)
+
+
+def _first_slice_fits(a: ConvTranspose2dArguments, config: SliceConfig, spec: DeviceSpec, free_l1_bytes: int) -> bool:
+    part = next(output_slices(a, config))
+    if part.is_empty:
+        return False
+    try:
+        return slice_l1_bytes(a, part, spec, slices=config.num_slices) <= free_l1_bytes
+    except (DeviceError, ValueError):
+        return False

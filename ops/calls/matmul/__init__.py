@@ -1,0 +1,1 @@
+"""ttnn.matmul and ttnn.linear: their checks and their plan."""

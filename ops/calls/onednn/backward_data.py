@@ -1,0 +1,56 @@
+"""The gradient with respect to the source: an ordinary strided convolution of the destination's gradient."""
+
+from math import prod
+
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.calls.onednn.problem import Deconvolution
+from ops.calls.onednn.stages import image_sticks, planned, result_sticks, tap_matrices
+from ops.definition.geometry import Axis
+from ops.programs.patch_matmul.axis import PatchAxis
+from ops.programs.patch_matmul.plan import patch_matmul, patch_matmul_work
+from ops.programs.patch_matmul.work import Patches, bundle_count
+
+
+def strided_axis(axis: Axis) -> PatchAxis:
+    """The destination as source positions meet it: position p and tap k at p * stride + k * dilation - padding."""
+    return PatchAxis(
+        input_size=axis.output_size,
+        outputs=axis.input_size,
+        taps=axis.kernel,
+        start=-axis.pad_before,
+        spacing=axis.dilation,
+        step=axis.stride,
+    )
+
+
+def plan_backward_data(d: Deconvolution, spec: DeviceSpec) -> Plan:
+    """Plan ConvTransposeBackwardData.
+
+    Args:
+        d: The forward call.
+        spec: The device.
+
+    Returns:
+        A plan of the host tensors "diff_dst" and "weights", and of the result "diff_src", rows of channels on the
+        device.
+    """
+    axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
+    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
+    patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
+    sticks = image_sticks(d, "diff_dst", d.geometry.output_shape, d.out_channels, spec, parts=d.slicing.in0_slices)
+    taps = [range(axis.kernel) for axis in d.geometry.axes]
+    weights = tap_matrices(d, "weights.taps", taps, patches, d.in_channels, spec, back=True)
+    sizes = d.geometry.input_shape
+    result = result_sticks("diff_src", d.batch * prod(sizes), d.in_channels, d.data_format, spec)
+    work = patch_matmul_work(
+        patches,
+        out_channels=d.in_channels,
+        out_shape=sizes,
+        slicing=d.slicing,
+        bias=False,
+        out_format=d.data_format,
+        spec=spec,
+    )
+    step = patch_matmul(work, inputs=(sticks.name, weights.name), output=result.name)
+    return planned((sticks, weights, result), (step,), result.name)

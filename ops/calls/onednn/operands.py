@@ -1,0 +1,72 @@
+"""The four operations by the names of their arguments, and their tensor arguments."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, DataFormat
+
+TYPES: Final = (FLOAT32, BFLOAT16, FLOAT16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What an operation calls its arguments.
+
+    Attributes:
+        operation: The operation.
+        src: The source.
+        diff_dst: The gradient of the destination.
+        weights_shape: The shape of the weights.
+        weights_format: The order of the weights' axes.
+    """
+
+    operation: str
+    src: str = "src"
+    diff_dst: str = "diff_dst"
+    weights_shape: str = "weights_shape"
+    weights_format: str = "weights_format"
+
+
+FORWARD: Final = Names(operation="ConvTranspose")
+BACKWARD_DATA: Final = Names(operation="ConvTransposeBackwardData")
+BACKWARD_WEIGHTS: Final = Names(operation="ConvTransposeBackwardWeights")
+BACKPROP_FILTERS: Final = Names(
+    operation="ConvTransposeBackpropFilters",
+    src="input_forward",
+    diff_dst="output_delta",
+    weights_shape="filter_shape",
+    weights_format="filter_format",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor argument: its name, shape and numpy type, whatever holds its numbers.
+
+    Attributes:
+        name: As the caller knows it.
+        shape: Its shape.
+        data_format: Its type.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    data_format: DataFormat
+
+
+def operand(names: Names, name: str, array: Any) -> Operand:
+    """An array as an argument.
+
+    Raises:
+        ValueError: It is no numpy array of a supported type.
+    """
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{names.operation}: {name} must be a numpy array, not {type(array).__name__}")
+    for data_format in TYPES:
+        if array.dtype == data_format.storage:
+            return Operand(name, array.shape, data_format)
+    raise ValueError(
+        f"{names.operation}: {name} must be of type {', '.join(str(one.storage) for one in TYPES)}, not {array.dtype}"
+    )

@@ -1,0 +1,70 @@
+"""One transposed convolution in any number of dimensions, validated: what all three directions are planned from."""
+
+from dataclasses import dataclass
+from math import prod
+
+from device.numbers.formats import DataFormat
+from ops.definition.geometry import Geometry
+from ops.programs.patch_matmul.slicing import ALL_PHASES, Precision, Slicing, slicing_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deconvolution:
+    """A transposed convolution; source and destination are always those of the forward operation.
+
+    Attributes:
+        geometry: Its axes, with all padding resolved: the output size is that of the destination.
+        batch: N.
+        in_channels: I, of the source.
+        out_channels: O, of the destination.
+        groups: Groups; they divide both.
+        data_format: Type of all tensors.
+        out_format: Type of the destination, if it is another one.
+        precision: What results should be like.
+        phases: Fidelity phases, where precision is that of the device.
+        channels_last: Tensors are [N, *spatial, C], not [N, C, *spatial].
+        weights_format: Order of the axes of the weights: "IOX", "XOI", "OIX" or "XIO".
+    """
+
+    geometry: Geometry
+    batch: int
+    in_channels: int
+    out_channels: int
+    groups: int
+    data_format: DataFormat
+    out_format: DataFormat | None = None
+    precision: Precision = Precision.IEEE
+    phases: int = ALL_PHASES
+    channels_last: bool = True
+    weights_format: str = "XOI"
+
+    @property
+    def slicing(self) -> Slicing:
+        """How its numbers are multiplied."""
+        return slicing_of(self.data_format, self.precision, phases=self.phases)
+
+    @property
+    def dst_format(self) -> DataFormat:
+        """Type of the destination."""
+        return self.out_format or self.data_format
+
+    @property
+    def useful_flops(self) -> int:
+        """Multiplications and additions of the definition, the same in all three directions."""
+        met = prod(sum(axis.reach(tap).inputs for tap in range(axis.kernel)) for axis in self.geometry.axes)
+        return 2 * self.batch * self.in_channels * (self.out_channels // self.groups) * met
+
+    @property
+    def src_shape(self) -> tuple[int, ...]:
+        """Shape of the source, in the caller's order."""
+        return ordered(self.batch, self.in_channels, self.geometry.input_shape, channels_last=self.channels_last)
+
+    @property
+    def dst_shape(self) -> tuple[int, ...]:
+        """Shape of the destination, in the caller's order."""
+        return ordered(self.batch, self.out_channels, self.geometry.output_shape, channels_last=self.channels_last)
+
+
+def ordered(batch: int, channels: int, spatial: tuple[int, ...], *, channels_last: bool) -> tuple[int, ...]:
+    """A shape as [N, *spatial, C] or [N, C, *spatial]."""
+    return (batch, *spatial, channels) if channels_last else (batch, channels, *spatial)

@@ -1,0 +1,1 @@
+"""What a transposed convolution and its gradients are: sizes, plain loops, and float64 twins."""

@@ -1,1 +1,0 @@
-"""The gradients of a transposed convolution: with respect to its source and to its weights."""

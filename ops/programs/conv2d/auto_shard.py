@@ -1,0 +1,121 @@
+"""What a convolution takes of L1, and the shard scheme that takes least: reference, sections 2.6 and 3.6."""
+
+from dataclasses import dataclass, replace
+
+from device.memory.memory_config import TensorMemoryLayout
+from device.memory.tiles import TILE
+from device.numbers.integers import round_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.circular_buffers import BufferRequest, buffer_requests, local_bytes
+from ops.programs.conv2d.layout import (
+    ConvLayout,
+    ConvOptions,
+    ConvProblem,
+    buffers_arguments,
+    choose_cores,
+    estimated_blocks,
+    lay_out,
+    scheme_alignment,
+)
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.halo.ranges import most_sticks
+
+BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L1Estimate:
+    """Bytes on each core that a convolution takes, as the real library estimates them.
+
+    Attributes:
+        layout: The layout they belong to.
+        halo_bytes: The halo output.
+        output_bytes: The output.
+        buffers_bytes: Circular buffers that take L1 of their own.
+    """
+
+    layout: ConvLayout
+    halo_bytes: int
+    output_bytes: int
+    buffers_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """What the choice of a scheme compares."""
+        return self.buffers_bytes + self.output_bytes + self.halo_bytes
+
+    @property
+    def cores(self) -> int:
+        """Cores of the larger side."""
+        return max(self.layout.config.cores.num_cores(), self.layout.out_config.cores.num_cores())
+
+
+def estimate_l1(
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool
+) -> L1Estimate:
+    """Estimate one scheme, with the library's choice of cores.
+
+    Args:
+        problem: The convolution.
+        options: The caller's choices.
+        spec: The device.
+        scheme: The shard scheme.
+        matmul: It runs as a matmul.
+
+    Raises:
+        DeviceError: `lay_out` refuses the blocks.
+    """
+    alignment = scheme_alignment(problem, scheme, matmul=matmul)
+    free = options if options.core_grid is None else replace(options, core_grid=None)
+    config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
+    layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
+    buffers = estimated_buffers(
+        problem, options, layout, accumulation_blocks=estimated_blocks(problem, layout, alignment)
+    )
+    halo_bytes = estimated_halo_bytes(problem, layout.config.nhw_cores, layout.shards.in_width)
+    return L1Estimate(
+        layout=layout,
+        halo_bytes=halo_bytes,
+        output_bytes=next(b.size_bytes for b in buffers if b.name == "out"),
+        buffers_bytes=local_bytes(buffers),
+    )
+
+
+def estimated_buffers(
+    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int
+) -> list[BufferRequest]:
+    """Circular buffers as the estimates count them: BLOCK always multicasts, every output row has a reader index."""
+    indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
+    arguments = buffers_arguments(
+        problem,
+        options,
+        layout,
+        halo_bytes=0,
+        reader_indices_bytes=indices,
+        multicast=True if layout.scheme is BLOCK else None,
+        accumulation_blocks=accumulation_blocks,
+    )
+    return buffer_requests(arguments)
+
+
+def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int) -> int:
+    """Bytes of the halo output on one core."""
+    frame = problem.frame
+    rows = round_up(frame.outputs, nhw_cores * TILE) // nhw_cores
+    sticks = most_sticks(frame, output_rows=rows, cores=nhw_cores)
+    return sticks * shard_width * (problem.act_format.element_bytes or 0)
+
+
+def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> TensorMemoryLayout:
+    """The shard scheme the real library picks when none is given: least L1, with two conditions.
+
+    BLOCK must reach a grid row of cores, WIDTH can not run a matmul. Arguments as of `estimate_l1`.
+    """
+    best, block, width = (
+        estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
+    )
+    if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
+        best = block
+    if width.total_bytes < best.total_bytes and not matmul:
+        best = width
+    return best.layout.scheme

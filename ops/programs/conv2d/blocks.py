@@ -1,0 +1,236 @@
+"""How one core's share of a convolution is cut into blocks: reference, section 3.4."""
+
+from dataclasses import dataclass
+
+from device.errors import DeviceError
+from device.memory.memory_config import TensorMemoryLayout
+from device.memory.tiles import TILE
+from device.numbers.integers import div_up, round_up
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig
+
+# (height, width) of an output sub-block in tiles, in the order in which the real library tries them (reference, 3.4).
+SUBBLOCKS = (
+    (2, 4), (4, 2), (1, 8), (8, 1), (1, 7), (7, 1), (2, 3), (3, 2), (1, 6), (6, 1),
+    (1, 5), (5, 1), (2, 2), (1, 4), (4, 1), (1, 3), (3, 1), (1, 2), (2, 1), (1, 1),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shards:
+    """Shapes of the input and the output on one core, in elements.
+
+    Attributes:
+        in_rows: Rows of an input shard.
+        in_channels: Padded channels of all input shards together (C_pad).
+        in_width: Channels of one input shard.
+        out_rows: Rows of an output shard.
+        out_channels: Padded channels of all output shards together (O_pad).
+        out_width: Channels of one output shard.
+    """
+
+    in_rows: int
+    in_channels: int
+    in_width: int
+    out_rows: int
+    out_channels: int
+    out_width: int
+
+    @property
+    def out_row_tiles(self) -> int:
+        """Height of an output shard in tiles."""
+        return div_up(self.out_rows, TILE)
+
+    @property
+    def out_col_tiles(self) -> int:
+        """Width of an output shard in tiles."""
+        return div_up(self.out_width, TILE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Block sizes in tiles.
+
+    Attributes:
+        act_h_tiles: Height of an activation block, which is also the height of an output block.
+        act_w_tiles: Width of an activation block (one K block).
+        subblock_h_tiles: Height of an output sub-block (what Dst holds).
+        subblock_w_tiles: Width of an output sub-block.
+        k_blocks: K blocks of the whole inner dimension, over all channel cores.
+    """
+
+    act_h_tiles: int
+    act_w_tiles: int
+    subblock_h_tiles: int
+    subblock_w_tiles: int
+    k_blocks: int
+
+
+def plan_shards(
+    config: ParallelConfig,
+    out_config: ParallelConfig,
+    *,
+    in_rows: int,
+    in_channels: int,
+    out_rows: int,
+    out_channels: int,
+    alignment: int,
+    row_major: bool,
+) -> Shards:
+    """Shard shapes for an input of [in_rows, in_channels] and an output of [out_rows, out_channels].
+
+    Args:
+        config: Cores of the input.
+        out_config: Cores of the output.
+        in_rows: N*H*W.
+        in_channels: C.
+        out_rows: N*OH*OW.
+        out_channels: O.
+        alignment: Channels an input shard is a multiple of.
+        row_major: The input is ROW_MAJOR.
+    """
+    channels = round_up(in_channels, config.channel_cores * alignment)
+    out_padded = round_up(out_channels, out_config.channel_cores * TILE)
+    if config.scheme is WIDTH:
+        shard_in_rows = in_rows if row_major else round_up(in_rows, TILE)
+        shard_out_rows = out_rows
+    else:
+        shard_in_rows = round_up(in_rows, config.nhw_cores * TILE) // config.nhw_cores
+        shard_out_rows = round_up(out_rows, out_config.nhw_cores * TILE) // out_config.nhw_cores
+    return Shards(
+        in_rows=shard_in_rows,
+        in_channels=channels,
+        in_width=channels // config.channel_cores,
+        out_rows=shard_out_rows,
+        out_channels=out_padded,
+        out_width=out_padded // out_config.channel_cores,
+    )
+
+
+def subblock(block_h_tiles: int, block_w_tiles: int, dst_tiles: int) -> tuple[int, int]:
+    """The output sub-block (height, width) in tiles: the first of `SUBBLOCKS` that fits Dst and divides the block."""
+    return next(
+        (h, w)
+        for h, w in SUBBLOCKS
+        if h * w <= dst_tiles and block_h_tiles % h == 0 and block_w_tiles % w == 0 and (w == block_w_tiles or h == 1)
+    )
+
+
+def act_block_height(out_rows: int, override_rows: int) -> int:
+    """Height of an activation block in tiles: the whole share of a core, or the override cut to a divisor of it.
+
+    The real library divides the *full* tiles of the share, which for WIDTH (shares are not padded to tiles) can give
+    a block that does not divide the share, or is larger than it; `check_blocks` reports that as it does.
+    """
+    if not override_rows:
+        return div_up(out_rows, TILE)
+    full_tiles, wanted = out_rows // TILE, override_rows // TILE
+    return next(h for h in range(wanted, 0, -1) if full_tiles % h == 0)
+
+
+def k_block_tiles(
+    scheme: TensorMemoryLayout,
+    shards: Shards,
+    kernel: tuple[int, int],
+    *,
+    act_block_w_div: int,
+    channel_cores: int,
+    full_inner_dim: bool,
+) -> int:
+    """Width of one K block in tiles: a kernel row (of one channel shard), or for WIDTH a channel shard's whole window.
+
+    With full_inner_dim a BLOCK core takes all kernel rows of its shard at once.
+
+    Raises:
+        DeviceError: The parts of a WIDTH shard's window are narrower than a tile.
+    """
+    if scheme is WIDTH:
+        elements = shards.in_channels * kernel[0] * kernel[1]
+        tiles = elements // (channel_cores * act_block_w_div) // TILE
+        if not tiles:
+            raise DeviceError(
+                "The width of tensor a needs to match the height of tensor b\n"
+                f"act_block_w_div: {elements} rows of weights on {channel_cores} cores can not be cut into "
+                f"{act_block_w_div} parts of at least one tile; use 1"
+            )
+        return tiles
+    width = shards.in_channels if scheme is HEIGHT else shards.in_width
+    kernel_rows = kernel[0] if full_inner_dim and scheme is BLOCK else 1
+    return div_up(width * kernel[1] * kernel_rows, TILE)
+
+
+def plan_blocks(
+    config: ParallelConfig,
+    shards: Shards,
+    *,
+    kernel: tuple[int, int],
+    act_block_h_override: int,
+    act_block_w_div: int,
+    full_inner_dim: bool,
+    dst_tiles: int,
+) -> Blocks:
+    """Block sizes of the conv2d micro-op.
+
+    Args:
+        config: Cores of the input.
+        shards: Shard shapes.
+        kernel: (kh, kw).
+        act_block_h_override: Rows, 0 for the whole share of a core.
+        act_block_w_div: Parts of a K block (WIDTH only).
+        full_inner_dim: A BLOCK core takes all kernel rows of its shard as one K block.
+        dst_tiles: Tiles that Dst holds in half-sync: 8 for bfloat16, 4 for float32.
+    """
+    act_h = act_block_height(shards.out_rows, act_block_h_override)
+    act_w = k_block_tiles(
+        config.scheme,
+        shards,
+        kernel,
+        act_block_w_div=act_block_w_div,
+        channel_cores=config.channel_cores,
+        full_inner_dim=full_inner_dim,
+    )
+    sub_h, sub_w = subblock(act_h, shards.out_col_tiles, dst_tiles)
+    if config.scheme is HEIGHT:
+        k_blocks = kernel[0]
+    elif config.scheme is BLOCK:
+        k_blocks = (1 if full_inner_dim else kernel[0]) * config.channel_cores
+    else:
+        k_blocks = shards.in_channels * kernel[0] * kernel[1] // TILE // act_w
+    return Blocks(
+        act_h_tiles=act_h, act_w_tiles=act_w, subblock_h_tiles=sub_h, subblock_w_tiles=sub_w, k_blocks=k_blocks
+    )
+
+
+def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kernel: tuple[int, int]) -> int:
+    """Rows of the prepared weight matrix (reference, 2.3)."""
+    if scheme is WIDTH:
+        return round_up(shards.in_channels * kernel[0] * kernel[1], blocks.act_w_tiles * TILE)
+    return blocks.act_w_tiles * TILE * blocks.k_blocks
+
+
+def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int]) -> str | None:
+    """Why the WIDTH program can not walk through these blocks, in the real library's words and ours; None if it can."""
+    if config.scheme is not WIDTH:
+        return None
+    window = shards.in_channels * kernel[0] * kernel[1]
+    if window % (blocks.act_w_tiles * TILE):
+        return (
+            "The width of tensor a needs to match the height of tensor b\n"
+            f"act_block_w_div: windows of {window} padded channels can not be cut into whole blocks of "
+            f"{blocks.act_w_tiles * TILE}, so the weights are longer; use 1"
+        )
+    if shards.out_row_tiles % blocks.act_h_tiles:
+        return (
+            f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by "
+            f"act_block_h_ntiles {blocks.act_h_tiles}\n"
+            f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile "
+            "rows that every core of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
+        )
+    in_blocks = weight_rows(WIDTH, blocks, shards, kernel) // (blocks.act_w_tiles * TILE)
+    if in_blocks % config.channel_cores:
+        return (
+            f"Number of Act Blocks along the Width {in_blocks} should be divisible by "
+            f"the number of cores {config.channel_cores}\n"
+            f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel "
+            "can not be cut into whole tiles that way; use 1"
+        )
+    return None

@@ -1,0 +1,186 @@
+"""The circular buffers of the conv2d micro-op, in order of allocation: reference, section 3.5."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from device.cores import CoreRangeSet
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
+from device.plan import CircularBuffer
+from ops.programs.conv2d.blocks import Blocks, Shards
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig
+
+Viewed: TypeAlias = Literal["output", "halo", "reader_indices"]
+
+L1_ARRAY_BYTES = 64  # scratch for semaphores and addresses; same in every recorded run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvBuffersArguments:
+    """What decides the circular buffers.
+
+    Attributes:
+        config: Cores of the input.
+        multicast: Activations are sent between the cores of a row (`multicasts_activations`).
+        accumulation_blocks: K blocks as the real library counts them to decide on L1 accumulation.
+        shards: Shard shapes.
+        blocks: Block sizes.
+        kernel: (kh, kw).
+        act_format: Format of the halo output.
+        weight_format: Format of weights and bias.
+        out_format: Output format.
+        fp32_dest: Dst accumulates in float32.
+        packer_l1_acc: The config asks for accumulation in L1.
+        bias: There is a bias.
+        untilize_out: The output is ROW_MAJOR.
+        act_double_buffer: Activations are double buffered.
+        weights_double_buffer: Weights are double buffered.
+        split_reader: Both data-movement processors read activations.
+        config_tensors_in_dram: Reader indices live in DRAM and get a local buffer.
+        reader_indices_bytes: Bytes of the reader indices of one core.
+        halo_bytes: Bytes of the halo output on one core.
+    """
+
+    config: ParallelConfig
+    multicast: bool
+    accumulation_blocks: int
+    shards: Shards
+    blocks: Blocks
+    kernel: tuple[int, int]
+    act_format: DataFormat
+    weight_format: DataFormat
+    out_format: DataFormat
+    fp32_dest: bool
+    packer_l1_acc: bool
+    bias: bool
+    untilize_out: bool
+    act_double_buffer: bool
+    weights_double_buffer: bool
+    split_reader: bool
+    config_tensors_in_dram: bool
+    reader_indices_bytes: int
+    halo_bytes: int
+
+
+class BufferRequest(NamedTuple):
+    """A circular buffer that has a role but no place yet.
+
+    Attributes:
+        name: The role it has in the micro-op.
+        size_bytes: Bytes on each core.
+        page_bytes: Bytes of one page.
+        data_format: Element format of a page.
+        view_of: The tensor on whose shard it is placed; None if it takes L1 of its own.
+        offset_bytes: Distance from the start of that shard.
+    """
+
+    name: str
+    size_bytes: int
+    page_bytes: int
+    data_format: DataFormat
+    view_of: Viewed | None = None
+    offset_bytes: int = 0
+
+
+def multicasts_activations(config: ParallelConfig, out_config: ParallelConfig) -> bool:
+    """Whether activations travel between cores: BLOCK and WIDTH with more than one channel core on either side."""
+    return config.scheme is not HEIGHT and (config.channel_cores > 1 or out_config.channel_cores > 1)
+
+
+def l1_accumulation(*, requested: bool, bias: bool, k_blocks: int) -> bool:
+    """Whether packer_l1_acc has an effect: there must be something to accumulate that is not reloaded anyway."""
+    return requested and ((bias and k_blocks > 1) or k_blocks > 2)
+
+
+def partials_format(a: ConvBuffersArguments) -> DataFormat:
+    """Format of the partial sums between K blocks (P of the reference)."""
+    if l1_accumulation(requested=a.packer_l1_acc, bias=a.bias, k_blocks=a.accumulation_blocks):
+        return FLOAT32 if a.fp32_dest else BFLOAT16
+    return a.out_format
+
+
+def conv_circular_buffers(
+    a: ConvBuffersArguments, *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet
+) -> tuple[CircularBuffer, ...]:
+    """All circular buffers of one conv2d program, in order of allocation.
+
+    Args:
+        a: What decides them.
+        output: Name of the output tensor.
+        halo: Name of the halo output.
+        reader_indices: Name of the reader index tensor.
+        cores: The union of input and output cores.
+    """
+    tensors = {"output": output, "halo": halo, "reader_indices": reader_indices}
+    return tuple(
+        [
+            CircularBuffer(
+                name=one.name,
+                size_bytes=one.size_bytes,
+                page_bytes=one.page_bytes,
+                data_format=one.data_format,
+                cores=cores,
+                view_of=None if one.view_of is None else tensors[one.view_of],
+                offset_bytes=one.offset_bytes,
+            )
+            for one in buffer_requests(a)
+        ]
+    )
+
+
+def buffer_requests(a: ConvBuffersArguments) -> list[BufferRequest]:
+    """What one conv2d program asks for, in order of allocation."""
+    scheme, blocks, shards = a.config.scheme, a.blocks, a.shards
+    act_h, act_w, out_w = blocks.act_h_tiles, blocks.act_w_tiles, shards.out_col_tiles
+    h_blocks = shards.out_row_tiles // act_h
+    buffered = 2 if a.weights_double_buffer else 1
+    weight_blocks = a.kernel[0] if scheme is HEIGHT and h_blocks > 1 else buffered
+
+    double = 2 if a.act_double_buffer else 1
+    second_tiles = (act_h // 2 if a.split_reader else 0) * act_w * double
+    first_tiles = act_h * act_w * double - second_tiles
+    # A BLOCK core whose activations need no conversion gathers them in the buffer they are multicast through.
+    gathers_in_act = scheme is BLOCK and a.act_format == a.out_format and a.multicast
+    gathered_tiles = {HEIGHT: 0, BLOCK: 0 if gathers_in_act else first_tiles, WIDTH: 2 * act_w}[scheme]
+    if scheme is HEIGHT:
+        act = _tiles("act", first_tiles, a.act_format)
+    else:
+        act = _tiles("act", first_tiles + second_tiles if a.multicast else 0, a.out_format)
+
+    made = (
+        _tiles("weights", out_w * act_w * weight_blocks, a.weight_format),
+        _partials(a),
+        act,
+        _tiles("act_second_reader", 0 if gathers_in_act else second_tiles, a.act_format),
+        _tiles("act_tilized", act_h * act_w, a.out_format),
+        _tiles("bias", out_w if a.bias else 0, a.weight_format),
+        _tiles("act_row_major", gathered_tiles, a.act_format),
+        _tiles("out", shards.out_row_tiles * out_w, a.out_format, "output"),
+        _page("reader_indices", a.reader_indices_bytes, UINT16, None if a.config_tensors_in_dram else "reader_indices"),
+        _page("l1_array", L1_ARRAY_BYTES, UINT16),
+        _page("act_sharded", a.halo_bytes, a.act_format, "halo"),
+    )
+    return [one for one in made if one.size_bytes]
+
+
+def _partials(a: ConvBuffersArguments) -> BufferRequest:
+    """Partial sums of one block; on the last block of the output where they have its format."""
+    partials, out_w = partials_format(a), a.shards.out_col_tiles
+    made = _tiles("partials", a.blocks.act_h_tiles * out_w, partials)
+    if a.untilize_out or partials != a.out_format:
+        return made
+    output_bytes = a.shards.out_row_tiles * out_w * partials.tile_bytes
+    return made._replace(view_of="output", offset_bytes=output_bytes - made.size_bytes)
+
+
+def _tiles(name: str, tiles: int, data_format: DataFormat, view_of: Viewed | None = None) -> BufferRequest:
+    return BufferRequest(name, tiles * data_format.tile_bytes, data_format.tile_bytes, data_format, view_of)
+
+
+def _page(name: str, page_bytes: int, data_format: DataFormat, view_of: Viewed | None = None) -> BufferRequest:
+    return BufferRequest(name, page_bytes, page_bytes, data_format, view_of)
+
+
+def local_bytes(buffers: Iterable[BufferRequest | CircularBuffer]) -> int:
+    """Bytes of the buffers that take L1 of their own."""
+    return sum([b.size_bytes for b in buffers if b.view_of is None])

@@ -1,0 +1,225 @@
+"""The activation blocks of a convolution, as the matrix unit sees them: converted, and gathered tap by tap.
+
+The outputs are taken phase by phase (`phases`), so that inserted zeros cost nothing, and in runs of rows
+that stay in the cache.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from device.matrix_unit.arithmetic import Arithmetic
+from device.matrix_unit.exact import MatrixUnitMode
+from device.numbers.formats import Array
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.k_blocks import KBlock
+from ops.programs.conv2d.phases import OutputPhase, output_phases
+from ops.programs.conv2d.work import ConvWork
+
+HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A convolution and how its numbers are read.
+
+    Attributes:
+        work: The program.
+        arithmetic: Exact or fast.
+        spec: The device, for the ways in which matrix units differ.
+    """
+
+    work: ConvWork
+    arithmetic: Arithmetic
+    spec: DeviceSpec
+
+    @property
+    def mode(self) -> MatrixUnitMode:
+        """How the matrix unit is set up."""
+        return MatrixUnitMode(
+            phases=self.work.phases,
+            fp32_dest=self.work.options.fp32_dest,
+            minus_one_quirk=self.spec.compute.minus_one_quirk,
+        )
+
+    @property
+    def converts_per_pixel(self) -> bool:
+        """Whether no shared exponent spans two pixels, so that the input can be converted before it is gathered."""
+        problem = self.work.problem
+        whole = all(block.channels % HALF == 0 for block in self.work.k_blocks) and problem.in_channels % HALF == 0
+        return not problem.out_format.is_block or whole
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The input as the matrix unit sees it, with a margin of zeros where taps reach outside.
+
+    Attributes:
+        pixels: [N, rows, columns, C_pad] float32.
+        top: Rows of the margin above.
+        left: Columns of the margin at the left.
+    """
+
+    pixels: Array
+    top: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """One kernel tap of a K block in one phase.
+
+    Attributes:
+        row: Input row (with the margin) of the phase's first output.
+        column: Input column of it.
+        target: First column in the gathered block.
+    """
+
+    row: int
+    column: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseBlock:
+    """A K block as far as one phase meets it.
+
+    Attributes:
+        taps: The taps with inputs.
+        channels: Slice of the image's channels.
+        half_counts: 16-column halves present of each K tile.
+        weights: [halves * 16, columns] float32.
+    """
+
+    taps: tuple[Tap, ...]
+    channels: slice
+    half_counts: tuple[int, ...]
+    weights: Array
+
+    @property
+    def is_one_tap(self) -> bool:
+        """Whether the channels of one tap fill the block, so that nothing has to be gathered."""
+        return len(self.taps) == 1 and (self.channels.stop - self.channels.start) == len(self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Output rows of one phase that are computed together.
+
+    Attributes:
+        image: Which image of the batch.
+        down: The phase of the rows.
+        across: The phase of the columns.
+        first: First row of the phase.
+        count: Rows of the phase.
+    """
+
+    image: int
+    down: OutputPhase
+    across: OutputPhase
+    first: int
+    count: int
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of the run."""
+        return self.count * self.across.count
+
+    def place(self, result: Array) -> Array:
+        """Where they belong in [N, OH, OW, O]: a view [count, across.count, O]."""
+        first = self.down.first + self.first * self.down.distance
+        rows = slice(first, first + (self.count - 1) * self.down.distance + 1, self.down.distance)
+        return result[self.image, rows, self.across.first :: self.across.distance]
+
+
+def runs(batch: int, down: OutputPhase, across: OutputPhase, outputs: int) -> Iterator[Run]:
+    """Runs of about so many outputs, over all images."""
+    step = max(1, outputs // max(across.count, 1))
+    for image in range(batch):
+        for first in range(0, down.count, step):
+            yield Run(image, down, across, first, min(step, down.count - first))
+
+
+def seen(reading: Reading, values: Array) -> Array:
+    """Activations as the matrix unit sees them: tilized into the output format, then unpacked."""
+    work, arithmetic = reading.work, reading.arithmetic
+    problem, fp32_dest = work.problem, work.options.fp32_dest
+    grouped_already = problem.in_format == problem.out_format and reading.converts_per_pixel
+    if not (problem.out_format.is_block and grouped_already):
+        # A block of one tile column is not worth the fast tilize, whatever it keeps.
+        keeps_tf32 = reading.spec.compute.fast_tilize_keeps_tf32 or work.layout.blocks.act_w_tiles == 1
+        values = arithmetic.tilize(
+            values, problem.act_format, problem.out_format, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32
+        )
+    return arithmetic.activation_operand(
+        arithmetic.unpack(values, problem.out_format, fp32_dest=fp32_dest), reading.mode
+    )
+
+
+def prepare_image(reading: Reading, sticks: Array) -> Image:
+    """The input [N*H*W, C] with a margin, converted if that can be done once."""
+    problem = reading.work.problem
+    rows, columns = problem.frame.rows, problem.frame.columns
+    top, bottom = _margins(output_phases(rows), rows.input_length)
+    left, right = _margins(output_phases(columns), columns.input_length)
+    values = sticks.astype(np.float32)
+    if reading.converts_per_pixel:
+        values = seen(reading, values)
+    pixels = values.reshape(problem.frame.batch, rows.input_length, columns.input_length, problem.in_channels)
+    missing_channels = reading.work.layout.shards.in_channels - problem.in_channels
+    margins = ((0, 0), (top, bottom), (left, right), (0, missing_channels))
+    return Image(np.pad(pixels, margins) if np.any(margins) else pixels, top, left)
+
+
+def _margins(phases: tuple[OutputPhase, ...], length: int) -> tuple[int, int]:
+    first = [tap.start for phase in phases for tap in phase.taps]
+    last = [tap.start + (phase.count - 1) * phase.stride for phase in phases for tap in phase.taps]
+    return max(0, -min(first, default=0)), max(0, max(last, default=0) - (length - 1))
+
+
+def phase_block(
+    reading: Reading, block: KBlock, down: OutputPhase, across: OutputPhase, image: Image, weights: Array
+) -> PhaseBlock:
+    """Which inputs and weights of a K block one phase meets, in whole 16-column halves."""
+    kernel_columns = reading.work.problem.kernel[1]
+    met = [
+        ((i.tap - block.kernel_rows.start) * kernel_columns + j.tap, i.start + image.top, j.start + image.left)
+        for i in down.taps
+        if i.tap in block.kernel_rows
+        for j in across.taps
+    ]
+    starts = [tap * block.channels for tap, _, _ in met]
+    halves = sorted({h for s in starts for h in range(s // HALF, div_up(s + block.channels, HALF))})
+    target = {h: n * HALF for n, h in enumerate(halves)}
+    taps = tuple(
+        Tap(row, column, target[s // HALF] + s % HALF) for s, (_, row, column) in zip(starts, met, strict=True)
+    )
+    tiles = [h // 2 for h in halves]
+    counts = tuple(tiles.count(t) for t in sorted(set(tiles)))
+    columns = (HALF * np.array(halves, np.int64)[:, None] + np.arange(HALF)).ravel()
+    rows = block.weight_rows(columns, len(block.kernel_rows) * kernel_columns)
+    gathered = weights[rows]
+    gathered[rows < 0] = 0
+    channels = slice(block.first_channel, block.first_channel + block.channels)
+    return PhaseBlock(taps, channels, counts, gathered)
+
+
+def gather(reading: Reading, image: Image, block: PhaseBlock, run: Run) -> Array:
+    """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
+    pixels, down, across = image.pixels[run.image], run.down, run.across
+    views = []
+    for tap in block.taps:
+        row = tap.row + run.first * down.stride
+        rows = slice(row, row + (run.count - 1) * down.stride + 1, down.stride)
+        columns = slice(tap.column, tap.column + (across.count - 1) * across.stride + 1, across.stride)
+        views.append(pixels[rows, columns, block.channels])
+    if block.is_one_tap and reading.converts_per_pixel:
+        whole: Array = views[0].reshape(run.outputs, -1)
+        return whole
+    gathered = np.zeros((run.count, across.count, len(block.weights)), np.float32)
+    for tap, view in zip(block.taps, views, strict=True):
+        gathered[..., tap.target : tap.target + view.shape[-1]] = view
+    flat = gathered.reshape(run.outputs, -1)
+    return flat if reading.converts_per_pixel else seen(reading, flat)

@@ -1,0 +1,330 @@
+"""How a convolution is laid out on a device: partition, shards, blocks and circular buffers in one value.
+
+This is the one place where the pieces of `partition`, `blocks`, `split_reader` and `circular_buffers` are put
+together; the choice of a shard scheme, the L1 estimates of slicing and the plan itself all read a `ConvLayout`.
+"""
+
+from dataclasses import dataclass
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError
+from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.integers import div_up, round_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards
+from ops.programs.conv2d.circular_buffers import ConvBuffersArguments, multicasts_activations
+from ops.programs.conv2d.partition import (
+    BLOCK,
+    HEIGHT,
+    WIDTH,
+    ParallelConfig,
+    channel_alignment,
+    input_parallel_config,
+    output_parallel_config,
+)
+from ops.programs.conv2d.split_reader import uses_split_reader
+from ops.programs.halo.frame import Frame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvOptions:
+    """The fields of a Conv2dConfig and of a compute config that decide a layout (reference, 3.1 and 1.4).
+
+    Attributes:
+        act_block_h_override: Rows of an activation block; 0 takes the whole share of a core.
+        act_block_w_div: Parts of a K block (WIDTH only).
+        transpose_shards: BLOCK grids are COL_MAJOR.
+        untilize_out: The output is ROW_MAJOR.
+        act_double_buffer: Activations are double buffered.
+        weights_double_buffer: Weights are double buffered.
+        full_inner_dim: BLOCK: all kernel rows in one K block.
+        force_split_reader: None lets the rates decide.
+        config_tensors_in_dram: Config tensors live in DRAM.
+        core_grid: Cores given by the caller; None for the library's choice.
+        fp32_dest: Dst accumulates in float32.
+        packer_l1_acc: Partial sums are to be added in L1.
+    """
+
+    act_block_h_override: int = 0
+    act_block_w_div: int = 1
+    transpose_shards: bool = False
+    untilize_out: bool = False
+    act_double_buffer: bool = False
+    weights_double_buffer: bool = False
+    full_inner_dim: bool = False
+    force_split_reader: bool | None = None
+    config_tensors_in_dram: bool = False
+    core_grid: CoreRangeSet | None = None
+    fp32_dest: bool = False
+    packer_l1_acc: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvProblem:
+    """One convolution, in sizes and formats.
+
+    Attributes:
+        frame: The padded, zero-inserted input; its step is the stride of the conv2d micro-op.
+        in_channels: C.
+        out_channels: O.
+        in_format: Format of the input tensor.
+        weight_format: Format of prepared weights and bias.
+        out_format: Output format.
+        row_major: The input is ROW_MAJOR.
+        sliced: The input is a window cut out of DRAM (it then arrives as row-major sticks).
+        bias: There is a bias.
+    """
+
+    frame: Frame
+    in_channels: int
+    out_channels: int
+    in_format: DataFormat
+    weight_format: DataFormat
+    out_format: DataFormat
+    row_major: bool
+    sliced: bool = False
+    bias: bool = False
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        """(kh, kw)."""
+        return self.frame.rows.kernel, self.frame.columns.kernel
+
+    @property
+    def in_rows(self) -> int:
+        """N*H*W."""
+        return self.frame.batch * self.frame.rows.input_length * self.frame.columns.input_length
+
+    @property
+    def out_rows(self) -> int:
+        """N*OH*OW."""
+        return self.frame.outputs
+
+    @property
+    def act_format(self) -> DataFormat:
+        """Format of the halo output: block floats become bfloat16 there."""
+        return FLOAT32 if self.in_format == FLOAT32 else BFLOAT16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvLayout:
+    """A convolution on a device.
+
+    Attributes:
+        config: Cores of the input.
+        out_config: Cores of the output.
+        shards: Shard shapes.
+        blocks: Block sizes.
+        split_reader: Both data-movement processors read activations.
+    """
+
+    config: ParallelConfig
+    out_config: ParallelConfig
+    shards: Shards
+    blocks: Blocks
+    split_reader: bool
+
+    @property
+    def scheme(self) -> TensorMemoryLayout:
+        """The shard scheme."""
+        return self.config.scheme
+
+    @property
+    def program_cores(self) -> CoreRangeSet:
+        """The rectangle around all input and output cores, on which the conv2d program runs."""
+        boxes = [c.cores.bounding_box() for c in (self.config, self.out_config)]
+        last = CoreCoord(max(b.end.x for b in boxes), max(b.end.y for b in boxes))
+        return CoreRangeSet([CoreRange(CoreCoord(0, 0), last)])
+
+    @property
+    def input_memory(self) -> MemoryConfig:
+        """Where the sharded input lies."""
+        return _sharded(self.config, self.shards.in_rows, self.shards.in_width)
+
+    @property
+    def output_memory(self) -> MemoryConfig:
+        """Where the output lies; WIDTH shards are padded to tiles only here."""
+        return _sharded(self.out_config, round_up(self.shards.out_rows, TILE), self.shards.out_width)
+
+
+def _sharded(config: ParallelConfig, rows: int, width: int) -> MemoryConfig:
+    return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (rows, width), config.orientation))
+
+
+def sharded_input(memory: MemoryConfig) -> ParallelConfig:
+    """The cores of an input that is already sharded."""
+    shards = memory.shard_spec
+    if shards is None:
+        raise AssertionError("an input without shards has no parallel config")
+    box, scheme = shards.grid.bounding_box(), memory.memory_layout
+    along, across = (box.cols, box.rows) if shards.orientation is ShardOrientation.ROW_MAJOR else (box.rows, box.cols)
+    nhw = {HEIGHT: shards.grid.num_cores(), BLOCK: across, WIDTH: 1}[scheme]
+    channels = {HEIGHT: 1, BLOCK: along, WIDTH: shards.grid.num_cores()}[scheme]
+    return ParallelConfig(
+        scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=shards.grid, orientation=shards.orientation
+    )
+
+
+def choose_cores(
+    problem: ConvProblem,
+    options: ConvOptions,
+    spec: DeviceSpec,
+    scheme: TensorMemoryLayout,
+    *,
+    alignment: int,
+    matmul: bool = False,
+) -> ParallelConfig:
+    """The cores of the input: the caller's grid, or the library's choice."""
+    orientation = (
+        ShardOrientation.COL_MAJOR if options.transpose_shards and scheme is BLOCK else ShardOrientation.ROW_MAJOR
+    )
+    if options.core_grid is not None:
+        return sharded_input(
+            MemoryConfig(scheme, BufferType.L1, ShardSpec(options.core_grid, (TILE, TILE), orientation))
+        )
+    return input_parallel_config(
+        scheme,
+        spec.grid,
+        rows=problem.out_rows,
+        in_channels=problem.in_channels,
+        out_channels=problem.out_channels,
+        alignment=alignment,
+        act_block_h_tiles=max(1, options.act_block_h_override // TILE),
+        orientation=orientation,
+        matmul=matmul,
+    )
+
+
+def lay_out(
+    problem: ConvProblem,
+    options: ConvOptions,
+    spec: DeviceSpec,
+    config: ParallelConfig,
+    *,
+    alignment: int,
+    reader_alignment: int | None = None,
+    matmul: bool = False,
+) -> ConvLayout:
+    """Shards, blocks and readers of a convolution whose input lies on `config`.
+
+    Args:
+        problem: The convolution.
+        options: The caller's choices.
+        spec: The device.
+        config: Cores of the input.
+        alignment: Channels an input shard is a multiple of.
+        reader_alignment: The same where it differs for the choice of readers (in estimates).
+        matmul: It runs as a matmul.
+
+    Raises:
+        DeviceError: An activation block is higher than a core's share of the output.
+    """
+    out_config = output_parallel_config(config, spec.grid, out_channels=problem.out_channels, matmul=matmul)
+    shards = plan_shards(
+        config,
+        out_config,
+        in_rows=problem.in_rows,
+        in_channels=problem.in_channels,
+        out_rows=problem.out_rows,
+        out_channels=problem.out_channels,
+        alignment=alignment,
+        row_major=problem.row_major or problem.sliced,
+    )
+    blocks = plan_blocks(
+        config,
+        shards,
+        kernel=problem.kernel,
+        act_block_h_override=options.act_block_h_override,
+        act_block_w_div=options.act_block_w_div,
+        full_inner_dim=options.full_inner_dim,
+        dst_tiles=spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest),
+    )
+    if blocks.act_h_tiles > shards.out_row_tiles:
+        raise DeviceError(
+            f"Conv2d output block size {blocks.act_h_tiles * shards.out_col_tiles} exceeds the per-core output size "
+            f"{shards.out_row_tiles * shards.out_col_tiles}\n"
+            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
+            "leave it 0 or set shard_layout to a scheme with more rows for each core"
+        )
+    split = not matmul and uses_split_reader(
+        config.scheme,
+        spec.reader,
+        act_h_tiles=blocks.act_h_tiles,
+        act_w_tiles=blocks.act_w_tiles,
+        out_w_tiles=shards.out_col_tiles,
+        padded_channels=round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment)),
+        kernel_w=problem.kernel[1],
+        dilation_w=problem.frame.columns.dilation,
+        act_format=problem.act_format,
+        weight_format=problem.weight_format,
+        out_format=problem.out_format,
+        fp32_dest=options.fp32_dest,
+        forced=options.force_split_reader,
+    )
+    return ConvLayout(config=config, out_config=out_config, shards=shards, blocks=blocks, split_reader=split)
+
+
+def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul: bool = False) -> int:
+    """Channel alignment of an input that is yet to be sharded by `scheme`."""
+    return channel_alignment(
+        scheme, row_major=problem.row_major, sliced=problem.sliced, matmul=matmul, shard_width=None
+    )
+
+
+def buffers_arguments(
+    problem: ConvProblem,
+    options: ConvOptions,
+    layout: ConvLayout,
+    *,
+    halo_bytes: int,
+    reader_indices_bytes: int,
+    multicast: bool | None = None,
+    accumulation_blocks: int | None = None,
+) -> ConvBuffersArguments:
+    """What decides the circular buffers of the micro-op.
+
+    Args:
+        problem: The convolution.
+        options: The caller's choices.
+        layout: How it is laid out.
+        halo_bytes: Bytes of the halo output on one core.
+        reader_indices_bytes: Bytes of the reader indices of one core.
+        multicast: Whether activations are multicast, where an estimate takes another view of it.
+        accumulation_blocks: K blocks that decide on L1 accumulation, where an estimate counts them in another way.
+    """
+    blocks = layout.blocks
+    if multicast is None:
+        multicast = multicasts_activations(layout.config, layout.out_config)
+    if accumulation_blocks is None:
+        accumulation_blocks = blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1)
+    return ConvBuffersArguments(
+        config=layout.config,
+        multicast=multicast,
+        accumulation_blocks=accumulation_blocks,
+        shards=layout.shards,
+        blocks=blocks,
+        kernel=problem.kernel,
+        act_format=problem.act_format,
+        weight_format=problem.weight_format,
+        out_format=problem.out_format,
+        fp32_dest=options.fp32_dest,
+        packer_l1_acc=options.packer_l1_acc,
+        bias=problem.bias,
+        untilize_out=options.untilize_out,
+        act_double_buffer=options.act_double_buffer,
+        weights_double_buffer=options.weights_double_buffer,
+        split_reader=layout.split_reader,
+        config_tensors_in_dram=options.config_tensors_in_dram,
+        reader_indices_bytes=reader_indices_bytes,
+        halo_bytes=halo_bytes,
+    )
+
+
+def estimated_blocks(problem: ConvProblem, layout: ConvLayout, alignment: int) -> int:
+    """K blocks as the real library counts them in L1 estimates, before the weights are laid out (reference, 3.6)."""
+    kh, kw = problem.kernel
+    rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
+    columns = div_up(problem.out_channels, TILE) // layout.shards.out_col_tiles
+    return rows // layout.blocks.act_w_tiles * (columns if layout.scheme is BLOCK else 1)

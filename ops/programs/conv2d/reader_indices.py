@@ -1,0 +1,113 @@
+"""The list that tells the reader of a convolution where its windows begin.
+
+Words are uint16. For every activation block (for every half of one, with two readers): the number of segments as
+uint32, then (first stick, last stick) for each. Sticks are those of the core's halo shard, in which the windows of one
+segment lie ``step`` apart. All cores' lists are as long as the longest.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.errors import DeviceError
+from device.memory.tiles import TILE
+from device.numbers.integers import round_up
+from ops.programs.halo.frame import Frame, Integers, window_starts
+
+Words: TypeAlias = NDArray[np.uint16]
+
+WORD_BYTES = 2
+HEADER_WORDS = 2
+SEGMENT_WORDS = 2
+
+
+def reader_index_words(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> int:
+    """Words of the list of one core.
+
+    Args:
+        frame: The frame.
+        output_rows: Output rows of a core; the last cores may have fewer, or none.
+        cores: Cores that split the rows.
+        block_rows: Rows that a reader takes at a time: one number, or two that alternate between two readers.
+    """
+    begin, end, core = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
+    breaks = _breaks_before(frame, np.concatenate([begin, end - 1]))
+    segments = breaks[len(begin) :] - breaks[: len(begin)] + 1
+    words = np.bincount(core, weights=HEADER_WORDS + SEGMENT_WORDS * segments, minlength=cores)
+    return int(words.max())
+
+
+def reader_indices(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> Words:
+    """The lists, [cores, words]; arguments as of `reader_index_words`."""
+    begin, _, core = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
+    outputs = np.arange(frame.outputs, dtype=np.int64)
+    sticks = window_starts(frame, outputs)
+    new_block = np.zeros(frame.outputs, dtype=np.bool_)
+    new_block[begin] = True
+    new_segment = new_block.copy()
+    new_segment[1:] |= np.diff(sticks) != frame.columns.step
+    first = np.flatnonzero(new_segment)
+    last = np.append(first[1:], frame.outputs) - 1
+    owner = first // output_rows
+    opens = new_block[first]
+    used = np.where(opens, HEADER_WORDS + SEGMENT_WORDS, SEGMENT_WORDS)
+    per_core = np.bincount(owner, weights=used, minlength=cores).astype(np.int64)
+    at = np.cumsum(used) - SEGMENT_WORDS - (np.cumsum(per_core) - per_core)[owner]
+    words = np.zeros((cores, int(per_core.max())), dtype=np.uint16)
+    base = sticks[owner * output_rows]
+    words[owner, at] = sticks[first] - base
+    words[owner, at + 1] = sticks[last] - base
+    heads = np.flatnonzero(opens)
+    words[core, at[heads] - HEADER_WORDS] = np.diff(heads, append=len(first))
+    return words
+
+
+def check_reader_indices(page_bytes: int, *, output_rows: int) -> None:
+    """Refuses a list for which the real library has not reserved room: one index per output row, in whole tiles.
+
+    Args:
+        page_bytes: Bytes of the list of one core.
+        output_rows: Output rows of a core.
+
+    Raises:
+        DeviceError: The list is longer.
+    """
+    room = round_up(output_rows, TILE) * WORD_BYTES
+    if page_bytes > room:
+        raise DeviceError(
+            f"Reader indices buffer page size {page_bytes} exceeds worst-case CB size {room} "
+            "(config tensor layout changed?)\n"
+            "shard_layout: every row of the image that a core computes takes 4 bytes, and the real library reserves 2 "
+            f"for each of its {output_rows} outputs; use wider images or another shard_layout"
+        )
+
+
+def _blocks(
+    frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]
+) -> tuple[Integers, Integers, Integers]:
+    """First output, last output + 1 and core of every block that has outputs."""
+    ends = [0]
+    while ends[-1] < output_rows:
+        ends.append(ends[-1] + block_rows[(len(ends) - 1) % len(block_rows)])
+    offsets = np.minimum(np.asarray(ends, dtype=np.int64), output_rows)
+    firsts = np.arange(cores, dtype=np.int64)[:, None] * output_rows
+    begin = (firsts + offsets[:-1]).ravel()
+    end = np.minimum(firsts + offsets[1:], frame.outputs).ravel()
+    core = np.repeat(np.arange(cores, dtype=np.int64), len(ends) - 1)
+    used = begin < end
+    return begin[used], end[used], core[used]
+
+
+def _breaks_before(frame: Frame, outputs: Integers) -> Integers:
+    """How many outputs, up to each of ``outputs``, do not lie one step behind the output before them."""
+    rows, columns = frame.rows, frame.columns
+    row, image = columns.outputs, columns.outputs * rows.outputs
+    to_row = rows.step * columns.length - (columns.outputs - 1) * columns.step
+    to_image = to_row + (rows.length - rows.outputs * rows.step) * columns.length
+    count = np.zeros_like(outputs)
+    if to_row != columns.step:
+        count += outputs // row - outputs // image
+    if to_image != columns.step:
+        count += outputs // image
+    return count

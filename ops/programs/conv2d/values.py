@@ -1,0 +1,133 @@
+"""What a conv2d program computes: the numbers of its output, K block by K block in the plan's order.
+
+How a block is multiplied and what is rounded where is the arithmetic's choice (`arithmetic`): exactly as the
+device does, or fast in floats.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from device.matrix_unit.arithmetic import Arithmetic
+from device.numbers.activations import apply_activation
+from device.numbers.formats import BFLOAT16, Array, DataFormat
+from device.numbers.integers import round_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.gather import HALF, Image, PhaseBlock, Reading, Run, gather, phase_block, prepare_image, runs
+from ops.programs.conv2d.phases import output_phases
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.halo.frame import Frame, FrameAxis, frame_sources
+
+
+def conv_values(
+    work: ConvWork, sticks: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
+) -> Array:
+    """The output of one conv2d program.
+
+    Args:
+        work: The program.
+        sticks: [N*H*W, C] the input, in storage of the halo's format or of the input's.
+        weights: [rows, O_pad] the prepared weight matrix.
+        bias: [O_pad] or None.
+        spec: The device, for the ways in which matrix units differ.
+        arithmetic: The reading of values.
+
+    Returns:
+        [N*OH*OW, O] in storage of the output format.
+    """
+    if work.problem.frame.replicate or work.problem.frame.cuts_inputs:
+        work, sticks = _written_out(work, sticks)
+    reading = Reading(work, arithmetic, spec)
+    problem, out = work.problem, work.problem.out_format
+    rows, columns = problem.frame.rows, problem.frame.columns
+    width = round_up(problem.out_channels, HALF if out.is_block else 1)
+    operand = arithmetic.weight_operand(_unpacked(reading, weights[:, :width]), reading.mode)
+    row = None if bias is None else _unpacked(reading, bias[:width])
+    image = prepare_image(reading, sticks)
+    result = np.empty((problem.frame.batch, rows.outputs, columns.outputs, problem.out_channels), out.storage)
+    for down in output_phases(rows):
+        for across in output_phases(columns):
+            blocks = [phase_block(reading, block, down, across, image, operand) for block in work.k_blocks]
+            for run in runs(problem.frame.batch, down, across, max(1, arithmetic.run_elements // width)):
+                dst = _multiply(reading, image, blocks, run, has_bias=row is not None)
+                if dst is None:
+                    dst = np.zeros((run.outputs, width), np.float32)
+                values = _finish(reading, dst, row).reshape(run.count, across.count, width)
+                _store(values[..., : problem.out_channels], out, run.place(result))
+    return result.reshape(-1, problem.out_channels)
+
+
+def _unpacked(reading: Reading, values: Array) -> Array:
+    """Weights or bias as the matrix unit reads them."""
+    work = reading.work
+    wide = values.astype(np.float32)
+    return reading.arithmetic.unpack(wide, work.problem.weight_format, fp32_dest=work.options.fp32_dest)
+
+
+def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
+    """The same convolution over its frame written out in full, where it is more than the image and zeros around it."""
+    frame = work.problem.frame
+    sources = frame_sources(frame, 0, frame.sticks)
+    filled = np.where((sources >= 0)[:, None], sticks[np.maximum(sources, 0)], sticks.dtype.type(0))
+    rows, columns = (
+        FrameAxis(
+            input_length=axis.length, before=0, after=0, kernel=axis.kernel, dilation=axis.dilation, step=axis.step
+        )
+        for axis in (frame.rows, frame.columns)
+    )
+    dense = Frame(batch=frame.batch, rows=rows, columns=columns)
+    return replace(work, problem=replace(work.problem, frame=dense)), filled
+
+
+def _multiply(
+    reading: Reading, image: Image, blocks: Sequence[PhaseBlock], run: Run, *, has_bias: bool
+) -> Array | None:
+    """All K blocks of a run, with the trips through the packer between them (exact values, sections 4 and 5).
+
+    A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
+    second time.
+
+    Returns:
+        float32 [run.outputs, columns], Dst before bias, activation and final pack; None if it is zero.
+    """
+    arithmetic, mode = reading.arithmetic, reading.mode
+    partials, accumulates = reading.work.partials_format, reading.work.l1_accumulation
+    packed: Array | None = None
+    for block in blocks:
+        final = block is blocks[-1] and not has_bias
+        dst: Array | None = None
+        if packed is not None and (final or not accumulates):
+            dst = arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
+        if block.taps:
+            activations = gather(reading, image, block, run)
+            dst = arithmetic.product(activations, block.weights, dst, mode=mode, half_counts=block.half_counts)
+        if final:
+            return dst
+        if block.taps and dst is not None:
+            repacked = arithmetic.pack(dst, partials, fp32_dest=mode.fp32_dest)
+            adds = packed is not None and accumulates
+            packed = arithmetic.accumulate_l1(packed, repacked, partials) if packed is not None and adds else repacked
+    return None if packed is None else arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
+
+
+def _finish(reading: Reading, dst: Array, bias: Array | None) -> Array:
+    """Bias, activation and final pack; a ROW_MAJOR output makes one more trip through partials and Dst."""
+    work, arithmetic, fp32_dest = reading.work, reading.arithmetic, reading.mode.fp32_dest
+    if bias is not None:
+        dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
+    relu = work.activation is not None and work.activation[0] == "relu"
+    if work.activation is not None and not relu:
+        dst = apply_activation(dst, *work.activation, fp32_dest=fp32_dest)
+    if work.options.untilize_out:
+        packed = arithmetic.pack(dst, work.partials_format, fp32_dest=fp32_dest)
+        dst = arithmetic.unpack(packed, work.partials_format, fp32_dest=fp32_dest)
+    return arithmetic.pack(dst, work.problem.out_format, fp32_dest=fp32_dest, relu=relu)
+
+
+def _store(values: Array, out: DataFormat, place: Array) -> None:
+    """Write float32 values, already rounded to the format, into a strided part of the output."""
+    if out.storage == BFLOAT16.storage:
+        place.view(np.uint16)[...] = values.view(np.uint16)[..., 1::2]
+    else:
+        place[...] = values

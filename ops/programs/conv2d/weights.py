@@ -1,0 +1,226 @@
+"""Weights and bias as the matrix unit wants them: one matrix of K rows and output-channel columns, made on the host.
+
+A raw weight ([C, O / groups, kh, kw], of an ordinary convolution [O, C / groups, kh, kw]) becomes a dense matrix whose
+columns are output channels and whose rows are (kernel row, kernel column, input channel) in the order in which the
+sharding scheme walks through K. Groups are spelled out with zeros and the kernel of a transposed convolution is
+mirrored, so that a plain convolution over its frame, at stride 1, gives it.
+Source of the rules: uploads of ttnn 0.81.1, intercepted, on Wormhole and Blackhole.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from device.memory.layouts import TensorMemoryLayout
+from device.memory.tiles import TILE
+from device.numbers.formats import Array, DataFormat, quantize
+from device.numbers.integers import round_up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsLayout:
+    """How a weight is laid out: all that the preparation needs to know of a plan.
+
+    Attributes:
+        in_channels: C.
+        out_channels: O.
+        kernel: (kh, kw).
+        groups: Groups of the convolution; they divide C and O.
+        out_first: Whether the raw weight is that of an ordinary convolution, [O, C / groups, kh, kw].
+        folded: The window of an ordinary convolution that was folded into channels: the raw weight has it as kernel,
+            while ``kernel`` is 1x1 and ``in_channels`` are those of all its positions.
+        mirror: Whether kh and kw are flipped here (False: the caller's kernel is flipped already).
+        full_inner_dim: Whether BLOCK_SHARDED pads all kernel rows of a shard together, not each by itself.
+        scheme: HEIGHT_SHARDED and BLOCK_SHARDED pad every kernel row to whole tiles, BLOCK_SHARDED for one shard of
+            channels after the other; WIDTH_SHARDED and INTERLEAVED (a plain matmul) run through the kernel unpadded.
+        padded_in_channels: C rounded up as the activation shards have it; channel_shards divide it.
+        padded_out_channels: O rounded up to what the output cores and sub-blocks take: the columns, whole tiles.
+        channel_shards: Cores that share the input channels; read for BLOCK_SHARDED only.
+        k_block_rows: Rows of one K block; the matrix of a WIDTH_SHARDED layout has whole blocks.
+        data_format: The weights dtype.
+    """
+
+    in_channels: int
+    out_channels: int
+    kernel: tuple[int, int]
+    groups: int = 1
+    out_first: bool = False
+    folded: tuple[int, int] = (1, 1)
+    mirror: bool = True
+    full_inner_dim: bool = False
+    scheme: TensorMemoryLayout
+    padded_in_channels: int
+    padded_out_channels: int
+    channel_shards: int = 1
+    k_block_rows: int = TILE
+    data_format: DataFormat
+
+    def __post_init__(self) -> None:
+        """Refuses contradictions between the sizes."""
+        for name, channels in (("in_channels", self.in_channels), ("out_channels", self.out_channels)):
+            if self.groups < 1 or channels % self.groups:
+                raise ValueError(f"groups must divide {name}, but {self.groups} does not divide {channels}")
+        if self.padded_in_channels < self.in_channels or self.padded_in_channels % self.shards:
+            raise ValueError(
+                f"padded_in_channels must be a multiple of the {self.shards} channel shards and hold "
+                f"{self.in_channels} channels, not {self.padded_in_channels}"
+            )
+        if self.padded_out_channels < self.out_channels or self.padded_out_channels % TILE:
+            raise ValueError(
+                f"padded_out_channels must be whole tiles of {TILE} and hold {self.out_channels} channels, "
+                f"not {self.padded_out_channels}"
+            )
+
+    @property
+    def raw_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the raw weight."""
+        first, second = self.in_channels // prod(self.folded), self.out_channels
+        if self.out_first:
+            first, second = second, first
+        return (first, second // self.groups, *(self.kernel if self.folded == (1, 1) else self.folded))
+
+    @property
+    def shards(self) -> int:
+        """Shards of input channels that the rows are ordered by."""
+        return self.channel_shards if self.scheme is TensorMemoryLayout.BLOCK_SHARDED else 1
+
+    @property
+    def shard_channels(self) -> int:
+        """Padded input channels of one shard."""
+        return self.padded_in_channels // self.shards
+
+    @property
+    def kernel_row_rows(self) -> int:
+        """Matrix rows from one kernel row of a shard to the next."""
+        rows = self.kernel[1] * self.shard_channels
+        padded = self.scheme in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
+        return round_up(rows, TILE) if padded and not self._joins_rows else rows
+
+    @property
+    def shard_rows(self) -> int:
+        """Matrix rows from one shard to the next."""
+        rows = self.kernel_row_rows * self.kernel[0]
+        return round_up(rows, TILE) if self._joins_rows else rows
+
+    @property
+    def _joins_rows(self) -> bool:
+        return self.full_inner_dim and self.scheme is TensorMemoryLayout.BLOCK_SHARDED
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix, whole tiles."""
+        return round_up(self.shard_rows * self.shards, self.k_block_rows)
+
+    @property
+    def logical_shape(self) -> tuple[int, int, int, int]:
+        """Shape the prepared tensor shows to the user; the padding is not part of it."""
+        return (1, 1, self.in_channels * prod(self.kernel), self.out_channels)
+
+    @property
+    def padded_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the prepared tensor in memory."""
+        return (1, 1, self.rows, self.padded_out_channels)
+
+    @property
+    def bias_logical_shape(self) -> tuple[int, int, int, int]:
+        """Shape the prepared bias shows to the user."""
+        return (1, 1, 1, self.out_channels)
+
+    @property
+    def bias_padded_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the prepared bias in memory: one row of tiles."""
+        return (1, 1, TILE, self.padded_out_channels)
+
+
+def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
+    """Lay a raw weight out and convert it.
+
+    Args:
+        weights: [C, O / groups, kh, kw] (or out channels first), float32 or bfloat16.
+        layout: Sizes, order and format.
+
+    Returns:
+        [rows, padded_out_channels] in ``layout.data_format.storage``; padding is zero. Block floats share exponents
+        among 16 output channels of a row.
+
+    Raises:
+        ValueError: The weight has another shape than the layout says.
+    """
+    if weights.shape != layout.raw_shape:
+        sides = "(out_channels, in_channels / groups" if layout.out_first else "(in_channels, out_channels / groups"
+        raise ValueError(
+            f"weight_tensor must have the shape {sides}, kernel height, kernel width) = "
+            f"{layout.raw_shape}, not {weights.shape}"
+        )
+    if layout.out_first:
+        weights = _in_first(weights, layout)
+    if layout.folded != (1, 1):
+        weights, layout = _unfolded_groups(weights, layout)
+    fmt = layout.data_format
+    kernel_rows, kernel_cols = layout.kernel
+    taps = (weights if fmt.is_block else quantize(weights, fmt)).transpose(2, 3, 0, 1)
+    if layout.mirror:
+        taps = taps[::-1, ::-1]
+    matrix = np.zeros((layout.rows, layout.padded_out_channels), fmt.storage)
+    used_rows = kernel_cols * layout.shard_channels
+    for shard in range(layout.shards):
+        for kernel_row in range(kernel_rows):
+            start = shard * layout.shard_rows + kernel_row * layout.kernel_row_rows
+            target = matrix[start : start + used_rows]
+            wide = np.zeros(target.shape, np.float32) if fmt.is_block else target
+            _fill(wide.reshape(kernel_cols, layout.shard_channels, -1), taps[kernel_row], shard, layout)
+            if fmt.is_block:
+                target[:] = quantize(wide, fmt)
+    return matrix
+
+
+def _in_first(weights: Array, layout: WeightsLayout) -> Array:
+    """[O, C / groups, kh, kw] as [C, O / groups, kh, kw]."""
+    (_, ins, *kernel), outs = layout.raw_shape, layout.out_channels // layout.groups
+    grouped = weights.reshape(layout.groups, outs, ins, *kernel).swapaxes(1, 2)
+    return grouped.reshape(layout.groups * ins, outs, *kernel)
+
+
+def _unfolded_groups(weights: Array, layout: WeightsLayout) -> tuple[Array, WeightsLayout]:
+    """[C, O / groups, kh, kw] as the 1x1 weight [kh * kw * C, O, 1, 1] of a folded image, its groups spelled out."""
+    channels, outs, *kernel = weights.shape
+    dense = np.zeros((channels, layout.out_channels, *kernel), weights.dtype)
+    ins = channels // layout.groups
+    for group in range(layout.groups):
+        rows, columns = slice(group * ins, (group + 1) * ins), slice(group * outs, (group + 1) * outs)
+        dense[rows, columns] = weights[rows]
+    matrix = dense.transpose(2, 3, 0, 1).reshape(layout.in_channels, layout.out_channels, 1, 1)
+    return matrix, replace(layout, groups=1)
+
+
+def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
+    """Lay a bias out as a row of tiles and convert it to the weights dtype.
+
+    Args:
+        bias: O values in any shape, float32 or bfloat16.
+        layout: As for the weights.
+
+    Returns:
+        [32, padded_out_channels] in ``layout.data_format.storage``: row 0 is the bias, the others are zero.
+
+    Raises:
+        ValueError: The bias has not O values.
+    """
+    if bias.size != layout.out_channels:
+        raise ValueError(f"bias_tensor must have out_channels = {layout.out_channels} values, not shape {bias.shape}")
+    row = np.zeros(layout.padded_out_channels, np.float32 if layout.data_format.is_block else bias.dtype)
+    row[: layout.out_channels] = bias.reshape(-1)
+    out = np.zeros((TILE, layout.padded_out_channels), layout.data_format.storage)
+    out[0] = quantize(row, layout.data_format)
+    return out
+
+
+def _fill(target: Array, taps: Array, shard: int, layout: WeightsLayout) -> None:
+    """Copy one kernel row's taps [kw, C, O / groups] into a shard's zeros [kw, shard_channels, columns]."""
+    first = shard * layout.shard_channels
+    last = min(first + layout.shard_channels, layout.in_channels)
+    ins, outs = layout.in_channels // layout.groups, layout.out_channels // layout.groups
+    for group in range(first // ins, -(-last // ins)):
+        begin, end = max(first, group * ins), min(last, (group + 1) * ins)
+        target[:, begin - first : end - first, group * outs : (group + 1) * outs] = taps[:, begin:end]

@@ -1,0 +1,32 @@
+"""What one conv2d program computes, as data for the readings of values and of cycles."""
+
+from dataclasses import dataclass, field
+
+from device.numbers.formats import DataFormat
+from ops.programs.conv2d.k_blocks import KBlock
+from ops.programs.conv2d.layout import ConvLayout, ConvOptions, ConvProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvWork:
+    """One conv2d program.
+
+    Attributes:
+        problem: Sizes and formats.
+        options: The caller's choices.
+        layout: Partition, shards and blocks.
+        k_blocks: The K blocks, first to last; they follow from the fields above, so that a hash need not look at them.
+        phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
+        partials_format: What partial sums are packed to between K blocks.
+        l1_accumulation: Partial sums are added in L1.
+        activation: Fused activation: its name in lower case and its parameters; None without.
+    """
+
+    problem: ConvProblem
+    options: ConvOptions
+    layout: ConvLayout
+    k_blocks: tuple[KBlock, ...] = field(hash=False)
+    phases: int
+    partials_format: DataFormat
+    l1_accumulation: bool
+    activation: tuple[str, tuple[float, ...]] | None = None

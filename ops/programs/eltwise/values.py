@@ -1,0 +1,55 @@
+"""What the element-wise operations do to numbers.
+
+A float32 tensor gets a 32-bit Dst, whatever the compute config of the call says, and goes into it whole; two float32
+operands are added by the vector unit as floats, others by the matrix unit (exact values, section 5).
+"""
+
+import numpy as np
+
+from device.matrix_unit.arithmetic import Arithmetic
+from device.numbers.activations import apply_activation
+from device.numbers.formats import FLOAT32, GROUP, Array, DataFormat
+from device.numbers.integers import round_up
+from ops.programs.eltwise.work import Activate, AddRow
+
+
+def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -> Array:
+    """The sum of a matrix and a row.
+
+    Args:
+        work: The formats.
+        matrix: [..., columns] in storage of its format.
+        row: [at least columns] in storage of its format.
+        arithmetic: What is rounded where.
+
+    Returns:
+        [..., columns] in storage of the matrix's format.
+    """
+    wide = work.data_format == FLOAT32
+    used = row[: matrix.shape[-1]].astype(np.float32)
+    if wide and work.row_format == FLOAT32:
+        return np.asarray(matrix + used, np.float32)
+    seen = arithmetic.unpack(matrix.astype(np.float32), work.data_format, fp32_dest=wide)
+    total = arithmetic.add_bias(seen, arithmetic.unpack(used, work.row_format, fp32_dest=wide), fp32_dest=wide)
+    return _packed(total, work.data_format, arithmetic)
+
+
+def activated(work: Activate, values: Array, arithmetic: Arithmetic) -> Array:
+    """A function of every element, in the same shape and storage."""
+    wide = work.data_format == FLOAT32
+    dst = values.astype(np.float32)
+    if not wide:
+        dst = arithmetic.unpack(dst, work.data_format, fp32_dest=False)
+    if work.name == "relu":
+        dst = np.maximum(dst, np.float32(0))
+    else:
+        dst = apply_activation(dst, work.name, work.parameters, fp32_dest=wide)
+    return _packed(dst, work.data_format, arithmetic)
+
+
+def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic) -> Array:
+    columns = dst.shape[-1]
+    if data_format.is_block:
+        dst = np.pad(dst, [(0, 0)] * (dst.ndim - 1) + [(0, round_up(columns, GROUP) - columns)])
+    packed = arithmetic.pack(dst, data_format, fp32_dest=data_format == FLOAT32)
+    return packed[..., :columns].astype(data_format.storage)

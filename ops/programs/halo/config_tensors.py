@@ -1,0 +1,194 @@
+"""The four lists that tell the two data-movement processors of a core what to do in a halo.
+
+Words are uint16. A *padding list* is pairs (stick, length), ended by (0, 0): the first processor gets the first half of
+a core's runs, the second the rest. A *gather list* is the number of routes, then for every route the receiving core's x
+and y, the number of transfers, and (source stick, destination stick, length) for each. A route ends where the receiver
+changes. All cores' lists are as long as the longest, and even.
+
+Row-major input: transfers to the core itself come first, then those to others in core order; they alternate between the
+processors. Tiled input: transfers are cut at blocks of 32 sticks, the unit of untilizing, and follow the source; blocks
+alternate.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ops.programs.halo.frame import Frame, Integers
+from ops.programs.halo.gather_sizes import (
+    PROCESSORS,
+    ROUTE_WORDS,
+    TRANSFER_WORDS,
+    UNTILIZE_BLOCK_STICKS,
+    even,
+    gather_words_row_major,
+    gather_words_tiled,
+)
+from ops.programs.halo.ranges import StickRanges
+from ops.programs.halo.transfers import Padding, Transfers, count_padding, list_padding, list_transfers, ordinals
+
+Words: TypeAlias = NDArray[np.uint16]
+
+WORD_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigWords:
+    """Words per core of the four lists: padding and gather, first and second processor."""
+
+    padding: tuple[int, int]
+    gather: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigTensors:
+    """The four lists, each [cores that split the rows, words]: padding and gather, first and second processor."""
+
+    padding: tuple[Words, Words]
+    gather: tuple[Words, Words]
+
+
+@dataclass(frozen=True, slots=True)
+class CoreOrder:
+    """How the cores that split the rows lie in the grid: ``core -> (x, y)``, as the halo addresses them.
+
+    Attributes:
+        x: [cores] columns.
+        y: Rows.
+    """
+
+    x: Integers
+    y: Integers
+
+    @property
+    def rank(self) -> Integers:
+        """[cores] place of each core in the order by x, then y."""
+        rank = np.empty_like(self.x)
+        rank[np.lexsort((self.y, self.x))] = np.arange(len(self.x))
+        return rank
+
+
+def padding_words(runs: Integers) -> tuple[int, int]:
+    """Words of both padding lists; ``runs`` are the runs of padding of each core."""
+    return 2 * int((runs // 2).max()) + 2, 2 * int((runs - runs // 2).max()) + 2
+
+
+def deal_transfers(transfers: Transfers, cores: CoreOrder, *, tiled: bool) -> tuple[Transfers, Transfers]:
+    """What each processor of the source cores does, in its order."""
+    if tiled:
+        x, y = cores.x[transfers.destination_core], cores.y[transfers.destination_core]
+        order = np.lexsort((y, x, transfers.source_stick, transfers.source_core))
+        ordered = transfers.take(order)
+        turn = ordered.source_stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
+    else:
+        away = transfers.source_core != transfers.destination_core
+        ordered = transfers.take(np.lexsort((transfers.destination_core, away, transfers.source_core)))
+        turn = ordinals(np.bincount(ordered.source_core)) % PROCESSORS
+    return ordered.take(np.flatnonzero(turn == 0)), ordered.take(np.flatnonzero(turn == 1))
+
+
+def _new_routes(transfers: Transfers) -> NDArray[np.bool_]:
+    """[transfers] whether a route begins here."""
+    source, destination = transfers.source_core, transfers.destination_core
+    begins = np.ones(len(source), dtype=np.bool_)
+    begins[1:] = (source[1:] != source[:-1]) | (destination[1:] != destination[:-1])
+    return begins
+
+
+def _gather_words(transfers: Transfers, cores: int) -> int:
+    """Words of the gather list of one processor."""
+    used = np.where(_new_routes(transfers), ROUTE_WORDS + TRANSFER_WORDS, TRANSFER_WORDS)
+    return even(1 + int(np.bincount(transfers.source_core, weights=used, minlength=cores).max()))
+
+
+def _gather_list(transfers: Transfers, cores: CoreOrder, noc_x: Integers, noc_y: Integers) -> Words:
+    """The gather list of one processor."""
+    new = _new_routes(transfers)
+    source = transfers.source_core
+    used = np.where(new, ROUTE_WORDS + TRANSFER_WORDS, TRANSFER_WORDS)
+    ends = np.cumsum(used)
+    core_words = np.bincount(source, weights=used, minlength=len(cores.x)).astype(np.int64)
+    words = np.zeros((len(cores.x), _gather_words(transfers, len(cores.x))), dtype=np.uint16)
+    words[:, 0] = np.bincount(source[new], minlength=len(cores.x))
+    at = 1 + ends - TRANSFER_WORDS - (np.cumsum(core_words) - core_words)[source]
+    for offset, column in enumerate((transfers.source_stick, transfers.destination_stick, transfers.length)):
+        words[source, at + offset] = column
+    starts = np.flatnonzero(new)
+    receiver = transfers.destination_core[starts]
+    sizes = np.diff(starts, append=len(new))
+    for offset, column in enumerate((noc_x[cores.x[receiver]], noc_y[cores.y[receiver]], sizes)):
+        words[source[starts], at[starts] - ROUTE_WORDS + offset] = column
+    return words
+
+
+def _padding_lists(padding: Padding, cores: int) -> tuple[Words, Words]:
+    """Both padding lists."""
+    runs = np.bincount(padding.core, minlength=cores)
+    place = ordinals(runs)
+    half = (runs // 2)[padding.core]
+    lists = []
+    for processor, words in enumerate(padding_words(runs)):
+        mine = np.flatnonzero((place >= half) == bool(processor))
+        made = np.zeros((len(runs), words), dtype=np.uint16)
+        at = 2 * (place[mine] - half[mine] * processor)
+        made[padding.core[mine], at] = padding.stick[mine]
+        made[padding.core[mine], at + 1] = padding.length[mine]
+        lists.append(made)
+    return lists[0], lists[1]
+
+
+def config_words(frame: Frame, ranges: StickRanges, cores: CoreOrder, *, input_rows: int, tiled: bool) -> ConfigWords:
+    """Sizes of the four lists, counted without listing a transfer, but for a replicating frame.
+
+    Args:
+        frame: The frame.
+        ranges: What every core needs.
+        cores: Where the cores lie.
+        input_rows: Sticks of an input shard.
+        tiled: The input is in tiles.
+    """
+    if frame.replicate:
+        made = config_tensors(frame, ranges, cores, input_rows=input_rows, tiled=tiled)
+        return ConfigWords(_widths(made.padding), _widths(made.gather))
+    padding = padding_words(count_padding(frame, ranges))
+    if tiled:
+        return ConfigWords(padding, gather_words_tiled(frame, ranges, cores.rank, input_rows=input_rows))
+    return ConfigWords(padding, gather_words_row_major(frame, ranges, input_rows=input_rows))
+
+
+def _widths(lists: tuple[Words, Words]) -> tuple[int, int]:
+    """Words per core of both lists."""
+    return lists[0].shape[1], lists[1].shape[1]
+
+
+def config_tensors(
+    frame: Frame,
+    ranges: StickRanges,
+    cores: CoreOrder,
+    *,
+    input_rows: int,
+    tiled: bool,
+    noc_x: Integers | None = None,
+    noc_y: Integers | None = None,
+) -> ConfigTensors:
+    """The four lists.
+
+    Args:
+        frame: The frame.
+        ranges: What every core needs.
+        cores: Where the cores lie.
+        input_rows: Sticks of an input shard.
+        tiled: The input is in tiles.
+        noc_x: Network column of each grid column; grid columns themselves if None.
+        noc_y: Network row of each grid row.
+    """
+    listed = list_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS if tiled else 0)
+    columns = np.arange(cores.x.max() + 1) if noc_x is None else noc_x
+    rows = np.arange(cores.y.max() + 1) if noc_y is None else noc_y
+    first, second = deal_transfers(listed, cores, tiled=tiled)
+    return ConfigTensors(
+        padding=_padding_lists(list_padding(frame, ranges), len(ranges.starts)),
+        gather=(_gather_list(first, cores, columns, rows), _gather_list(second, cores, columns, rows)),
+    )

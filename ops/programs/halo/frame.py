@@ -1,0 +1,258 @@
+"""The full frame of a convolution: the input with its zeros around and in between, and who is what in it.
+
+A *stick* is the channels of one pixel. The frame is flattened: stick ``(image * rows.length + row) * columns.length +
+column``. Sticks that hold input are *data*, all others are *padding*. Every question here has a closed form, so
+nothing in this module is as long as the frame, but for `frame_sources`, which lists it.
+"""
+
+from dataclasses import dataclass, field
+from math import lcm
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+def count_windows(length: int, reach: int, step: int) -> int:
+    """Windows of ``reach`` + 1 positions, ``step`` apart, in so many positions; zero or less where none fits."""
+    return (length - reach - 1) // step + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameAxis:
+    """One spatial axis of the frame.
+
+    Attributes:
+        input_length: Input positions.
+        before: Zeros ahead of the first input. Negative (a transposed convolution padded by more than its window) makes
+            the real library take the whole frame for padding.
+        after: Zeros behind the last input; negative cuts inputs off.
+        insertion: Distance between neighboring inputs; the positions in between are zeros.
+        trailing: Zeros behind those, the output padding of a transposed convolution.
+        kernel: Window positions.
+        dilation: Distance between neighboring window positions; with 0 they all meet the same input.
+        step: Distance between neighboring windows; 1 for a transposed convolution.
+        length: Positions in the frame.
+        reach: Distance from the first to the last position of a window.
+        outputs: Windows that fit, which is the output length.
+    """
+
+    input_length: int
+    before: int
+    after: int
+    insertion: int = 1
+    trailing: int = 0
+    kernel: int
+    dilation: int = 1
+    step: int = 1
+    length: int = field(init=False, repr=False, compare=False)
+    reach: int = field(init=False, repr=False, compare=False)
+    outputs: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Derives the lengths, which are read often; refuses an axis in which no window fits."""
+        if min(self.input_length, self.insertion, self.kernel, self.step) < 1 or self.dilation < 0:
+            raise ValueError(
+                "FrameAxis: input_length, insertion, kernel and step must be at least 1, and dilation at least 0, not "
+                f"{(self.input_length, self.insertion, self.kernel, self.step)} and {self.dilation}"
+            )
+        length = self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
+        reach = self.dilation * (self.kernel - 1)
+        if length <= reach:
+            raise ValueError(
+                f"FrameAxis: a window that spans {reach + 1} positions does not fit a frame of {length}; "
+                "use less padding, a smaller kernel or a larger input"
+            )
+        object.__setattr__(self, "length", length)
+        object.__setattr__(self, "reach", reach)
+        object.__setattr__(self, "outputs", count_windows(length, reach, self.step))
+
+    @property
+    def data(self) -> int:
+        """Positions that hold input."""
+        if self.before < 0:
+            return 0
+        return min(max(-(-(self.length - self.before) // self.insertion), 0), self.input_length)
+
+    def data_before(self, positions: Integers) -> Integers:
+        """Data positions below each of ``positions``."""
+        below = (positions + (self.insertion - 1 - self.before)) // self.insertion
+        return np.minimum(np.maximum(below, 0), self.data)
+
+
+def transposed_axis(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
+) -> FrameAxis:
+    """The axis of a transposed convolution, run as a convolution of stride 1 (reference, 2.1).
+
+    ``padding`` is (before, after), as the user gave it.
+    """
+    reach = dilation * (kernel - 1)
+    return FrameAxis(
+        input_length=input_length,
+        before=reach - padding[0],
+        after=reach - padding[1],
+        insertion=stride,
+        trailing=output_padding,
+        kernel=kernel,
+        dilation=dilation,
+    )
+
+
+def convolution_axis(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int
+) -> FrameAxis:
+    """The axis of an ordinary convolution; ``padding`` is (before, after)."""
+    return FrameAxis(
+        input_length=input_length, before=padding[0], after=padding[1], kernel=kernel, dilation=dilation, step=stride
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The full frame.
+
+    Attributes:
+        batch: Images.
+        rows: The axis of rows.
+        columns: The axis of columns.
+        replicate: Sticks outside the image hold its nearest stick instead of zeros; the zeros between inputs stay. Only
+            `frame_sources` knows: everywhere else such a stick counts as padding.
+    """
+
+    batch: int
+    rows: FrameAxis
+    columns: FrameAxis
+    replicate: bool = False
+
+    @property
+    def sticks(self) -> int:
+        """Sticks of all images."""
+        return self.batch * self.rows.length * self.columns.length
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of all images."""
+        return self.batch * self.rows.outputs * self.columns.outputs
+
+    @property
+    def cuts_inputs(self) -> bool:
+        """Whether padding cuts inputs off, which renumbers the sticks of those that stay."""
+        return any(axis.data < axis.input_length for axis in (self.rows, self.columns))
+
+    @property
+    def data_shape(self) -> tuple[int, int]:
+        """Rows and columns of an image that hold data; (0, 0) when either axis has none."""
+        rows, columns = self.rows.data, self.columns.data
+        return (rows, columns) if rows and columns else (0, 0)
+
+    @property
+    def data(self) -> int:
+        """Data sticks of all images."""
+        rows, columns = self.data_shape
+        return self.batch * rows * columns
+
+    @property
+    def reach(self) -> int:
+        """Distance from the first to the last stick of a window."""
+        return self.rows.reach * self.columns.length + self.columns.reach
+
+
+def window_starts(frame: Frame, outputs: Integers) -> Integers:
+    """The stick in the upper left corner of the window of each output (flattened over image, row, column)."""
+    rows, columns = frame.rows, frame.columns
+    line, column = np.divmod(outputs, columns.outputs)
+    image, row = np.divmod(line, rows.outputs)
+    starts: Integers = (image * rows.length + row * rows.step) * columns.length + column * columns.step
+    return starts
+
+
+def data_before(frame: Frame, sticks: Integers) -> Integers:
+    """Data sticks below each of ``sticks``: for a data stick, its number among the data."""
+    data_rows, data_columns = frame.data_shape
+    line, column = np.divmod(sticks, frame.columns.length)
+    image, row = np.divmod(line, frame.rows.length)
+    rows_above = frame.rows.data_before(row)
+    in_data_row = frame.rows.data_before(row + 1) - rows_above
+    in_row = in_data_row * frame.columns.data_before(column) if data_columns else 0
+    return (image * data_rows + np.minimum(rows_above, data_rows)) * data_columns + in_row
+
+
+class Breaks(NamedTuple):
+    """Where padding follows a data stick: within a row, at the end of a row, at the end of an image."""
+
+    in_row: bool
+    at_row_end: bool
+    at_image_end: bool
+
+
+def data_breaks(frame: Frame) -> Breaks:
+    """Between which data sticks of the frame there is padding."""
+    rows, columns = frame.rows, frame.columns
+    data_rows, data_columns = frame.data_shape
+    row_wraps = columns.before == 0 and (data_columns - 1) * columns.insertion + 1 == columns.length
+    image_wraps = rows.before == 0 and (data_rows - 1) * rows.insertion + 1 == rows.length
+    return Breaks(
+        in_row=columns.insertion > 1,
+        at_row_end=not (row_wraps and rows.insertion == 1),
+        at_image_end=not (row_wraps and image_wraps),
+    )
+
+
+def count_breaks(frame: Frame, numbers: Integers, *, also_every: int = 0) -> Integers:
+    """How many of the data sticks below each of ``numbers`` are followed by padding.
+
+    Args:
+        frame: The frame.
+        numbers: Data numbers (of `data_before`).
+        also_every: If positive, every so many data sticks there is a further break, padding or not.
+    """
+    data_rows, data_columns = frame.data_shape
+    if not data_columns:
+        return np.zeros_like(numbers)
+    row, image = data_columns, data_rows * data_columns
+    breaks = data_breaks(frame)
+    weights: dict[int, int] = {}  # of the multiples of every distance; most of them cancel
+    for broken, inner, outer in (
+        (breaks.in_row, 1, row),
+        (breaks.at_row_end, row, image),
+        (breaks.at_image_end, image, 0),
+    ):
+        if not broken and also_every:
+            inner, outer = lcm(also_every, inner), lcm(also_every, outer)
+        elif not broken:
+            continue
+        weights[inner] = weights.get(inner, 0) + 1
+        weights[outer] = weights.get(outer, 0) - 1
+    count = np.zeros_like(numbers)
+    for distance, weight in weights.items():
+        if distance and weight:
+            count += weight * (numbers // distance)
+    return count
+
+
+def frame_sources(frame: Frame, start: int, stop: int) -> Integers:
+    """For the sticks ``start`` to ``stop`` (not included): the number of the input stick each holds, -1 for padding.
+
+    The real library numbers the data it meets one after the other. That is the flattened input, unless ``after`` is
+    negative: then inputs are missing from the frame and all that follow are taken from the wrong place.
+    """
+    sticks = np.arange(start, stop, dtype=np.int64)
+    if frame.replicate:
+        sticks = _nearest_inside(frame, sticks)
+    below = data_before(frame, sticks)
+    return np.where(data_before(frame, sticks + 1) > below, below, -1)
+
+
+def _nearest_inside(frame: Frame, sticks: Integers) -> Integers:
+    """The stick nearest to each of ``sticks`` that lies between the first and the last input of both axes."""
+    line, column = np.divmod(sticks, frame.columns.length)
+    image, row = np.divmod(line, frame.rows.length)
+    inside_row, inside_column = (
+        np.clip(place, axis.before, axis.before + (axis.input_length - 1) * axis.insertion)
+        for axis, place in ((frame.rows, row), (frame.columns, column))
+    )
+    nearest: Integers = (image * frame.rows.length + inside_row) * frame.columns.length + inside_column
+    return nearest

@@ -1,0 +1,201 @@
+"""Plan of the halo operation: its output, its resident config tensors and its circular buffers.
+
+Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read
+(`ranges`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from device.cores import CoreRangeSet
+from device.memory.layouts import (
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+    TensorSpec,
+)
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
+from device.numbers.integers import div_up
+from device.plan import CircularBuffer
+from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
+from ops.programs.halo.frame import Frame
+from ops.programs.halo.ranges import StickRanges, stick_ranges
+
+HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
+BLOCK = TensorMemoryLayout.BLOCK_SHARDED
+WIDTH = TensorMemoryLayout.WIDTH_SHARDED
+
+CONFIG_NAMES = ("padding_0", "padding_1", "gather_0", "gather_1")  # in order of allocation
+UNTILIZE_BUFFER_BLOCKS = 2  # double buffering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HaloArguments:
+    """What decides a halo.
+
+    Attributes:
+        frame: The full frame: image, zeros and windows.
+        scheme: HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED.
+        orientation: Of the shards.
+        cores: Cores that run it and hold input, output and config tensors.
+        nhw_cores: Cores that split the flattened rows; 1 for WIDTH.
+        channel_cores: Cores that split the channels; 1 for HEIGHT.
+        input_rows: Sticks of an input shard.
+        output_rows: Rows of a shard of the *convolution's* output.
+        shard_width: Channels of a shard, of input and output alike.
+        data_format: Format of the input.
+        tiled: The input is in tiles.
+        config_tensors_in_dram: The config tensors live in DRAM, and are read into local circular buffers.
+    """
+
+    frame: Frame
+    scheme: TensorMemoryLayout
+    orientation: ShardOrientation
+    cores: CoreRangeSet
+    nhw_cores: int
+    channel_cores: int
+    input_rows: int
+    output_rows: int
+    shard_width: int
+    data_format: DataFormat
+    tiled: bool
+    config_tensors_in_dram: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HaloPlan:
+    """A planned halo.
+
+    Attributes:
+        arguments: What decided it.
+        ranges: The frame sticks of each core that splits the rows.
+        max_sticks: Height of an output shard.
+        output: The output tensor.
+        resident: Name and spec of the config tensors, in order of allocation (after the output).
+        circular_buffers: In order of allocation.
+    """
+
+    arguments: HaloArguments
+    ranges: StickRanges
+    max_sticks: int
+    output: TensorSpec
+    resident: tuple[tuple[str, TensorSpec], ...]
+    circular_buffers: tuple[CircularBuffer, ...]
+
+
+def halo_format(data_format: DataFormat) -> DataFormat:
+    """Format of the output of a halo: floats of other formats become bfloat16."""
+    return data_format if data_format in (FLOAT32, UINT16) else BFLOAT16
+
+
+def plan_halo(arguments: HaloArguments, *, input_tensor: str, output_tensor: str) -> HaloPlan:
+    """Plans a halo.
+
+    Args:
+        arguments: What decides it.
+        input_tensor: Name of the sharded input.
+        output_tensor: Name of the output; the config tensors are called ``<output>.padding_0`` and so on.
+    """
+    a = arguments
+    ranges = stick_ranges(a.frame, output_rows=a.output_rows, cores=a.nhw_cores)
+    words = config_words(a.frame, ranges, core_order(a), input_rows=a.input_rows, tiled=a.tiled)
+    max_sticks = ranges.max_sticks
+    resident = tuple(
+        (f"{output_tensor}.{name}", config_tensor_spec(a, count))
+        for name, count in zip(CONFIG_NAMES, (*words.padding, *words.gather), strict=True)
+    )
+    return HaloPlan(
+        arguments=a,
+        ranges=ranges,
+        max_sticks=max_sticks,
+        output=halo_output(a, max_sticks),
+        resident=resident,
+        circular_buffers=_circular_buffers(a, max_sticks, resident, input_tensor, output_tensor),
+    )
+
+
+def core_order(a: HaloArguments) -> CoreOrder:
+    """Where the cores that split the rows lie.
+
+    HEIGHT counts them along the rows of the grid. BLOCK addresses the first column (or row): every column of cores
+    repeats the same transfers among themselves. WIDTH has one.
+    """
+    cores = np.arange(a.nhw_cores, dtype=np.int64)
+    if a.scheme is BLOCK:
+        still = np.zeros_like(cores)
+        return CoreOrder(still, cores) if a.orientation is ShardOrientation.ROW_MAJOR else CoreOrder(cores, still)
+    row, column = np.divmod(cores, a.cores.bounding_box().cols)
+    return CoreOrder(column, row)
+
+
+def halo_output(a: HaloArguments, max_sticks: int) -> TensorSpec:
+    """The output tensor: row-major, ``max_sticks`` sticks on every core."""
+    shard = ShardSpec(a.cores, (max_sticks, a.shard_width), a.orientation)
+    return TensorSpec(
+        (1, 1, a.nhw_cores * max_sticks, a.channel_cores * a.shard_width),
+        halo_format(a.data_format),
+        Layout.ROW_MAJOR,
+        MemoryConfig(a.scheme, BufferType.L1, shard),
+    )
+
+
+def config_tensor_spec(a: HaloArguments, words: int) -> TensorSpec:
+    """A config tensor with a list of ``words`` for every core that splits the rows.
+
+    In L1_SMALL every core holds its list, so that cores which share rows hold copies: the lists are dealt against the
+    orientation of a BLOCK tensor. In DRAM there is one copy.
+    """
+    if a.config_tensors_in_dram:
+        return TensorSpec((a.nhw_cores, words), UINT16, Layout.ROW_MAJOR)
+    rows = a.nhw_cores * (1 if a.scheme is HEIGHT else a.channel_cores)
+    against = a.scheme is BLOCK and a.orientation is ShardOrientation.ROW_MAJOR
+    orientation = ShardOrientation.COL_MAJOR if against else ShardOrientation.ROW_MAJOR
+    config = MemoryConfig(HEIGHT, BufferType.L1_SMALL, ShardSpec(a.cores, (1, words), orientation))
+    return TensorSpec((rows, words), UINT16, Layout.ROW_MAJOR, config)
+
+
+def _circular_buffers(
+    a: HaloArguments,
+    max_sticks: int,
+    resident: tuple[tuple[str, TensorSpec], ...],
+    input_tensor: str,
+    output_tensor: str,
+) -> tuple[CircularBuffer, ...]:
+    """Input, output, a padding stick for each processor, untilized blocks for each, and the config tensors."""
+    out_format = halo_format(a.data_format)
+    stick_bytes = a.shard_width * (out_format.element_bytes or 0)
+    width_tiles = div_up(a.shard_width, TILE)
+    if a.tiled:
+        in_page, in_pages = a.data_format.tile_bytes, width_tiles * div_up(a.input_rows, TILE)
+    else:
+        in_page, in_pages = stick_bytes, a.input_rows
+
+    def buffer(
+        name: str, pages: int, page_bytes: int, data_format: DataFormat, view_of: str | None = None
+    ) -> CircularBuffer:
+        return CircularBuffer(
+            name=name,
+            size_bytes=pages * page_bytes,
+            page_bytes=page_bytes,
+            data_format=data_format,
+            cores=a.cores,
+            view_of=view_of,
+        )
+
+    made = [
+        buffer("input", in_pages, in_page, a.data_format, input_tensor),
+        buffer("output", max_sticks, stick_bytes, out_format, output_tensor),
+        buffer("padding_stick_0", 1, stick_bytes, out_format),
+        buffer("padding_stick_1", 1, stick_bytes, out_format),
+    ]
+    if a.tiled:
+        pages = UNTILIZE_BUFFER_BLOCKS * width_tiles
+        made += [buffer(f"untilized_{processor}", pages, out_format.tile_bytes, out_format) for processor in (0, 1)]
+    for name, (tensor, spec) in zip(CONFIG_NAMES, resident, strict=True):
+        made.append(buffer(name, 1, spec.shape[-1] * WORD_BYTES, UINT16, None if a.config_tensors_in_dram else tensor))
+    return tuple(made)

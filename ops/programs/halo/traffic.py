@@ -1,0 +1,155 @@
+"""What every core of a halo has to do, in numbers: writes of padding, bytes sent, and bytes that meet on links.
+
+Nothing here is a cycle; `cycles` makes cycles of it. The work of a *block* is what a processor sends of one
+untilized block of 32 rows; a row-major input is one block.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from device.time.network import NETWORKS, Network, passing_bytes, sharing, worker_places
+from ops.programs.halo.config_tensors import CoreOrder
+from ops.programs.halo.frame import Integers
+from ops.programs.halo.gather_sizes import PROCESSORS, UNTILIZE_BLOCK_STICKS
+from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
+from ops.programs.halo.runs import transfers_and_padding
+from ops.programs.halo.transfers import Padding, Transfers, ordinals
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Padding that one processor of every core fills.
+
+    Attributes:
+        runs: [cores] runs of padding.
+        sticks: Sticks in them.
+        writes: Writes of zeros, each as long as the block of zeros allows.
+    """
+
+    runs: Floats
+    sticks: Floats
+    writes: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What one processor of every core sends.
+
+    Attributes:
+        transfers: [cores, blocks] number of transfers.
+        local_bytes: To its own core.
+        away_bytes: To other cores.
+        crossing_bytes: Of other routes, on links of the route of this core that meets most of them.
+    """
+
+    transfers: Floats
+    local_bytes: Floats
+    away_bytes: Floats
+    crossing_bytes: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class HaloTraffic:
+    """The work of all cores that split the rows.
+
+    Attributes:
+        blocks: Blocks a core untilizes; without untilizing, one for each processor.
+        filling: Of both processors.
+        sending: Of both processors.
+    """
+
+    blocks: int
+    filling: tuple[Filling, ...]
+    sending: tuple[Sending, ...]
+
+
+def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
+    """The work of all cores of a halo."""
+    a = plan.arguments
+    blocks = div_up(a.input_rows, UNTILIZE_BLOCK_STICKS) if a.tiled else PROCESSORS
+    transfers, padding = transfers_and_padding(
+        a.frame, plan.ranges, input_rows=a.input_rows, block_rows=UNTILIZE_BLOCK_STICKS if a.tiled else 0
+    )
+    turn, block = _dealt(a, transfers)
+    sending = []
+    for processor, network in enumerate(NETWORKS):
+        mine = np.flatnonzero(turn == processor)
+        count = max(1, (blocks + PROCESSORS - 1 - processor) // PROCESSORS)
+        sending.append(_sending(a, spec, network, transfers.take(mine), block[mine], count))
+    return HaloTraffic(blocks, _filling(a, spec, padding), tuple(sending))
+
+
+def stick_bytes(a: HaloArguments) -> int:
+    """Bytes of a stick of the output."""
+    return a.shard_width * (halo_format(a.data_format).element_bytes or 0)
+
+
+def _dealt(a: HaloArguments, transfers: Transfers) -> tuple[Integers, Integers]:
+    """Processor and block of every transfer, as `ops.programs.halo.config_tensors.deal_transfers` deals them."""
+    source, destination = transfers.source_core, transfers.destination_core
+    if a.tiled:
+        block, processor = np.divmod(transfers.source_stick // UNTILIZE_BLOCK_STICKS, PROCESSORS)
+        return processor, block
+    order = np.argsort((2 * source + (source != destination)) * a.nhw_cores + destination, kind="stable")
+    turn = np.empty_like(order)
+    turn[order] = ordinals(np.bincount(source, minlength=a.nhw_cores)) % PROCESSORS
+    return turn, np.zeros_like(turn)
+
+
+def _filling(a: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[Filling, ...]:
+    """The first processor has the first half of a core's runs, the second the rest."""
+    cores = a.nhw_cores
+    runs = np.bincount(padding.core, minlength=cores)
+    second = ordinals(runs) >= (runs // 2)[padding.core]
+    sticks_per_write = max(1, spec.halo_costs.pad_write_bytes // stick_bytes(a))
+    writes = (padding.length + (sticks_per_write - 1)) // sticks_per_write
+    made = []
+    for processor in range(PROCESSORS):
+        mine = np.flatnonzero(second == bool(processor))
+        core, length = padding.core[mine], padding.length[mine]
+        made.append(
+            Filling(
+                runs=np.bincount(core, minlength=cores).astype(np.float64),
+                sticks=np.bincount(core, weights=length, minlength=cores).astype(np.float64),
+                writes=np.bincount(core, weights=writes[mine], minlength=cores).astype(np.float64),
+            )
+        )
+    return tuple(made)
+
+
+def _sending(
+    a: HaloArguments, spec: DeviceSpec, network: Network, transfers: Transfers, block: Integers, blocks: int
+) -> Sending:
+    """What one processor of every core sends in every block."""
+    cores = a.nhw_cores
+    pair = transfers.source_core * cores + transfers.destination_core
+    pairs = np.flatnonzero(np.bincount(pair, minlength=cores * cores))
+    number = np.empty(cores * cores, np.int64)
+    number[pairs] = np.arange(len(pairs))
+    source, destination = np.divmod(pairs, cores)
+    sent = _table(number[pair], block, (len(pairs), blocks), transfers.length * stick_bytes(a))
+    home, away = np.flatnonzero(source == destination), np.flatnonzero(source != destination)
+    local, own, crossing = (np.zeros((cores, blocks)) for _ in range(3))
+    local[source[home]] = sent[home]
+    np.add.at(own, source[away], sent[away])
+    order: CoreOrder = core_order(a)
+    places = worker_places(spec.noc, order.x, order.y)
+    shared = sharing(spec.noc, network, places.take(source[away]), places.take(destination[away]))
+    np.maximum.at(crossing, source[away], passing_bytes(shared, sent[away]))
+    # What a core sends on its other routes is its own already.
+    crossing = np.maximum(crossing - own, 0.0)
+    return Sending(_table(transfers.source_core, block, (cores, blocks), None), local, own, crossing)
+
+
+def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers | None) -> Floats:
+    """Sums of weights, or counts, by row and column."""
+    flat = np.bincount(row * shape[1] + column, weights=weights, minlength=shape[0] * shape[1])
+    table: Floats = flat.reshape(shape).astype(np.float64)
+    return table

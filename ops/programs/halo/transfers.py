@@ -1,0 +1,156 @@
+"""Who sends which sticks to whom, and what is left to fill with the padding value.
+
+Every core pushes sticks of its input shard into the output shards of the cores that need them (its own among them). A
+transfer is a run of sticks that lie next to each other at both ends.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ops.programs.halo.frame import Frame, Integers, count_breaks, frame_sources
+from ops.programs.halo.ranges import StickRanges
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """Transfers as columns of a table, by destination core and, in each, by destination stick.
+
+    Attributes:
+        source_core: [transfers] core whose input shard is read.
+        source_stick: First stick in that shard.
+        destination_core: Core whose output shard is written.
+        destination_stick: First stick in that shard.
+        length: Sticks.
+    """
+
+    source_core: Integers
+    source_stick: Integers
+    destination_core: Integers
+    destination_stick: Integers
+    length: Integers
+
+    def take(self, order: Integers) -> "Transfers":
+        """The transfers of these numbers, in this order."""
+        return Transfers(
+            source_core=self.source_core[order],
+            source_stick=self.source_stick[order],
+            destination_core=self.destination_core[order],
+            destination_stick=self.destination_stick[order],
+            length=self.length[order],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PairCounts:
+    """Pairs of cores between which sticks travel, by destination and then by source.
+
+    Attributes:
+        source_core: [pairs] core that sends.
+        destination_core: Core that receives.
+        transfers: Transfers between the two.
+    """
+
+    source_core: Integers
+    destination_core: Integers
+    transfers: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Runs of padding sticks, by core and, in each, by stick.
+
+    Attributes:
+        core: [runs] core whose output shard is filled.
+        stick: First stick.
+        length: Sticks.
+    """
+
+    core: Integers
+    stick: Integers
+    length: Integers
+
+
+def ordinals(counts: Integers) -> Integers:
+    """0, 1, ... counts[0] - 1, 0, 1, ... counts[1] - 1, and so on."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0, dtype=np.int64) - np.repeat(ends - counts, counts)
+
+
+def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int) -> PairCounts:
+    """Transfers between every two cores, counted without listing them.
+
+    Args:
+        frame: The frame.
+        ranges: What every core needs.
+        input_rows: Sticks of an input shard.
+    """
+    first, last = ranges.first_data, ranges.stop_data
+    first_source = first // input_rows
+    sources = np.where(last > first, (last - 1) // input_rows - first_source + 1, 0)
+    destination = np.repeat(np.arange(len(sources), dtype=np.int64), sources)
+    source = first_source[destination] + ordinals(sources)
+    begin = np.maximum(first[destination], source * input_rows)
+    end = np.minimum(last[destination], (source + 1) * input_rows)
+    breaks = count_breaks(frame, np.concatenate([begin, end - 1]), also_every=input_rows)
+    return PairCounts(
+        source_core=source, destination_core=destination, transfers=breaks[len(begin) :] - breaks[: len(begin)] + 1
+    )
+
+
+def count_padding(frame: Frame, ranges: StickRanges) -> Integers:
+    """[cores] runs of padding sticks in the range of every core, counted without listing them."""
+    cores = len(ranges.starts)
+    breaks = count_breaks(frame, np.concatenate([ranges.first_data, ranges.last_stick_data]))
+    return breaks[cores:] - breaks[:cores] + ranges.begins_with_padding
+
+
+def list_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
+    """All transfers.
+
+    Args:
+        frame: The frame.
+        ranges: What every core needs.
+        input_rows: Sticks of an input shard.
+        block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
+    """
+    sources = frame_sources(frame, 0, frame.sticks)
+    follows = (sources[1:] == sources[:-1] + 1) & (sources[1:] % input_rows % (block_rows or input_rows) != 0)
+    core, begin, end = _runs_of_cores(~follows, sources >= 0, ranges)
+    source_core, source_stick = np.divmod(sources[begin], input_rows)
+    return Transfers(
+        source_core=source_core,
+        source_stick=source_stick,
+        destination_core=core,
+        destination_stick=begin - ranges.starts[core],
+        length=end - begin,
+    )
+
+
+def list_padding(frame: Frame, ranges: StickRanges) -> Padding:
+    """All runs of padding sticks."""
+    padding = frame_sources(frame, 0, frame.sticks) < 0
+    core, begin, end = _runs_of_cores(padding[1:] != padding[:-1], padding, ranges)
+    return Padding(core=core, stick=begin - ranges.starts[core], length=end - begin)
+
+
+def _runs_of_cores(
+    cuts: NDArray[np.bool_], wanted: NDArray[np.bool_], ranges: StickRanges
+) -> tuple[Integers, Integers, Integers]:
+    """Core, first stick and last stick + 1 of every run of wanted sticks that a core needs.
+
+    Args:
+        cuts: [sticks - 1] whether a run ends between a stick and the next.
+        wanted: [sticks] whether a stick belongs to a run; the same for all sticks of a run.
+        ranges: What every core needs.
+    """
+    begin = np.concatenate([[0], np.flatnonzero(cuts) + 1])
+    end = np.append(begin[1:], len(wanted))
+    kept = wanted[begin]
+    begin, end = begin[kept], end[kept]
+    low = np.searchsorted(end, ranges.starts, side="right")
+    runs = np.maximum(np.searchsorted(begin, ranges.stops, side="left") - low, 0)
+    core = np.repeat(np.arange(len(runs), dtype=np.int64), runs)
+    run = low[core] + ordinals(runs)
+    return core, np.maximum(begin[run], ranges.starts[core]), np.minimum(end[run], ranges.stops[core])

@@ -1,0 +1,101 @@
+"""What a matmul multiplies, and the program that the real library multiplies it with.
+
+All sizes are in tiles of 32 x 32: M rows of the first operand and of the output, K columns of the first and rows of the
+second operand, N columns of the second and of the output.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.integers import div_up
+from device.spec.device_spec import GridSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulProblem:
+    """One matmul, in sizes and formats.
+
+    Attributes:
+        m_tiles: M.
+        k_tiles: K.
+        n_tiles: N.
+        in_format: Format of the first operand, activations.
+        weight_format: Format of the second operand and of the bias.
+        out_format: Output format.
+        bias: A row is added to every output row within the same program.
+        fp32_dest: Dst is 32 bits wide.
+        packer_l1_acc: The compute config asks for accumulation in L1.
+    """
+
+    m_tiles: int
+    k_tiles: int
+    n_tiles: int
+    in_format: DataFormat
+    weight_format: DataFormat
+    out_format: DataFormat
+    bias: bool
+    fp32_dest: bool
+    packer_l1_acc: bool
+
+
+class MatmulProgram(Enum):
+    """How a matmul is dealt to cores.
+
+    Attributes:
+        SINGLE_TILES: Every core computes its output tiles one by one, with the whole of K in Dst.
+        MCAST_IN0: Cores split N, the first operand is multicast.
+        MCAST_IN1: Cores split M, the second operand is multicast.
+        MCAST_2D: Cores split M and N, both operands are multicast.
+    """
+
+    SINGLE_TILES = 0
+    MCAST_IN0 = 1
+    MCAST_IN1 = 2
+    MCAST_2D = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulConfig:
+    """A program config.
+
+    Attributes:
+        program: Which program.
+        grid: Cores it may use.
+        in0_block_w: K tiles of one K block.
+        out_block_h: Height of an output block: what the circular buffers hold.
+        out_block_w: Width of an output block.
+        out_subblock_h: Height of a sub-block: what Dst holds.
+        out_subblock_w: Width of a sub-block.
+        per_core_m: Output tiles of a core down.
+        per_core_n: Output tiles of a core across.
+        transpose_mcast: M runs over grid columns.
+    """
+
+    program: MatmulProgram
+    grid: GridSpec
+    in0_block_w: int
+    out_block_h: int = 1
+    out_block_w: int = 1
+    out_subblock_h: int = 1
+    out_subblock_w: int = 1
+    per_core_m: int = 1
+    per_core_n: int = 1
+    transpose_mcast: bool = False
+
+
+def k_blocks(problem: MatmulProblem, config: MatmulConfig) -> int:
+    """K blocks, between which partial sums pass through the packer."""
+    return div_up(problem.k_tiles, config.in0_block_w)
+
+
+def l1_accumulation(problem: MatmulProblem, config: MatmulConfig) -> bool:
+    """Whether packer_l1_acc has an effect: from two K blocks on, with and without a bias."""
+    return problem.packer_l1_acc and k_blocks(problem, config) > 1
+
+
+def partials_format(problem: MatmulProblem, config: MatmulConfig) -> DataFormat:
+    """Format of the partial sums: float32 whenever Dst is, unlike in a convolution."""
+    if problem.fp32_dest:
+        return FLOAT32
+    return BFLOAT16 if l1_accumulation(problem, config) else problem.out_format

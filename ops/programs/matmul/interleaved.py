@@ -1,0 +1,139 @@
+"""The program that the real library chooses for a matmul of interleaved operands when nobody names one.
+
+Rules of ttnn.linear in 0.81.1, compared with its circular buffers on a device without kernels.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.numbers.integers import div_up
+from device.spec.device_spec import GridSpec
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
+
+# Sub-blocks (height, width) in the order in which they are tried.
+SUBBLOCKS: Final = (
+    (4, 2), (2, 4), (8, 1), (1, 8), (7, 1), (1, 7), (3, 2), (2, 3), (6, 1), (1, 6),
+    (5, 1), (1, 5), (2, 2), (4, 1), (1, 4), (3, 1), (1, 3), (2, 1), (1, 2), (1, 1),
+)  # fmt: skip
+WIDE_DST_TILES: Final = 4  # a sub-block in a 32-bit Dst
+NARROW_RATIO: Final = 8  # beyond this ratio of the sides an output is dealt along one axis only
+BUFFERING: Final = 2  # blocks of an operand in its circular buffer
+SQUARE_BLOCKS: Final = (16, 8, 4, 2)  # output blocks that are tried when an operand is in L1
+
+
+def interleaved_config(problem: MatmulProblem, grid: GridSpec, *, in_dram: bool, l1_bytes: int) -> MatmulConfig:
+    """The program config of a matmul whose operands and output are interleaved, weights and output in DRAM.
+
+    Args:
+        problem: The matmul.
+        grid: Worker grid.
+        in_dram: Whether the first operand is in DRAM, too; otherwise it is in L1.
+        l1_bytes: L1 between its base and the lowest buffer in it.
+    """
+    factor = next((n for n in SQUARE_BLOCKS if buffers_bytes(problem, n, n, BUFFERING) < l1_bytes), 1)
+    down, across = div_up(problem.m_tiles, factor), div_up(problem.n_tiles, factor)
+    several = down > 1 or across > 1
+    depth = 1 if several and problem.k_tiles % 2 else 2
+    if not in_dram and (down * across > grid.rows * grid.cols or problem.k_tiles % depth):
+        return MatmulConfig(program=MatmulProgram.SINGLE_TILES, grid=grid, in0_block_w=problem.k_tiles)
+    fits = several and down <= grid.rows and across <= grid.cols
+    narrow = _is_narrow(problem, in_dram=in_dram)
+    wide = narrow and problem.n_tiles > problem.m_tiles
+    if wide or (fits and down == 1 and not in_dram):
+        return _one_axis(problem, grid, MatmulProgram.MCAST_IN0, l1_bytes)
+    if narrow or (fits and across == 1 and not in_dram):
+        return _one_axis(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes)
+    if in_dram:
+        return _two_axes(problem, grid, l1_bytes)
+    if fits:
+        height = 4 if factor == 2 else 1
+        return MatmulConfig(
+            program=MatmulProgram.MCAST_2D, grid=grid, in0_block_w=depth, out_block_h=factor, out_block_w=factor,
+            out_subblock_h=height, out_subblock_w=2, per_core_m=factor, per_core_n=factor,
+        )  # fmt: skip
+    return MatmulConfig(program=MatmulProgram.SINGLE_TILES, grid=grid, in0_block_w=problem.k_tiles)
+
+
+def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int) -> int:
+    """Estimate of the circular buffers for output blocks of rows x cols tiles and K blocks of depth tiles, in bytes."""
+    in0, in1 = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
+    partials = FLOAT32.tile_bytes if problem.fp32_dest else max(BFLOAT16.tile_bytes, problem.out_format.tile_bytes)
+    operands = BUFFERING * depth * (rows * in0 + cols * in1)
+    bias = cols * in1 if problem.bias else 0
+    return operands + rows * cols * (in0 + partials) + bias
+
+
+def _is_narrow(problem: MatmulProblem, *, in_dram: bool) -> bool:
+    """Whether the output is so long or so thin that one axis of cores serves it better."""
+    rows, cols = problem.m_tiles, problem.n_tiles
+    ratio = max(rows, cols) * TILE // (min(rows, cols) * TILE)
+    return ratio > NARROW_RATIO or (in_dram and min(rows, cols) == 1)
+
+
+def _one_axis(problem: MatmulProblem, grid: GridSpec, program: MatmulProgram, l1_bytes: int) -> MatmulConfig:
+    cores = grid.rows * grid.cols
+    if program is MatmulProgram.MCAST_IN0:
+        per_core_m, per_core_n = problem.m_tiles, div_up(problem.n_tiles, cores)
+    else:
+        per_core_m, per_core_n = div_up(problem.m_tiles, cores), problem.n_tiles
+    depth = 1 if problem.k_tiles % 2 else 2
+    height, width, _ = _output_block(problem, per_core_m, per_core_n, (depth,), l1_bytes)
+    return _blocked(problem, grid, program, depth, (height, width), (per_core_m, per_core_n))
+
+
+def _two_axes(problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
+    wanted = 1 if problem.k_tiles % grid.cols else problem.k_tiles // grid.cols
+    per_core_m, per_core_n = div_up(problem.m_tiles, grid.rows), div_up(problem.n_tiles, grid.cols)
+    depths = [depth for depth in range(wanted, 0, -1) if wanted % depth == 0]
+    height, width, depth = _output_block(problem, per_core_m, per_core_n, depths, l1_bytes)
+    return _blocked(problem, grid, MatmulProgram.MCAST_2D, depth, (height, width), (per_core_m, per_core_n))
+
+
+def _blocked(
+    problem: MatmulProblem,
+    grid: GridSpec,
+    program: MatmulProgram,
+    depth: int,
+    block: tuple[int, int],
+    per_core: tuple[int, int],
+) -> MatmulConfig:
+    height, width = block
+    subblock_h, subblock_w = next(
+        (h, w)
+        for h, w in SUBBLOCKS
+        if height % h == 0 and width % w == 0 and (h * w <= WIDE_DST_TILES or not problem.fp32_dest)
+    )
+    return MatmulConfig(
+        program=program, grid=grid, in0_block_w=depth, out_block_h=height, out_block_w=width,
+        out_subblock_h=subblock_h, out_subblock_w=subblock_w, per_core_m=per_core[0], per_core_n=per_core[1],
+    )  # fmt: skip
+
+
+def _output_block(
+    problem: MatmulProblem, per_core_m: int, per_core_n: int, depths: Sequence[int], l1_bytes: int
+) -> tuple[int, int, int]:
+    """Height, width and depth of the blocks: a core's whole share, or the largest, squarest part of it that fits."""
+    if buffers_bytes(problem, per_core_m, per_core_n, depths[0]) < l1_bytes:
+        return per_core_m, per_core_n, depths[0]
+    by_area: dict[int, tuple[int, int]] = {}
+    for height in _parts(per_core_m):
+        for width in _parts(per_core_n):
+            known = by_area.get(height * width)
+            if known is None or _ratio(*known) >= _ratio(height, width):
+                by_area[height * width] = (height, width)
+    blocks = [by_area[area] for area in sorted(by_area, reverse=True)]
+    fitting = (
+        (*block, depth) for depth in depths for block in blocks if buffers_bytes(problem, *block, depth) < l1_bytes
+    )
+    return next(fitting, (1, 1, 1))
+
+
+def _parts(side: int) -> list[int]:
+    """Divisors in the order in which the real library tries them."""
+    return [side, 1, *(part for part in range(side // 2, 1, -1) if side % part == 0)]
+
+
+def _ratio(height: int, width: int) -> float:
+    return max(height, width) / min(height, width)

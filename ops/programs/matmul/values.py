@@ -1,0 +1,101 @@
+"""What a matmul program computes: the numbers of its output, K block by K block in the program's order.
+
+Where it differs from a convolution (exact values, sections 4 to 6): activations are multiplied as they come; partial
+sums are float32 whenever Dst is, and are reloaded into Dst whole. Only the addition of a bias cuts them.
+"""
+
+import numpy as np
+
+from device.matrix_unit.arithmetic import Arithmetic
+from device.matrix_unit.exact import MatrixUnitMode
+from device.memory.tiles import TILE
+from device.numbers.activations import apply_activation
+from device.numbers.formats import FLOAT32, Array, DataFormat
+from device.spec.device_spec import DeviceSpec
+from ops.programs.matmul.config import k_blocks, l1_accumulation, partials_format
+from ops.programs.matmul.work import MatmulWork
+
+HALVES = 2  # 16-column halves of a tile
+
+
+def matmul_values(
+    work: MatmulWork, rows: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
+) -> Array:
+    """The output of one matmul program.
+
+    Args:
+        work: The program.
+        rows: [M, K] in storage of the input format; columns may lack the padding to tiles.
+        weights: [K, N] the padded weight matrix, in storage of its format.
+        bias: [N] or None, in the same storage.
+        spec: The device, for the ways in which matrix units differ.
+        arithmetic: How a block is multiplied and what is rounded where.
+
+    Returns:
+        [M, out_channels] in storage of the output format.
+    """
+    problem = work.problem
+    depth = problem.k_tiles * TILE
+    mode = MatrixUnitMode(phases=work.phases, fp32_dest=problem.fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk)
+    seen = _unpacked(work, weights[:depth], problem.weight_format, arithmetic)
+    operand = arithmetic.weight_operand(seen, mode)
+    row = None if bias is None else _unpacked(work, bias, problem.weight_format, arithmetic)
+    result = np.empty((rows.shape[0], work.out_channels), problem.out_format.storage)
+    step = max(1, arithmetic.run_elements // weights.shape[1])
+    for start in range(0, rows.shape[0], step):
+        run = np.zeros((min(step, rows.shape[0] - start), depth), np.float32)
+        run[:, : rows.shape[1]] = rows[start : start + step]
+        activations = arithmetic.activation_operand(_unpacked(work, run, problem.in_format, arithmetic), mode)
+        dst = _multiply(work, activations, operand, mode, arithmetic)
+        finished = _finish(work, dst, row, arithmetic)
+        result[start : start + step] = finished[:, : work.out_channels]
+    return result
+
+
+def _unpacked(work: MatmulWork, values: Array, data_format: DataFormat, arithmetic: Arithmetic) -> Array:
+    """Values as the matrix unit reads them, float32."""
+    return arithmetic.unpack(values.astype(np.float32, copy=False), data_format, fp32_dest=work.problem.fp32_dest)
+
+
+def _multiply(work: MatmulWork, rows: Array, weights: Array, mode: MatrixUnitMode, arithmetic: Arithmetic) -> Array:
+    """All K blocks of a run of rows, with the trips through the packer between them.
+
+    Returns:
+        float32 [rows, N]: Dst before the final pack; with a bias, the partial sums as they are read to add it.
+    """
+    problem, fp32_dest = work.problem, mode.fp32_dest
+    partials, accumulates = partials_format(problem, work.config), l1_accumulation(problem, work.config)
+    columns, blocks = work.config.in0_block_w * TILE, k_blocks(problem, work.config)
+    packed: Array | None = None
+    for block in range(blocks):
+        final = block == blocks - 1 and not problem.bias
+        k = slice(block * columns, (block + 1) * columns)
+        dst: Array | None = None
+        if packed is not None and (final or not accumulates):
+            dst = _reloaded(packed, partials, arithmetic, fp32_dest=fp32_dest)
+        halves = (HALVES,) * work.config.in0_block_w
+        dst = arithmetic.product(rows[:, k], weights[k], dst, mode=mode, half_counts=halves)
+        if final:
+            return dst
+        repacked = arithmetic.pack(dst, partials, fp32_dest=fp32_dest)
+        adds = packed is not None and accumulates
+        packed = arithmetic.accumulate_l1(packed, repacked, partials) if packed is not None and adds else repacked
+    if packed is None:
+        raise AssertionError("a matmul has at least one K block")
+    return arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
+
+
+def _reloaded(packed: Array, partials: DataFormat, arithmetic: Arithmetic, *, fp32_dest: bool) -> Array:
+    """Partial sums on their way back into Dst: float32 goes into a 32-bit Dst as it is."""
+    return packed if partials == FLOAT32 and fp32_dest else arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
+
+
+def _finish(work: MatmulWork, dst: Array, bias: Array | None, arithmetic: Arithmetic) -> Array:
+    """Bias, activation and the final pack."""
+    fp32_dest = work.problem.fp32_dest
+    if bias is not None:
+        dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
+    relu = work.activation is not None and work.activation[0] == "relu"
+    if work.activation is not None and not relu:
+        dst = apply_activation(dst, *work.activation, fp32_dest=fp32_dest)
+    return arithmetic.pack(dst, work.problem.out_format, fp32_dest=fp32_dest, relu=relu)

@@ -1,0 +1,128 @@
+"""What moving a tensor takes: pages read, tiles reordered, pages written, side by side; the slowest decides.
+
+Programs differ in how they wait. Tiles stream: a core asks for one after the other, and all cores share the bandwidth
+of the banks. Some programs wait for every page before they ask for the next (block conversions, padding, sticks that
+must be shifted within L1), so that a page costs a round trip. Writers of sticks are bound by working out addresses.
+Constants by `tools.calibrate` from profiler rows.
+"""
+
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from device.time.dram import page_round_trip_cycles, shared_cycles
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.programs.movement.movement import Access, Movement, Pages
+
+
+def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of a data movement program.
+
+    Args:
+        movement: The program.
+        spec: The machine.
+        contention: Whether cores share the bandwidth of DRAM.
+    """
+    costs = spec.movement_costs
+    free = _stages(movement, spec, contention=False)
+    stages = _stages(movement, spec, contention=contention)
+    sides = [pages for pages in (movement.reads, movement.writes) if pages is not None]
+    start: float = costs.start_cycles + spec.dram.read_latency_cycles * sum(pages.in_dram for pages in sides)
+    start += costs.reshard_cycles if movement.reshards else 0
+    body = _overlapped(stages, movement)
+    cycles = start + body
+    shown = (
+        StageCycles(Stage.START, start),
+        *(StageCycles(stage, spent) for stage, spent in stages.items() if spent),
+    )
+    reads, writes = movement.reads, movement.writes
+    return OperationCycles(
+        cycles=cycles,
+        groups=(CoreGroupCycles(cores=movement.cores, cycles=cycles, stages=shown),),
+        bound_by=binding_stage(shown),
+        dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
+        dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
+        network_bytes=sum(pages.all_bytes for pages in sides if pages.access is not Access.LOCAL),
+        contention_cycles=body - _overlapped(free, movement),
+    )
+
+
+def _overlapped(stages: dict[Stage, float], movement: Movement) -> float:
+    """The slowest stage, and the first row of tiles in the others."""
+    slowest = max(stages.values())
+    working = sum(cycles for stage, cycles in stages.items() if stage is not Stage.DRAM)
+    tile_rows = movement.untilized_rows or div_up(movement.tilized_tiles, movement.width_tiles)
+    return slowest + (max(working - slowest, 0.0) / tile_rows if tile_rows else 0.0)
+
+
+def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
+    """Cycles of a core's stages."""
+    costs = spec.movement_costs
+    made = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
+    if movement.reads is not None:
+        made[Stage.READER] = _read_cycles(movement, movement.reads, spec)
+        share = costs.dram_stick_share if movement.reads.access is Access.STICKS else costs.dram_read_share
+        made[Stage.DRAM] += _shared(movement.reads, spec, share) if contention else 0.0
+    if movement.writes is not None:
+        made[Stage.WRITER] = _write_cycles(movement.writes, spec)
+        made[Stage.DRAM] += _shared(movement.writes, spec, costs.dram_write_share) if contention else 0.0
+    before, after = movement.tilize_formats
+    if movement.tilized_tiles:
+        made[Stage.TILIZE] = movement.tilized_tiles * spec.reader.tilize_cycles(before, after, fp32_dest=False)
+    halo = spec.halo_costs
+    narrow = movement.width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
+    tile_cycles = halo.untilize_narrow_tile_cycles if narrow else halo.untilize_wide_tile_cycles
+    row_cycles = halo.untilize_block_cycles + movement.width_tiles * tile_cycles
+    made[Stage.UNTILIZE] = movement.untilized_rows * row_cycles
+    made[Stage.READER] += movement.segments * spec.movement_costs.segment_cycles
+    return made
+
+
+def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
+    """Cycles of the reading side of a core."""
+    costs, noc = spec.movement_costs, spec.noc
+    if movement.reshards:
+        return pages.core_pages * pages.page_bytes / costs.reshard_bytes_per_cycle
+    wire = pages.page_bytes / noc.link_bytes_per_cycle
+    match pages.access:
+        case Access.LOCAL:
+            page = wire
+        case Access.WAIT:
+            page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles
+        case Access.BOUNCE:
+            waited = _round_trip_cycles(pages, spec) + costs.waited_page_cycles + costs.bounce_cycles
+            page = max(waited / pages.in_flight, 2 * noc.read_issue_cycles, 2 * wire)
+        case Access.STICKS if pages.in_dram:
+            page = costs.stick_read_cycles + pages.page_bytes / costs.stick_read_bytes_per_cycle
+        case Access.STICKS:
+            page = max(costs.stick_read_cycles, wire)
+        case _:
+            page = max(noc.read_issue_cycles, wire)
+    return pages.core_pages * page
+
+
+def _write_cycles(pages: Pages, spec: DeviceSpec) -> float:
+    """Cycles of the writing side of a core."""
+    costs, noc = spec.movement_costs, spec.noc
+    wire = pages.page_bytes / noc.link_bytes_per_cycle
+    match pages.access:
+        case Access.WAIT:
+            page = costs.write_round_trip_cycles + wire
+        case Access.STICKS:
+            page = max(costs.stick_write_cycles, wire)
+        case Access.BOX:
+            page = max(costs.box_tile_cycles if pages.tiles else costs.box_stick_cycles, wire)
+        case Access.LOCAL_STICKS:
+            page = max(costs.local_stick_cycles, wire)
+        case _:
+            page = max(noc.write_issue_cycles, wire)
+    return pages.core_pages * page
+
+
+def _round_trip_cycles(pages: Pages, spec: DeviceSpec) -> float:
+    """A page asked for and waited for."""
+    if pages.in_dram:
+        return page_round_trip_cycles(spec.dram, pages.page_bytes)
+    return spec.noc.read_latency_cycles + pages.page_bytes / spec.noc.link_bytes_per_cycle
+
+
+def _shared(pages: Pages, spec: DeviceSpec, share: float) -> float:
+    return shared_cycles(spec.dram, pages.all_bytes, share) if pages.in_dram else 0.0

@@ -1,0 +1,83 @@
+"""A data movement program as the pages that each side reads and writes: what its cycles are counted from."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from device.cores import CoreRangeSet
+
+
+class Access(Enum):
+    """How a core gets at pages.
+
+    Attributes:
+        STREAM: One request after the other.
+        STICKS: The same for rows of a row-major tensor.
+        BOX: Pages of a part of an image, or rows that come out of tiles: an address is worked out for each.
+        WAIT: Every page is waited for.
+        BOUNCE: The same, and it is copied once more within L1.
+        LOCAL: Within the core, in one piece.
+        LOCAL_STICKS: Within the core, stick by stick.
+    """
+
+    STREAM = "stream"
+    STICKS = "sticks"
+    BOX = "box"
+    WAIT = "wait"
+    BOUNCE = "bounce"
+    LOCAL = "local"
+    LOCAL_STICKS = "local sticks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """Pages that one side of a movement reads or writes.
+
+    Attributes:
+        access: How.
+        core_pages: Pages of the core with most of them.
+        page_bytes: Bytes of a page.
+        all_pages: Pages of all cores.
+        tiles: They are tiles; otherwise sticks.
+        in_dram: They are in DRAM; otherwise in L1.
+        in_flight: Pages asked for before the first of them is waited for, where pages are waited for.
+    """
+
+    access: Access
+    core_pages: int
+    page_bytes: int
+    all_pages: int
+    tiles: bool
+    in_dram: bool
+    in_flight: int = 1
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of all cores."""
+        return self.all_pages * self.page_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """One data movement program.
+
+    Attributes:
+        cores: Cores that take part.
+        reads: What they read; None if their input is in place already.
+        writes: What they write; None if their output is in place already.
+        tilized_tiles: Tiles a core makes of sticks.
+        tilize_formats: Names of the formats before and after that.
+        untilized_rows: Rows of tiles a core makes sticks of.
+        width_tiles: Tiles of such a row.
+        segments: Pieces of rows a core moves between tiles.
+        reshards: Shards are dealt anew.
+    """
+
+    cores: CoreRangeSet
+    reads: Pages | None = None
+    writes: Pages | None = None
+    tilized_tiles: int = 0
+    tilize_formats: tuple[str, str] = ("bfloat16", "bfloat16")
+    untilized_rows: int = 0
+    width_tiles: int = 1
+    segments: int = 0
+    reshards: bool = False

@@ -1,0 +1,165 @@
+"""Giving a tensor on the device another shape: for free, or by moving every row.
+
+Rules: tt-metal 0.81.1, ttnn.reshape. A tile holds rows of one image row only, so that an image whose width is no
+multiple of 32 has padding rows inside; flattening it moves rows between tiles. Block floats are converted to bfloat16
+and back around that.
+"""
+
+from math import lcm, prod
+
+import numpy as np
+
+from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.tiles import FACE, TILE
+from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.movement.staged import Staged, computed, in_place, released
+from ops.programs.movement.work import FillPad, Reshape, Typecast
+
+SEGMENT_WORDS = 4  # input page, offset in it, offset in the output page, elements
+SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
+
+
+def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """[1, 1, rows, C] of any shape [..., C]."""
+    return 1, 1, prod(shape[:-1]), shape[-1]
+
+
+def is_view(spec: TensorSpec, shape: tuple[int, ...]) -> bool:
+    """Whether ``shape`` lies in memory as the tensor already does."""
+    before, after = _three_axes(spec.shape), _three_axes(shape)
+    if before[-1] != after[-1]:
+        return False
+    whole_tiles = before[-2] % TILE == 0 and after[-2] % TILE == 0
+    return spec.layout is Layout.ROW_MAJOR or before[-2] == after[-2] or whole_tiles
+
+
+def reshaped(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
+    """The tensor under another shape of the same volume; the source stays allocated.
+
+    Args:
+        source: The tensor; its steps are not repeated.
+        shape: Logical shape of the result.
+        device: The machine.
+        name: Name of the result if a new buffer is needed; its intermediates start with it.
+
+    Returns:
+        No steps, and the source's name, when it is a view.
+
+    Raises:
+        ValueError: The volumes differ, or the tensor is sharded and its rows would have to move.
+    """
+    spec = source.spec
+    if prod(shape) != spec.volume:
+        raise ValueError(
+            "Attempting to reshape between two shapes with different volumes\n"
+            f"input_tensor: shape {list(spec.shape)} has {spec.volume} elements, {list(shape)} has {prod(shape)}; "
+            "batch_size, input_height, input_width and in_channels must describe the tensor"
+        )
+    if is_view(spec, shape):
+        same = tuple(shape) == spec.shape
+        seen = spec if same else TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
+        return Staged(name=source.name, spec=seen)
+    if spec.memory_config.is_sharded():
+        raise ValueError(
+            f"input_tensor: a sharded tensor of shape {list(spec.shape)} can not become {list(shape)} in place; "
+            "give it as [1, 1, N*H*W, C]"
+        )
+    if spec.layout is Layout.ROW_MAJOR:
+        made = TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
+        return computed("ReshapeView", source, name, made, device, Reshape(shape))
+    if spec.data_format.is_block:
+        return _reshaped_block_floats(source, shape, device, name)
+    return _reshaped_tiles(source, shape, device, name)
+
+
+def _reshaped_tiles(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
+    """Rows move between tiles, as a map says that the program keeps in DRAM."""
+    spec = source.spec
+    made = TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
+    before, after = _three_axes(spec.shape), _three_axes(shape)
+    pages = after[0] * div_up(after[1], TILE) * div_up(after[2], TILE)
+    words = SEGMENT_WORDS * segments_per_page(before, after)
+    rows_map = TensorSpec((pages, words), UINT32, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+    return computed("ReshapeView", source, name, made, device, Reshape(shape), resident=((f"{name}.map", rows_map),))
+
+
+def _reshaped_block_floats(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
+    """Block floats move as bfloat16; padding is zeroed before the way back because it shares exponents."""
+    wide, moved = f"{name}.bfloat16", f"{name}.moved"
+    as_bfloat16 = typecast(source, BFLOAT16, device, wide)
+    in_rows = _reshaped_tiles(as_bfloat16, shape, device, moved)
+    chain = as_bfloat16.followed_by(in_rows)
+    if any(side % TILE for side in _three_axes(shape)[1:]):
+        chain = chain.followed_by(in_place("FillPad", None, in_rows, FillPad()))
+    chain = chain.followed_by(typecast(in_rows, source.spec.data_format, device, name))
+    return released(chain, moved, wide)
+
+
+def typecast(source: Staged, data_format: DataFormat, device: DeviceSpec, name: str) -> Staged:
+    """The tensor in another format; the source stays allocated."""
+    spec = source.spec
+    made = TensorSpec(spec.shape, data_format, spec.layout, spec.memory_config)
+    return computed("Typecast", source, name, made, device, Typecast(data_format))
+
+
+def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
+    """Segments that the row map reserves for each output tile.
+
+    A segment is a run of elements that are neighbors in an input tile and in an output tile alike. Each output tile
+    has room for as many input tiles as it reads times the most segments of one of them; the largest product counts
+    for all, and is aligned by adding its own remainder (as the real library does, though that need not align it).
+
+    Args:
+        before: Input shape as three axes.
+        after: Output shape as three axes; the last axes agree.
+    """
+    rows = np.arange(_rows_until_repetition(before, after))
+    page_out, in_tile_out = _tile_rows(rows, after[1])
+    page_in, in_tile_in = _tile_rows(rows, before[1])
+    joined = np.zeros(len(rows), np.bool_)
+    joined[1:] = (page_out[1:] == page_out[:-1]) & (page_in[1:] == page_in[:-1])
+    pairs = np.flatnonzero(~joined)  # first rows of pairs of tiles
+    pairs_of_page = np.bincount(page_out[pairs])
+    first_pairs = np.cumsum(pairs_of_page) - pairs_of_page
+    channels = after[2]
+    most = 0
+    for width in {min(channels, TILE), (channels - 1) % TILE + 1}:
+        segments = np.add.reduceat(_pieces(width, joined, in_tile_in, in_tile_out), pairs)
+        most = max(most, int((np.maximum.reduceat(segments, first_pairs) * pairs_of_page).max()))
+    return most + most % SEGMENT_ALIGNMENT
+
+
+def _rows_until_repetition(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
+    """Flat rows after which input and output tiles meet as from the start; what is left over is part of such a run."""
+    rows = after[0] * after[1]
+    periods = [height if height < rows and height % TILE else TILE for height in (before[1], after[1])]
+    return min(rows, lcm(*periods))
+
+
+def _pieces(width: int, joined: Array, in_tile_in: Array, in_tile_out: Array) -> Array:
+    """New segments that each row begins, in a tile with ``width`` columns in use.
+
+    A row crosses two faces when it is wider than one. The end of a row and the start of the next touch in memory only
+    if rows fill whole faces: one face wide, within a face; two faces wide, from the end of the upper right face to
+    the lower left one.
+    """
+    per_row = np.full(len(joined), 2 if width > FACE else 1)
+    if width == FACE:
+        per_row -= joined & (in_tile_in % FACE != 0) & (in_tile_out % FACE != 0)
+    elif width == TILE:
+        per_row -= joined & (in_tile_in == FACE) & (in_tile_out == FACE)
+    return per_row
+
+
+def _tile_rows(rows: Array, height: int) -> tuple[Array, Array]:
+    """Row of tiles, and row within it, of flat rows of a tensor whose second last axis is ``height``."""
+    image, row = np.divmod(rows, height)
+    return image * div_up(height, TILE) + row // TILE, row % TILE
+
+
+def _three_axes(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """The shape with all but the last two axes put together."""
+    padded = (1,) * (3 - len(shape)) + tuple(shape)
+    return prod(padded[:-2]), padded[-2], padded[-1]

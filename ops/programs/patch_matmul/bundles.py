@@ -1,0 +1,25 @@
+"""Groups of few channels, multiplied several at a time as one dense matrix."""
+
+import numpy as np
+
+from device.numbers.formats import Array
+
+NARROW = 2  # channels of a group up to which BLAS is not worth it
+BUNDLE = 32  # channels from which it is
+
+
+def bundle_size(groups: int, ins: int, outs: int) -> int:
+    """How many groups are multiplied as one dense matrix."""
+    sizes = (size for size in range(1, groups + 1) if groups % size == 0)
+    return next((size for size in sizes if size * min(ins, outs) >= BUNDLE), groups)
+
+
+def dense_bundles(weights: Array, size: int) -> Array:
+    """[groups, taps, in, out] as [bundles, taps, size * in, size * out], zero where groups do not meet themselves."""
+    if size == 1:
+        return weights
+    groups, taps, ins, outs = weights.shape
+    dense = np.zeros((groups // size, taps, size, ins, size, outs), np.float32)
+    for group in range(size):
+        dense[:, :, group, :, group] = weights[group::size]
+    return dense.reshape(groups // size, taps, size * ins, size * outs)

@@ -1,0 +1,92 @@
+"""Patches of an image as a view: nothing is copied but the margin of zeros around it."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from device.numbers.formats import Array
+from ops.programs.patch_matmul.axis import PatchAxis
+
+
+class Margin:
+    """An image with as many zeros around it as its patches reach.
+
+    Attributes:
+        pixels: float32 [N, *spatial, C].
+        before: Zeros ahead of each axis.
+    """
+
+    def __init__(self, image: Array, reaches: Sequence[Sequence[PatchAxis]]) -> None:
+        """Pads an image.
+
+        Args:
+            image: [N, *spatial, C].
+            reaches: All dense axes along which it is going to be read, for each spatial axis.
+        """
+        spans = [
+            (
+                max(0, max((-one.low for one in axes if one.taps), default=0)),
+                max(0, max((one.high - (size - 1) for one in axes if one.taps), default=0)),
+            )
+            for size, axes in zip(image.shape[1:-1], reaches, strict=True)
+        ]
+        self.before = tuple(before for before, _ in spans)
+        pixels = np.ascontiguousarray(image, np.float32)
+        if any(map(any, spans)):
+            grown = np.zeros(
+                (len(image), *(n + sum(s) for n, s in zip(image.shape[1:-1], spans, strict=True)), image.shape[-1]),
+                np.float32,
+            )
+            grown[(slice(None), *(slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True)))] = (
+                pixels
+            )
+            pixels = grown
+        self.pixels = pixels
+
+    def patches(self, axes: Sequence[PatchAxis]) -> Array:
+        """A read-only view [N, *outputs, *taps, C] for dense axes with taps."""
+        strides = self.pixels.strides
+        corner = self.pixels[
+            (
+                slice(None),
+                *(slice(axis.start + before, None) for axis, before in zip(axes, self.before, strict=True)),
+            )
+        ]
+        return as_strided(
+            corner,
+            (len(self.pixels), *(a.outputs for a in axes), *(a.taps for a in axes), self.pixels.shape[-1]),
+            (
+                strides[0],
+                *(a.step * s for a, s in zip(axes, strides[1:-1], strict=True)),
+                *(a.spacing * s for a, s in zip(axes, strides[1:-1], strict=True)),
+                strides[-1],
+            ),
+            writeable=False,
+        )
+
+
+def places(axes: Sequence[PatchAxis]) -> tuple[slice, ...]:
+    """Where the outputs of some axes lie in [N, *out_shape, O]."""
+    return (slice(None), *(slice(a.first, a.first + (a.outputs - 1) * a.distance + 1, a.distance) for a in axes))
+
+
+def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
+    """Boxes of at most ``rows`` positions that together hold every one of ``counts`` once, in order.
+
+    The slowest axes are cut to single positions, the one after them into pieces; the others stay whole.
+    """
+    whole = len(counts)
+    while whole > 0 and prod(counts[whole - 1 :]) <= rows:
+        whole -= 1
+    if whole == 0:
+        yield tuple(slice(0, count) for count in counts)
+        return
+    outer, count, inner = counts[: whole - 1], counts[whole - 1], tuple(slice(0, n) for n in counts[whole:])
+    piece = max(1, rows // max(1, prod(counts[whole:])))
+    for index in product(*map(range, outer)):
+        for begin in range(0, count, piece):
+            single = tuple(slice(i, i + 1) for i in index)
+            yield (*single, slice(begin, min(begin + piece, count)), *inner)

@@ -1,0 +1,277 @@
+"""Plans of the patch programs: block sizes, circular buffers, operations.
+
+Blocks and most circular buffers are those of a matmul between interleaved tensors. What is added: rows as they are
+gathered, before they are tilized, and rows as they are written, after they are untilized.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from device.cores import CoreRangeSet, first_cores
+from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.tiles import TILE
+from device.numbers.formats import FLOAT32, DataFormat
+from device.numbers.integers import div_up
+from device.plan import Allocate, CircularBuffer, Operation
+from device.spec.device_spec import DeviceSpec
+from ops.programs.matmul.circular_buffers import matmul_circular_buffers, program_cores
+from ops.programs.matmul.config import MatmulProblem
+from ops.programs.matmul.work import MatmulWork
+from ops.programs.patch_matmul.blocks import gathering_config
+from ops.programs.patch_matmul.slicing import Slicing
+from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
+
+MATMUL_SHARE = (2, 5)  # of L1; the buffers added here take less than another two fifths
+BUFFERING = 2
+LEAST_K_TILES = 8  # of a band: fewer are not worth a sum of their own
+
+
+def sticks_spec(positions: int, channels: int, slicing: Slicing, parts: int) -> TensorSpec:
+    """An image in DRAM: a row for every position, the parts of its channels one after the other."""
+    return TensorSpec((positions, channels * parts), slicing.part_format, Layout.ROW_MAJOR)
+
+
+def result_spec(positions: int, channels: int, data_format: DataFormat) -> TensorSpec:
+    """A result in DRAM: a row for every position."""
+    return TensorSpec((positions, channels), data_format, Layout.ROW_MAJOR)
+
+
+def weights_spec(patches: Patches, out_channels: int, slicing: Slicing) -> TensorSpec:
+    """Prepared weights: parts one below the other, bundles likewise."""
+    rows = patches.bundles * slicing.in1_slices * patches.column_tiles * TILE
+    return TensorSpec((rows, out_channels // patches.bundles), slicing.part_format, Layout.TILE)
+
+
+def bias_spec(channels: int) -> TensorSpec:
+    """A bias: one row, always float32."""
+    return TensorSpec((1, channels), FLOAT32, Layout.ROW_MAJOR)
+
+
+def transposed_spec(work: PixelMatmul) -> TensorSpec:
+    """An image as a matrix of channels and positions, parts one after the other."""
+    bundles = work.patches.bundles
+    rows = bundles * div_up(work.channels // bundles, TILE) * TILE
+    return TensorSpec((rows, work.patches.rows * work.slicing.in0_slices), work.slicing.part_format, Layout.TILE)
+
+
+def sections_spec(work: PixelMatmul) -> TensorSpec:
+    """The sums of all bands one below the other: channels of the first image times taps and channels of the second."""
+    patches = work.patches
+    rows = work.sections * work.channels
+    columns = patches.tap_count * patches.channels // patches.bundles
+    return TensorSpec((rows, columns), work.out_format if work.sections == 1 else FLOAT32, Layout.ROW_MAJOR)
+
+
+def patch_matmul_work(
+    patches: Patches,
+    *,
+    out_channels: int,
+    out_shape: Sequence[int],
+    slicing: Slicing,
+    bias: bool,
+    out_format: DataFormat,
+    spec: DeviceSpec,
+) -> PatchMatmul:
+    """The work of one patch matmul, with its blocks.
+
+    Args:
+        patches: The first operand; it has at least one tap.
+        out_channels: Channels of the result.
+        out_shape: Spatial sizes of the result.
+        slicing: How numbers are multiplied.
+        bias: There is a bias.
+        out_format: Format of the result.
+        spec: The device.
+    """
+    columns = out_channels // patches.bundles
+    problem = _problem(
+        slicing,
+        m_tiles=div_up(patches.rows, TILE),
+        k_tiles=patches.column_tiles,
+        n_tiles=div_up(columns, TILE),
+    )
+    return PatchMatmul(
+        patches=patches,
+        out_channels=out_channels,
+        out_shape=tuple(out_shape),
+        slicing=slicing,
+        matmul=_matmul(problem, slicing, columns, spec),
+        bias=bias,
+        out_format=out_format,
+    )
+
+
+def pixel_matmul_work(
+    patches: Patches, *, channels: int, slicing: Slicing, out_format: DataFormat, spec: DeviceSpec
+) -> PixelMatmul:
+    """The work of one pixel matmul, with its blocks.
+
+    Args:
+        patches: The second operand.
+        channels: Channels of the first image.
+        slicing: How numbers are multiplied.
+        out_format: Format of the result.
+        spec: The device.
+    """
+    m_tiles, n_tiles = div_up(channels // patches.bundles, TILE), patches.column_tiles
+    k_tiles = div_up(patches.rows, TILE)
+    bands = spec.grid.rows // div_up(n_tiles, spec.grid.cols)
+    sections = max(1, min(bands, k_tiles // LEAST_K_TILES))
+    problem = _problem(slicing, m_tiles=m_tiles, k_tiles=div_up(k_tiles, sections), n_tiles=n_tiles)
+    return PixelMatmul(
+        patches=patches,
+        channels=channels,
+        sections=sections,
+        slicing=slicing,
+        matmul=_matmul(
+            problem, slicing, patches.tap_count * patches.tap_columns, spec, rows=spec.grid.rows // sections
+        ),
+        out_format=out_format,
+    )
+
+
+def _problem(slicing: Slicing, *, m_tiles: int, k_tiles: int, n_tiles: int) -> MatmulProblem:
+    return MatmulProblem(
+        m_tiles=m_tiles,
+        k_tiles=k_tiles * len(slicing.passes),
+        n_tiles=n_tiles,
+        in_format=slicing.part_format,
+        weight_format=slicing.part_format,
+        out_format=FLOAT32,
+        bias=False,
+        fp32_dest=True,
+        packer_l1_acc=False,
+    )
+
+
+def _matmul(
+    problem: MatmulProblem, slicing: Slicing, columns: int, spec: DeviceSpec, *, rows: int | None = None
+) -> MatmulWork:
+    grid = spec.grid if rows is None else replace(spec.grid, rows=rows)
+    share, of = MATMUL_SHARE
+    config = gathering_config(problem, grid, l1_bytes=spec.l1.usable_bytes * share // of, rows=rows is None)
+    return MatmulWork(problem=problem, config=config, phases=slicing.phases, out_channels=columns)
+
+
+def patch_matmul(work: PatchMatmul, *, inputs: Sequence[str], output: str) -> Operation:
+    """One program that writes into its result.
+
+    Args:
+        work: What it computes.
+        inputs: Names of the image, the weights and, if there is one, the bias.
+        output: Name of the result.
+    """
+    matmul, bias_bytes = work.matmul, FLOAT32.storage.itemsize * TILE
+    cores = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
+    buffers = [
+        *_matmul_buffers(matmul, inputs[0], output),
+        _rows("patches", matmul.config.in0_block_w, work.slicing.part_format, cores),
+        _rows("rows", matmul.config.out_block_w, work.out_format, cores),
+    ]
+    if work.bias:
+        buffers.append(_buffer("bias", matmul.config.out_block_w, bias_bytes, FLOAT32, cores))
+    return Operation(
+        name="PatchMatmulDeviceOperation",
+        inputs=(*inputs, output),
+        circular_buffers=tuple(buffers),
+        work=work,
+        key=("patch matmul", work),
+    )
+
+
+def fill_rows(work: FillRows, *, inputs: Sequence[str], output: str, spec: DeviceSpec) -> Operation:
+    """One program that writes the bias or zeros into its result.
+
+    Args:
+        work: What it computes.
+        inputs: Name of the bias, if there is one.
+        output: Name of the result.
+        spec: The device.
+    """
+    grid = spec.grid
+    stick_bytes = work.out_channels * work.out_format.storage.itemsize
+    cores = first_cores(grid.cores, grid.cols, grid.rows)
+    return Operation(
+        name="FullDeviceOperation",
+        inputs=(*inputs, output),
+        circular_buffers=(_buffer("stick", 1, stick_bytes, work.out_format, cores),),
+        work=work,
+        key=("fill rows", work),
+    )
+
+
+def pixel_matmul(
+    work: PixelMatmul, *, inputs: Sequence[str], output: str, spec: DeviceSpec
+) -> tuple[tuple[Operation, ...], dict[str, TensorSpec]]:
+    """The programs that make a sum over all positions.
+
+    Args:
+        work: What they compute.
+        inputs: Names of the first image and of the second.
+        output: Name of the result.
+        spec: The device.
+
+    Returns:
+        One operation, or two if bands make sums of their own; and the tensors that they make.
+    """
+    matmul = work.matmul
+    bands = range(work.sections)
+    band = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
+    box = band.bounding_box()
+    cores = band if work.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, spec.grid.rows)
+    buffers = (
+        *(replace(one, cores=cores) for one in _matmul_buffers(matmul, inputs[0], output)),
+        _rows("patches", matmul.config.out_block_w, work.slicing.part_format, cores),
+        _rows("rows", matmul.config.out_block_w, work.out_format if work.sections == 1 else FLOAT32, cores),
+    )
+    sums = output if work.sections == 1 else f"{output}.sections"
+    made = {sums: sections_spec(work)}
+    first = Operation(
+        name="PixelMatmulDeviceOperation",
+        inputs=tuple(inputs),
+        outputs=(Allocate(sums, made[sums].buffer(spec)),),
+        circular_buffers=buffers,
+        work=work,
+        key=("pixel matmul", work),
+    )
+    if work.sections == 1:
+        return (first,), made
+    made[output] = TensorSpec((work.channels, made[sums].shape[1]), work.out_format, Layout.ROW_MAJOR)
+    return (first, _sum_sections(work, made[sums], sums, made[output], output, spec)), made
+
+
+def _sum_sections(
+    work: PixelMatmul, sums: TensorSpec, sums_name: str, made: TensorSpec, output: str, spec: DeviceSpec
+) -> Operation:
+    done = SumSections(sections=work.sections, rows=made.shape[0], columns=made.shape[1], out_format=work.out_format)
+    grid = spec.grid
+    cores = first_cores(min(work.channels, grid.cores), grid.cols, grid.rows)
+    pieces = min(div_up(sums.shape[1], TILE), spec.compute.dst_tiles)
+    return Operation(
+        name="ReduceDeviceOperation",
+        inputs=(sums_name,),
+        outputs=(Allocate(output, made.buffer(spec)),),
+        circular_buffers=(
+            _buffer("in0", BUFFERING * pieces, FLOAT32.tile_bytes, FLOAT32, cores),
+            _buffer("out", BUFFERING * pieces, work.out_format.tile_bytes, work.out_format, cores),
+        ),
+        work=done,
+        key=("sum sections", done, sums),
+    )
+
+
+def _matmul_buffers(matmul: MatmulWork, source: str, output: str) -> tuple[CircularBuffer, ...]:
+    return matmul_circular_buffers(
+        matmul.problem, matmul.config, source=source, in_memory=DRAM_MEMORY_CONFIG, output=output, out_sharded=False
+    )
+
+
+def _rows(name: str, tiles: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
+    """Row-major rows of one tile height."""
+    return _buffer(name, BUFFERING * tiles, data_format.tile_bytes, data_format, cores)
+
+
+def _buffer(name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
+    return CircularBuffer(
+        name=name, size_bytes=pages * page_bytes, page_bytes=page_bytes, data_format=data_format, cores=cores
+    )

@@ -1,0 +1,134 @@
+"""How numbers are multiplied that have more bits than the matrix unit takes: in slices, over several passes.
+
+The matrix unit adds products in groups of eight, aligned to the largest exponent among them with ten bits to spare:
+what lies below is lost, whatever the fidelity. Three bfloat16 parts of a float32, each as exact as it is, therefore
+give some 13 bits of a sum. Slices on one grid for all numbers of a tensor give all: seven bits of one operand times
+five of the other is just what a single phase (LoFi) multiplies and adds without any rounding. Pairs of slices below the
+last bits that are wanted are left out; the others run one after the other, smallest first, over one float32 sum.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
+
+IN0_BITS: Final = 7  # of a significand that the first phase takes of the first operand
+IN1_BITS: Final = 5  # and of the second
+ALL_PHASES: Final = 4  # HiFi4
+FEWEST_FOR_TF32: Final = 3  # phases that multiply all bits of the first operand
+
+TF32: Final = 0xFFFFE000  # sign, exponent and ten bits
+SIX_BITS: Final = 0xFFFE0000  # of the mantissa: what the first operand keeps in one phase or two
+NINE_BITS: Final = 0xFFFFC000  # what the second operand keeps in two phases or more
+FOUR_BITS: Final = 0xFFF80000  # and in one
+
+
+class Precision(Enum):
+    """What results should be like.
+
+    Attributes:
+        IEEE: As if computed in float32 and rounded once.
+        DEVICE: One pass of the matrix unit, which cuts float32 to TF32.
+    """
+
+    IEEE = "ieee"
+    DEVICE = "device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slicing:
+    """How two operands are multiplied.
+
+    Attributes:
+        part_format: Format of an operand, or of one slice of it.
+        in0_slices: Slices of the first operand; 1 if it is whole.
+        in1_slices: Slices of the second operand.
+        passes: Which slices are multiplied, in order.
+        phases: Fidelity phases of every pass.
+    """
+
+    part_format: DataFormat
+    in0_slices: int = 1
+    in1_slices: int = 1
+    passes: tuple[tuple[int, int], ...] = ((0, 0),)
+    phases: int = ALL_PHASES
+
+
+# Bits below the largest products that results are to have: those of the format, and some against false roundings.
+SINGLE_BITS: Final = 25
+HALF_BITS: Final = 18
+
+
+def slicing_of(data_format: DataFormat, precision: Precision, *, phases: int = ALL_PHASES) -> Slicing:
+    """How operands of a format are multiplied.
+
+    Args:
+        data_format: float32, float16 or bfloat16.
+        precision: What results should be like.
+        phases: Fidelity phases of a single pass.
+    """
+    if precision is Precision.DEVICE:
+        return Slicing(part_format=data_format, phases=phases)
+    wanted = SINGLE_BITS if data_format == FLOAT32 else HALF_BITS
+    pairs = [(i, j) for i in range(wanted) for j in range(wanted) if i * IN0_BITS + j * IN1_BITS < wanted]
+    passes = tuple(sorted(pairs, key=lambda pair: -(pair[0] * IN0_BITS + pair[1] * IN1_BITS)))
+    return Slicing(
+        part_format=BFLOAT16,
+        in0_slices=1 + max(i for i, _ in passes),
+        in1_slices=1 + max(j for _, j in passes),
+        passes=passes,
+        phases=1,
+    )
+
+
+def grid_exponent(values: Array) -> int:
+    """The exponent of the largest finite number of a tensor: its grid begins there."""
+    finite = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape, np.float32))
+    return int(np.frexp(finite.max(initial=0.0))[1]) - 1
+
+
+def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, ...]:
+    """Numbers as sums of slices, largest first.
+
+    Args:
+        values: float32.
+        count: Slices; 1 leaves the numbers whole.
+        bits: Of a slice.
+        exponent: Of the grid (`grid_exponent` of the whole tensor).
+
+    Returns:
+        float32 arrays of the same shape, exact in bfloat16. An infinity or a NaN is all in the first.
+    """
+    if count == 1:
+        return (values,)
+    made = []
+    rest, finite = values.astype(np.float64), np.isfinite(values)
+    for number in range(1, count + 1):
+        unit = 2.0 ** (exponent + 1 - number * bits)
+        with np.errstate(invalid="ignore"):
+            part = np.trunc(rest / unit) * unit
+            rest = np.where(finite, rest - part, 0.0)
+        made.append(part.astype(np.float32))
+    return tuple(made)
+
+
+def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> Array:
+    """What all passes together see of an operand: all of it, or in a single pass what the matrix unit takes.
+
+    Three phases count as four: they leave out products of lowest bits only.
+    """
+    if len(slicing.passes) > 1:
+        return values
+    if slicing.phases < (2 if weights_side else FEWEST_FOR_TF32):
+        return cut(values, FOUR_BITS if weights_side else SIX_BITS)
+    if slicing.part_format == FLOAT32 or (weights_side and slicing.part_format != BFLOAT16):
+        return cut(values, NINE_BITS if weights_side else TF32)
+    return values
+
+
+def cut(values: Array, mask: int) -> Array:
+    """float32 with only the bits of a mask."""
+    return (np.ascontiguousarray(values).view(np.uint32) & np.uint32(mask)).view(np.float32)

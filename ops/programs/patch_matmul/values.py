@@ -1,0 +1,230 @@
+"""What the patch programs do to numbers, in the order of the machine or, for speed, with BLAS.
+
+Positions are taken by dense phases, so that inserted zeros cost nothing; leaving out halves of tiles that hold only
+zeros changes no bit. Every K block but the first adds to the whole float32 partial sums, so blocks leave no trace in
+the numbers.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from device.matrix_unit.arithmetic import BlockProduct
+from device.matrix_unit.exact import MatrixUnitMode
+from device.matrix_unit.packer import unpack
+from device.memory.tiles import TILE
+from device.numbers.formats import Array, DataFormat
+from device.numbers.integers import round_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.patch_matmul import fast, fast_pixels
+from ops.programs.patch_matmul.axis import DensePhase, dense_phases
+from ops.programs.patch_matmul.bundles import dense_bundles
+from ops.programs.patch_matmul.gather import Margin, places, runs
+from ops.programs.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_exponent, multiplied_whole, slices
+from ops.programs.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
+
+EXACT_ROWS = 2048  # patches multiplied at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """How the matrix unit multiplies.
+
+    Attributes:
+        spec: The device.
+        product: Its block products.
+    """
+
+    spec: DeviceSpec
+    product: BlockProduct
+
+    def multiply(
+        self, operands: tuple[Array, Array], exponents: tuple[int, int], slicing: Slicing, halves: tuple[int, ...]
+    ) -> Array:
+        """All passes over two matrices.
+
+        Args:
+            operands: float32 [rows, K] and [K, columns].
+            exponents: Of their grids.
+            slicing: How they are multiplied.
+            halves: Halves present of each K tile.
+
+        Returns:
+            float32 [rows, columns].
+        """
+        quirk = self.spec.compute.minus_one_quirk
+        mode = MatrixUnitMode(phases=slicing.phases, fp32_dest=True, minus_one_quirk=quirk)
+        in0 = slices(operands[0], slicing.in0_slices, IN0_BITS, exponents[0])
+        in1 = slices(operands[1], slicing.in1_slices, IN1_BITS, exponents[1])
+        dst = np.zeros((in0[0].shape[0], in1[0].shape[1]), np.float32)
+        for left, right in slicing.passes:
+            seen = [unpack(one, slicing.part_format, fp32_dest=True) for one in (in0[left], in1[right])]
+            dst = self.product(seen[0], seen[1], dst, mode=mode, half_counts=halves)
+        return dst
+
+
+def rounded(values: Array, data_format: DataFormat) -> Array:
+    """float32 rounded once, to the nearest even, as the vector unit does before packing."""
+    with np.errstate(over="ignore"):
+        return values.astype(data_format.storage, copy=False)
+
+
+def fill_rows(work: FillRows, bias: Array | None, target: Array | None) -> Array:
+    """The result with its untouched positions filled."""
+    result = _target(work.batch, work.out_shape, work.out_channels, work.out_format, target)
+    result[places(work.axes)] = 0 if bias is None else rounded(bias.astype(np.float32), work.out_format)
+    return result
+
+
+def patch_matmul(
+    work: PatchMatmul, image: Array, weights: Array, bias: Array | None, target: Array | None, exact: Exact | None
+) -> Array:
+    """The result of one patch matmul.
+
+    Args:
+        work: The program.
+        image: [N, *spatial, C].
+        weights: float32 [groups, *taps, C / groups, O / groups].
+        bias: float32 [O] or None.
+        target: [N, *out_shape, O] that other programs wrote into; None before the first.
+        exact: How the matrix unit multiplies; None for BLAS.
+
+    Returns:
+        [N, *out_shape, O] in storage of the output format: the target, written in place.
+    """
+    result = _target(work.patches.batch, work.out_shape, work.out_channels, work.out_format, target)
+    if exact is None:
+        pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
+        fast.patch_matmul(work, pixels, multiplied_whole(weights, work.slicing, weights_side=True), bias, result)
+        return result
+    phases = [dense_phases(axis) for axis in work.patches.axes]
+    margin = Margin(image, [[phase.axis for phase in several] for several in phases])
+    exponents = (grid_exponent(margin.pixels), grid_exponent(weights))
+    for combination in product(*phases):
+        axes = tuple(phase.axis for phase in combination)
+        part = result[places(axes)]
+        if not all(axis.taps for axis in axes):
+            part[...] = 0 if bias is None else rounded(bias, work.out_format)
+            continue
+        met = weights[np.ix_(range(len(weights)), *(phase.taps for phase in combination))]
+        _exact_phase(work, (margin.patches(axes), met), exponents, bias, part, combination, exact)
+    return result
+
+
+def _target(
+    batch: int, out_shape: tuple[int, ...], channels: int, data_format: DataFormat, target: Array | None
+) -> Array:
+    return np.empty((batch, *out_shape, channels), data_format.storage) if target is None else target
+
+
+def _exact_phase(
+    work: PatchMatmul,
+    operands: tuple[Array, Array],
+    exponents: tuple[int, int],
+    bias: Array | None,
+    part: Array,
+    combination: tuple[DensePhase, ...],
+    exact: Exact,
+) -> None:
+    """One phase through the matrix unit, into its part of the result."""
+    patches, (view, weights) = work.patches, operands
+    counts, columns = part.shape[:-1], part.shape[-1] // patches.bundles
+    channels = patches.channels // patches.bundles
+    halves = _half_counts(patches, combination)
+    size = patches.groups // patches.bundles
+    dense = dense_bundles(weights.reshape(patches.groups, -1, *weights.shape[-2:]), size)
+    for bundle in range(patches.bundles):
+        ins, outs = (slice(bundle * n, (bundle + 1) * n) for n in (channels, columns))
+        matrix = _tap_padded(dense[bundle], patches.tap_columns)
+        matrix = matrix.reshape(-1, columns)
+        for box in runs(counts, EXACT_ROWS):
+            gathered = _rows(view[box][..., ins], len(counts), patches.tap_columns)
+            values = exact.multiply((gathered, matrix), exponents, work.slicing, halves)
+            if bias is not None:
+                values = values + bias[outs]
+            place = part[box][..., outs]
+            place[...] = rounded(values, work.out_format).reshape(place.shape)
+
+
+def _half_counts(patches: Patches, combination: tuple[DensePhase, ...]) -> tuple[int, ...]:
+    """Halves present in each K tile when only the taps of some phases are there."""
+    each = patches.tap_columns // HALF
+    numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(one.taps) for one in combination))]
+    tiles = (numbers.reshape(-1, 1) * each + np.arange(each)).reshape(-1) // (TILE // HALF)
+    return tuple(int(count) for count in np.bincount(tiles) if count)
+
+
+def _tap_padded(weights: Array, rows: int) -> Array:
+    """[taps, in, out] with zero rows added to every tap."""
+    return np.pad(weights, ((0, 0), (0, rows - weights.shape[1]), (0, 0)))
+
+
+def _rows(view: Array, axes: int, columns: int) -> Array:
+    """Patches [*positions, *taps, C] of ``axes`` leading axes as a matrix, every tap padded to ``columns``."""
+    rows, channels = prod(view.shape[:axes]), view.shape[-1]
+    gathered = np.zeros((rows, prod(view.shape[axes:-1]), columns), np.float32)
+    gathered[..., :channels] = view.reshape(rows, -1, channels)
+    return gathered.reshape(rows, -1)
+
+
+def pixel_matmul(work: PixelMatmul, image: Array, other: Array, exact: Exact | None) -> Array:
+    """The sums of all bands.
+
+    Args:
+        work: The program.
+        image: [N, *positions, I], the image whose channels become rows.
+        other: [N, *spatial, O], the image whose patches become columns.
+        exact: How the matrix unit multiplies; None for BLAS.
+
+    Returns:
+        [sections, groups, *taps, I / groups, O / groups]: float32, or storage of the output format if there is one
+        band. With BLAS there is but one sum.
+    """
+    patches = work.patches
+    if exact is None:
+        rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
+        columns = multiplied_whole(np.ascontiguousarray(other, np.float32), work.slicing, weights_side=True)
+        sums = fast_pixels.pixel_matmul(patches, rows, columns)[None]
+    else:
+        view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
+        sums = _exact_sums(work, image.astype(np.float32), view, exact)
+        channels = (work.channels // patches.groups, patches.channels // patches.groups)
+        sums = sums.reshape(work.sections, patches.groups, *patches.taps, *channels)
+    return rounded(sums, work.out_format) if work.sections == 1 else sums
+
+
+def _exact_sums(work: PixelMatmul, image: Array, view: Array, exact: Exact) -> Array:
+    """float32 [sections, groups, taps, I / groups, O / groups]."""
+    patches, taps = work.patches, work.patches.tap_count
+    size, bundles = patches.groups // patches.bundles, patches.bundles
+    ins, outs = work.channels // bundles, patches.channels // bundles
+    pixels = image.reshape(-1, work.channels)
+    band = work.matmul.problem.k_tiles // len(work.slicing.passes) * TILE
+    flat = view.reshape(len(pixels), taps, patches.channels)
+    exponents = (grid_exponent(pixels), grid_exponent(flat))
+    sums = np.zeros((work.sections, bundles, size, taps, ins // size, outs // size), np.float32)
+    for section, bundle in product(range(work.sections), range(bundles)):
+        places_of = slice(section * band, (section + 1) * band)
+        left = pixels[places_of, bundle * ins : (bundle + 1) * ins]
+        right = flat[places_of, :, bundle * outs : (bundle + 1) * outs]
+        if not len(left):
+            continue
+        right = np.pad(right, ((0, 0), (0, 0), (0, patches.tap_columns - outs))).reshape(len(left), -1)
+        depth = ((0, round_up(len(left), TILE) - len(left)), (0, 0))
+        matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
+        halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
+        whole = exact.multiply(matrices, exponents, work.slicing, halves)
+        whole = whole.reshape(size, ins // size, taps, -1)[..., :outs].reshape(size, ins // size, taps, size, -1)
+        for group in range(size):
+            sums[section, bundle, group] = whole[group, :, :, group].swapaxes(0, 1)
+    return sums
+
+
+def sum_sections(work: SumSections, sums: Array) -> Array:
+    """All bands added up in float32, in order."""
+    total = sums[0]
+    for more in sums[1:]:
+        total = total + more
+    return rounded(total, work.out_format)

@@ -1,0 +1,161 @@
+"""What the patch programs compute, as frozen values; `values` and `cycles` give them their meaning.
+
+All tensors are sticks in DRAM: one row of channels for every position of an image. Arrays are the same numbers without
+padding: images [N, *spatial, C], weights [groups, *taps, in, out] with the channels of one group.
+"""
+
+from dataclasses import dataclass
+
+from device.memory.tiles import TILE
+from device.numbers.formats import DataFormat
+from device.numbers.integers import div_up, round_up
+from ops.programs.matmul.work import MatmulWork
+from ops.programs.patch_matmul.axis import PatchAxis
+from ops.programs.patch_matmul.slicing import Slicing
+
+HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patches:
+    """Patches of an image.
+
+    Attributes:
+        batch: Images.
+        axes: Spatial axes, slowest first.
+        channels: Channels of the image.
+        groups: Groups they fall into.
+        bundles: Groups are multiplied in this many bundles of several, each filled up with zeros to a dense matrix.
+    """
+
+    batch: int
+    axes: tuple[PatchAxis, ...]
+    channels: int
+    groups: int
+    bundles: int
+
+    @property
+    def rows(self) -> int:
+        """Patches of all images."""
+        rows = self.batch
+        for axis in self.axes:
+            rows *= axis.outputs
+        return rows
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        """Positions of a patch on every axis."""
+        return tuple(axis.taps for axis in self.axes)
+
+    @property
+    def tap_count(self) -> int:
+        """Positions of a patch."""
+        count = 1
+        for axis in self.axes:
+            count *= axis.taps
+        return count
+
+    @property
+    def tap_columns(self) -> int:
+        """Columns of one tap of one bundle."""
+        return round_up(self.channels // self.bundles, HALF)
+
+    @property
+    def column_tiles(self) -> int:
+        """Width of the patches of one bundle."""
+        return div_up(self.tap_count * self.tap_columns, TILE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchMatmul:
+    """Patches times weights, written to their places among the sticks of the result.
+
+    Attributes:
+        patches: The first operand.
+        out_channels: Channels of the result.
+        out_shape: Spatial sizes of the result; the axes say which of its positions are written.
+        slicing: How numbers are multiplied.
+        matmul: The matmul of one bundle, all passes one after the other along K.
+        bias: A row is added in float32 before the one rounding.
+        out_format: Format of the result.
+    """
+
+    patches: Patches
+    out_channels: int
+    out_shape: tuple[int, ...]
+    slicing: Slicing
+    matmul: MatmulWork
+    bias: bool
+    out_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillRows:
+    """Positions of a result that meet no input: the bias, or zero.
+
+    Attributes:
+        batch: Images.
+        axes: Which positions.
+        out_channels: Channels of the result.
+        out_shape: Spatial sizes of the result.
+        bias: The bias is written, not zero.
+        out_format: Format of the result.
+    """
+
+    batch: int
+    axes: tuple[PatchAxis, ...]
+    out_channels: int
+    out_shape: tuple[int, ...]
+    bias: bool
+    out_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PixelMatmul:
+    """Channels of one image against patches of another, summed over all positions of both.
+
+    Attributes:
+        patches: The second operand: one patch for every position of the first image.
+        channels: Channels of the first image, which lies on the device as a matrix of channels and positions.
+        sections: The positions are dealt to this many bands of cores, each of which makes a sum of its own.
+        slicing: How numbers are multiplied.
+        matmul: The matmul of one bundle in one band, all passes one after the other along K.
+        out_format: Format of the result.
+    """
+
+    patches: Patches
+    channels: int
+    sections: int
+    slicing: Slicing
+    matmul: MatmulWork
+    out_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumSections:
+    """The sums of all bands are added up in float32, and rounded once.
+
+    Attributes:
+        sections: Bands.
+        rows: Rows of the result.
+        columns: Columns of the result.
+        out_format: Format of the result.
+    """
+
+    sections: int
+    rows: int
+    columns: int
+    out_format: DataFormat
+
+
+def bundle_count(groups: int, *channels: int) -> int:
+    """Bundles of groups: as many as leave each at least a tile wide on every side.
+
+    Args:
+        groups: Groups.
+        channels: Channels of each side, all groups together.
+    """
+    for size in range(1, groups + 1):
+        if groups % size == 0 and all(side // groups * size >= TILE for side in channels):
+            return groups // size
+    return 1

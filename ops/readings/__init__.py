@@ -1,0 +1,1 @@
+"""The readings of a plan: memory, values, cycles."""

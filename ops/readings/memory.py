@@ -1,0 +1,151 @@
+"""Reading a plan twice: memory first, so that a call that does not fit fails before any work; then values.
+
+The two readings share nothing but the plan. A failed call leaves the device as it found it, but for what it releases
+of its inputs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from device.errors import DeviceError
+from device.events import OperationBegin, OperationEnd
+from device.machine import Device
+from device.memory.buffers import Buffer
+from device.numbers.formats import Array
+from device.plan import Allocate, Free, Operation, Plan, Relocate
+
+Evaluate = Callable[[object, Sequence[Array | None]], Array]
+
+MOVE = "MoveDeviceOperation"
+
+
+def run_memory(plan: Plan, device: Device, inputs: Mapping[str, Buffer], *, dispatch: bool = True) -> dict[str, Buffer]:
+    """Allocate and release everything a plan does, in order, and record it on the device.
+
+    Args:
+        plan: The plan.
+        device: Where.
+        inputs: Buffers of the plan's tensors that are on the device already, by name.
+        dispatch: False: nothing is placed (all addresses are 0) and no program is kept, as in a capture without
+            dispatch.
+
+    Returns:
+        The buffers of the plan's results, by name; all others are released.
+
+    Raises:
+        DeviceError: A buffer or the circular buffers of a program do not fit; what the plan had allocated is released.
+    """
+    reading = _MemoryReading(device, dict(inputs), dispatch=dispatch)
+    try:
+        for step in plan.steps:
+            reading.take(step)
+    except BaseException:
+        reading.undo(keep=inputs)
+        raise
+    return {name: reading.buffers[name] for name in plan.results.values()}
+
+
+class _MemoryReading:
+    """The buffers of a plan while it is read."""
+
+    def __init__(self, device: Device, buffers: dict[str, Buffer], *, dispatch: bool) -> None:
+        self.device = device
+        self.buffers = buffers
+        self.dispatch = dispatch
+        self.unkept: list[Buffer] = []
+
+    def take(self, step: Allocate | Free | Operation | Relocate) -> None:
+        """Do one step."""
+        match step:
+            case Allocate():
+                self._allocate(step)
+            case Free(tensor=tensor):
+                self.device.free(self.buffers[tensor])
+            case Relocate():
+                self._relocate(step)
+            case Operation():
+                self._program(step)
+
+    def undo(self, *, keep: Mapping[str, Buffer]) -> None:
+        """Release what was allocated, the latest first."""
+        for name, buffer in reversed(self.buffers.items()):
+            if name not in keep:
+                self.device.free(buffer)
+
+    def _allocate(self, step: Allocate) -> Buffer:
+        made = self.device.allocate(step.buffer, step.tensor, by=step.by, placed=self.dispatch)
+        self.buffers[step.tensor] = made
+        return made
+
+    def _relocate(self, step: Relocate) -> None:
+        before = self.buffers[step.tensor]
+        self.device.free(before)
+        after = self._allocate(Allocate(step.tensor, step.buffer))
+        if after.address != before.address:
+            self._program(Operation(name=MOVE, inputs=(step.tensor,), work=step.work, key=(MOVE, step.buffer)))
+
+    def _program(self, step: Operation) -> None:
+        self.device.record(OperationBegin(step.name, step.work))
+        try:
+            for output in step.outputs:
+                self._allocate(output)
+            if not self.dispatch or step.key not in self.device.program_cache:
+                self._make_program(step)
+        except BaseException:
+            self._abort(step)
+            raise
+        self.device.record(OperationEnd(step.name))
+
+    def _abort(self, step: Operation) -> None:
+        """Release what an operation made that could not be built: what its program would have kept, its outputs."""
+        for buffer in self.unkept:
+            self.device.free(buffer)
+        for output in reversed(step.outputs):
+            if output.tensor in self.buffers:
+                self.device.free(self.buffers[output.tensor])
+        self.device.record(OperationEnd(step.name, aborted=True))
+
+    def _make_program(self, step: Operation) -> None:
+        device = self.device
+        if step.refused is not None:
+            raise DeviceError(step.refused)
+        for one in step.resident:
+            self.unkept.append(device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch))
+        resident = {one.tensor: buffer for one, buffer in zip(step.resident, self.unkept, strict=True)}
+        known = {**self.buffers, **resident}
+        addresses = {
+            one.view_of: known[one.view_of].address for one in step.circular_buffers if one.view_of is not None
+        }
+        device.make_program(step.name, step.circular_buffers, addresses, placed=self.dispatch, dataflow=step.dataflow)
+        if self.dispatch:
+            device.cache_program(step.key, self.unkept)
+        else:
+            for buffer in self.unkept:
+                device.free(buffer)
+        self.unkept = []
+
+
+def run_values(plan: Plan, inputs: Mapping[str, Array], evaluate: Evaluate) -> dict[str, Array]:
+    """What the numbers become.
+
+    Args:
+        plan: The plan.
+        inputs: Arrays of the plan's inputs, on the host or on the device, by name.
+        evaluate: What an operation's work makes of the arrays of its inputs (None for one that nobody has written).
+
+    Returns:
+        The arrays of the plan's results, by name, as the device stores them.
+    """
+    arrays = dict(inputs)
+    for step in plan.steps:
+        match step:
+            case Allocate(source=str(source)):
+                raw = arrays[source]
+                arrays[step.tensor] = raw if step.work is None else evaluate(step.work, [raw])
+            case Free(tensor=tensor):
+                arrays.pop(tensor, None)
+            case Operation():
+                result = evaluate(step.work, [arrays.get(name) for name in step.inputs])
+                arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = result
+            case _:
+                pass
+    return {name: arrays[name] for name in plan.results.values()}

@@ -1,0 +1,301 @@
+"""Packing, unpacking, L1 accumulation and the bias addition against the rules spelt out in integers and fractions."""
+
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from device.matrix_unit.packer import accumulate_l1, add_bias, pack, tilize, unpack
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32, quantize
+
+each_width = pytest.mark.parametrize("fp32_dest", [False, True])
+each_seed = given(seed=st.integers(0, 2**32 - 1), spread=st.sampled_from([0, 1, 3, 9, 14, 40]))
+examples = settings(max_examples=40, deadline=None)
+
+
+def pattern(value):
+    return int(np.float32(value).view(np.uint32))
+
+
+def numbers(seed, spread, shape, cut=0, center=127):
+    """Random float32 of exponents within ``spread`` of ``center``, ``cut`` low bits clear, some of them zero."""
+    rng = np.random.default_rng(seed)
+    exponents = (center + rng.integers(-spread, spread + 1, shape)).astype(np.uint32)
+    bits = rng.integers(0, 1 << 32, shape, dtype=np.uint32) & np.uint32(0x807FFFFF) | exponents << np.uint32(23)
+    bits &= np.uint32(0xFFFFFFFF << cut & 0xFFFFFFFF)
+    bits[rng.random(shape) < 0.1] = 0
+    return bits.view(np.float32)
+
+
+def half_up(value):
+    """The integer nearest to a fraction, ties away from zero."""
+    magnitude = (2 * abs(value) + 1) // 2
+    return int(magnitude if value >= 0 else -magnitude)
+
+
+def exponent_of(value):
+    """Exponent field of the float32 that a number is; 0 for zero."""
+    return pattern(value) >> 23 & 0xFF
+
+
+def rounded_to(value, significant_bits):
+    """A number with so many significant bits, half up."""
+    if value == 0:
+        return Fraction(0)
+    unit = Fraction(2) ** (exponent_of(value) - 127 - significant_bits + 1)
+    return half_up(Fraction(float(value)) / unit) * unit
+
+
+def same_bits(left, right):
+    return np.array_equal(np.asarray(left, np.float32).view(np.uint32), np.asarray(right, np.float32).view(np.uint32))
+
+
+# ---- unpack
+
+
+@pytest.mark.parametrize(("fp32_dest", "want"), [(True, 1 + 2.0**-10), (False, 1 + 2.0**-7)])
+def test_float32_is_cut_and_never_rounded(fp32_dest, want):
+    almost_two = np.float32(2 - 2.0**-23)
+    got = unpack(np.array([almost_two, -almost_two, want, 2.0**-126]), FLOAT32, fp32_dest=fp32_dest)
+    largest = 2 - (2.0**-10 if fp32_dest else 2.0**-7)
+    assert got.tolist() == [largest, -largest, want, 2.0**-126]
+
+
+@each_width
+@pytest.mark.parametrize("fmt", [FLOAT32, BFLOAT16])
+def test_denormals_and_negative_zero_read_as_zero(fmt, fp32_dest):
+    got = unpack(np.array([2.0**-127, -(2.0**-130), -0.0], np.float32), fmt, fp32_dest=fp32_dest)
+    assert same_bits(got, np.zeros(3))
+
+
+@each_width
+@pytest.mark.parametrize("fmt", [BFLOAT16, BFLOAT8_B, BFLOAT4_B])
+def test_other_formats_are_read_as_they_are(fmt, fp32_dest):
+    values = quantize(numbers(1, 5, (4, 32)), fmt).astype(np.float32)
+    assert np.array_equal(unpack(values, fmt, fp32_dest=fp32_dest), values)
+
+
+# ---- pack
+
+
+@examples
+@each_seed
+def test_float32_dst_to_bfloat16_is_half_up(seed, spread):
+    values = numbers(seed, spread, 50)
+    want = [float(rounded_to(v, 8)) for v in values]
+    assert same_bits(pack(values, BFLOAT16, fp32_dest=True), want)
+
+
+def test_special_values_to_bfloat16():
+    values = np.array([np.inf, -np.inf, np.nan, 3.4e38, 1e-40, -0.0], np.float32)
+    assert same_bits(pack(values, BFLOAT16, fp32_dest=True), [np.inf, -np.inf, np.inf, np.inf, 0.0, 0.0])
+    assert same_bits(pack(values[[0, 1, 4, 5]], BFLOAT16, fp32_dest=False), [np.inf, -np.inf, 0.0, 0.0])
+
+
+@each_width
+def test_a_wide_enough_format_keeps_every_bit(fp32_dest):
+    values = numbers(3, 20, (3, 16), cut=0 if fp32_dest else 16)
+    assert same_bits(pack(values, FLOAT32, fp32_dest=fp32_dest), values)
+    narrow = numbers(3, 20, (3, 16), cut=16)
+    assert same_bits(pack(narrow, BFLOAT16, fp32_dest=fp32_dest), narrow)
+
+
+def packed_group(group, magnitude_bits, first_round):
+    """The packer's block float, one group of 16 in fractions."""
+    sevens = [rounded_to(v, 7) if first_round else Fraction(float(v)) for v in group]
+    shared = max(exponent_of(float(v)) for v in sevens)
+    unit = Fraction(2) ** (shared - 127 - 6)
+    magnitudes = [min(half_up(abs(v) / unit), 127) for v in sevens]
+    dropped = 7 - magnitude_bits
+    kept = [m >> dropped << dropped for m in magnitudes]
+    return [float(m * unit) * (-1 if v < 0 and m else 1) for m, v in zip(kept, sevens, strict=True)]
+
+
+@each_width
+@pytest.mark.parametrize("fmt", [BFLOAT8_B, BFLOAT4_B])
+@examples
+@each_seed
+def test_block_floats_round_twice(fmt, fp32_dest, seed, spread):
+    values = numbers(seed, spread, (3, 32), cut=0 if fp32_dest else 16)
+    want = [packed_group(group, fmt.mantissa_bits, first_round=True) for group in values.reshape(-1, 16)]
+    assert same_bits(pack(values, fmt, fp32_dest=fp32_dest), np.reshape(want, values.shape))
+
+
+def test_rounding_twice_is_not_rounding_once():
+    """129/256 is 32.25 units of 1/64; at seven bits it becomes 65/128, which is 32.5 units and goes up."""
+    values = np.zeros(16, np.float32)
+    values[:2] = 1.0, 129 / 256
+    assert pack(values, BFLOAT8_B, fp32_dest=True)[:2].tolist() == [1.0, 33 / 64]
+    straight = tilize(values, FLOAT32, BFLOAT8_B, fp32_dest=True, keeps_tf32=False)
+    assert straight[:2].tolist() == [1.0, 32 / 64]
+
+
+@pytest.mark.parametrize("fmt", [BFLOAT8_B, BFLOAT4_B])
+@pytest.mark.parametrize("center", [3, 240, 252])
+def test_block_floats_at_the_ends_of_the_exponent(fmt, center):
+    values = numbers(9, 2, (4, 16), center=center)
+    want = [packed_group(group, fmt.mantissa_bits, first_round=True) for group in values]
+    assert same_bits(pack(values, fmt, fp32_dest=True), want)
+
+
+def test_infinity_leaves_only_large_neighbors():
+    values = np.zeros(16, np.float32)
+    values[:4] = np.inf, -np.inf, 1e38, 1.0
+    got = pack(values, BFLOAT8_B, fp32_dest=True)
+    assert got[:2].tolist() == [np.inf, -np.inf]
+    assert got[2] == pytest.approx(1e38, rel=0.02)
+    assert not got[3:].any()
+
+
+@pytest.mark.parametrize("fmt", [FLOAT32, BFLOAT16, BFLOAT8_B])
+def test_relu_of_the_packer(fmt):
+    values = numbers(4, 2, (2, 16))
+    plain = pack(values, fmt, fp32_dest=True)
+    assert same_bits(pack(values, fmt, fp32_dest=True, relu=True), np.where(plain > 0, plain, 0))
+
+
+def test_pack_names_what_does_not_fit():
+    with pytest.raises(ValueError, match=r"^pack: the packer writes float32, bfloat16 and block floats, not float16$"):
+        pack(np.zeros(16, np.float32), FLOAT16, fp32_dest=True)
+    with pytest.raises(ValueError, match=r"^pack: bfloat8_b shares exponents among 16 neighbors, .* not 20; pad it"):
+        pack(np.zeros((2, 20), np.float32), BFLOAT8_B, fp32_dest=True)
+
+
+# ---- tilize
+
+
+@each_width
+@pytest.mark.parametrize("keeps_tf32", [False, True])
+def test_bfloat16_tilizes_exactly(fp32_dest, keeps_tf32):
+    values = numbers(5, 9, (4, 64), cut=16)
+    for target in (BFLOAT16, FLOAT32):
+        assert same_bits(tilize(values, BFLOAT16, target, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32), values)
+
+
+@pytest.mark.parametrize(
+    ("target", "fp32_dest", "keeps_tf32", "want"),
+    [
+        (FLOAT32, True, False, 1 + 127 / 128 + 7 / 1024),  # TF32, whatever the architecture
+        (FLOAT32, False, True, 1 + 127 / 128),
+        (BFLOAT16, True, True, 2.0),  # TF32 in Dst, then half up
+        (BFLOAT16, True, False, 1 + 127 / 128),  # cut to bfloat16 on the way
+        (BFLOAT16, False, True, 1 + 127 / 128),
+    ],
+)
+def test_float32_is_cut_before_it_is_packed(target, fp32_dest, keeps_tf32, want):
+    values = np.full((1, 16), 2 - 2.0**-20, np.float32)
+    assert tilize(values, FLOAT32, target, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32)[0, 0] == np.float32(want)
+
+
+@pytest.mark.parametrize(("fp32_dest", "keeps_tf32", "rounds_first"), [(0, 0, 1), (0, 1, 1), (1, 1, 1), (1, 0, 0)])
+@examples
+@each_seed
+def test_tilizing_to_block_floats(fp32_dest, keeps_tf32, rounds_first, seed, spread):
+    values = numbers(seed, spread, (3, 32))
+    cut = unpack(values, FLOAT32, fp32_dest=bool(fp32_dest and keeps_tf32))
+    want = [packed_group(group, 7, bool(rounds_first)) for group in cut.reshape(-1, 16)]
+    got = tilize(values, FLOAT32, BFLOAT8_B, fp32_dest=bool(fp32_dest), keeps_tf32=bool(keeps_tf32))
+    assert same_bits(got, np.reshape(want, values.shape))
+
+
+# ---- accumulation in L1
+
+
+@examples
+@each_seed
+def test_l1_adds_bfloat16_to_nearest_even(seed, spread):
+    stored, packed = numbers(seed, spread, (2, 60), cut=16)
+    exact = [Fraction(float(a)) + Fraction(float(b)) for a, b in zip(stored, packed, strict=True)]
+    got = accumulate_l1(stored, packed, BFLOAT16)
+    for sum_, result in zip(exact, got, strict=True):
+        if result == 0:
+            assert sum_ == 0
+            continue
+        here = Fraction(float(result))
+        bits = int(np.float32(result).view(np.uint32)) >> 16
+        assert bits << 16 == int(np.float32(result).view(np.uint32))
+        others = [Fraction(float(np.uint32(n << 16).view(np.float32))) for n in (bits - 1, bits + 1) if n & 0x7FFF]
+        assert all(
+            abs(sum_ - here) < abs(sum_ - o) or (abs(sum_ - here) == abs(sum_ - o) and not bits & 1) for o in others
+        )
+
+
+def test_l1_adds_float32_as_ieee_does():
+    stored, packed = numbers(6, 12, (2, 500))
+    assert same_bits(accumulate_l1(stored, packed, FLOAT32), stored + packed)
+
+
+@pytest.mark.parametrize("fmt", [FLOAT32, BFLOAT16])
+def test_l1_flushes_denormals(fmt):
+    tiny = 2.0**-126
+    stored = np.array([tiny / 2, tiny * 1.5, -tiny * 1.5, tiny], np.float32)
+    packed = np.array([tiny / 2, -tiny, tiny, tiny / 4], np.float32)
+    assert same_bits(accumulate_l1(stored, packed, fmt), [0.0, 0.0, -0.0, tiny])
+
+
+def test_l1_sums_may_overflow():
+    large = np.array([3.3e38], ml_dtypes.bfloat16).astype(np.float32)
+    assert accumulate_l1(large, large, BFLOAT16).tolist() == [np.inf]
+
+
+def test_l1_does_not_add_block_floats():
+    with pytest.raises(ValueError, match=r"^accumulate_l1: L1 adds float32 and bfloat16, not bfloat8_b$"):
+        accumulate_l1(np.zeros(16, np.float32), np.zeros(16, np.float32), BFLOAT8_B)
+
+
+# ---- bias
+
+
+def biased(left, right, fp32_dest):
+    """The element-wise addition of two operands, in integers."""
+    larger, smaller = sorted((left, right), key=lambda v: pattern(v) & 0x7FFFFFFF, reverse=True)
+    if larger == 0:
+        return 0.0
+    unit = Fraction(2) ** (exponent_of(larger) - 127 - 10)
+    distance = exponent_of(larger) - exponent_of(smaller)
+    addend = 0 if distance >= 12 else half_up(Fraction(float(smaller)) / unit)
+    total = (Fraction(float(larger)) / unit + addend) * unit
+    return float(total if fp32_dest else rounded_to(float(total), 8))
+
+
+@each_width
+@pytest.mark.parametrize("cut", [13, 16])
+@examples
+@each_seed
+def test_bias_is_added_at_eleven_bits(fp32_dest, cut, seed, spread):
+    dst, bias = numbers(seed, spread, (4, 20), cut=cut), numbers(seed + 1, spread, 20, cut=cut)
+    want = [[biased(a, b, fp32_dest) for a, b in zip(row, bias, strict=True)] for row in dst]
+    assert same_bits(add_bias(dst, bias, fp32_dest=fp32_dest), want)
+
+
+def test_a_bias_that_a_float_addition_would_round_otherwise():
+    """2**-11 + 2**-12 below 1.0 lies between two units of 1.0 and goes to the nearer one before it is added."""
+    dst, bias = np.array([[1.0]], np.float32), np.array([-(2.0**-11) * 1.5], np.float32)
+    assert add_bias(dst, bias, fp32_dest=True)[0, 0] == 1 - 2.0**-10
+
+
+@each_width
+@pytest.mark.parametrize("center", [237, 238, 250])
+def test_bias_at_large_exponents(fp32_dest, center):
+    dst, bias = numbers(8, 3, (4, 20), cut=16, center=center), numbers(9, 3, 20, cut=16, center=center)
+    want = [[biased(a, b, fp32_dest) for a, b in zip(row, bias, strict=True)] for row in dst]
+    assert same_bits(add_bias(dst, bias, fp32_dest=fp32_dest), want)
+
+
+@each_width
+def test_bias_overflow_and_cancellation(fp32_dest):
+    dst = np.array([[3.3e38, 1.5, 2.0**-126 * 1.5]], np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
+    bias = np.array([3.3e38, -1.5, -(2.0**-126)], np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
+    got = add_bias(dst.view(np.float32), bias.view(np.float32), fp32_dest=fp32_dest)
+    assert same_bits(got, [[np.inf, 0.0, 0.0]])
+
+
+@each_width
+def test_nothing_to_do(fp32_dest):
+    empty = np.zeros((0, 16), np.float32)
+    for fmt in (FLOAT32, BFLOAT16, BFLOAT8_B):
+        assert pack(empty, fmt, fp32_dest=fp32_dest).shape == (0, 16)
+    assert add_bias(empty, np.zeros(16, np.float32), fp32_dest=fp32_dest).shape == (0, 16)

@@ -1,0 +1,241 @@
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.errors import DeviceError
+from device.memory.layouts import (
+    DRAM_MEMORY_CONFIG,
+    L1_HEIGHT_SHARDED_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+    TensorSpec,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, FORMATS
+from device.spec.device_spec import load_spec
+
+RECORDS = Path(__file__).resolve().parents[4] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"
+WORMHOLE = load_spec("wormhole_n150")
+SPECS = {"wh": WORMHOLE, "bh": load_spec("blackhole_p150")}
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    if not RECORDS.exists():
+        pytest.skip("the recorded runs (../shared/oracle/ttnn beside the checkout) are not here")
+    with gzip.open(RECORDS) as lines:
+        return [json.loads(line) for line in lines]
+
+
+def parsed(text: str) -> MemoryConfig:
+    """A memory config from its text."""
+    layout, buffer_type = re.findall(r"(?:TensorMemoryLayout|BufferType)::(\w+)", text)[:2]
+    shards = re.search(r"grid=\[(.*?)\], shape=\[(\d+), (\d+)\], orientation=ShardOrientation::(\w+)", text)
+    spec = None
+    if shards:
+        corners = [
+            list(map(int, group))
+            for group in re.findall(r'"x":(\d+),"y":(\d+)\},"end":\{"x":(\d+),"y":(\d+)', shards[1])
+        ]
+        grid = CoreRangeSet(CoreRange(CoreCoord(a, b), CoreCoord(c, d)) for a, b, c, d in corners)
+        spec = ShardSpec(grid, [int(shards[2]), int(shards[3])], ShardOrientation[shards[4]])
+    return MemoryConfig(TensorMemoryLayout[layout], BufferType[buffer_type], spec)
+
+
+def recorded_tensors(record: dict[str, Any]) -> Iterator[tuple[str, TensorSpec]]:
+    for role in ("output", "weight_prepared", "bias_prepared"):
+        tensor = record.get(role)
+        if tensor:
+            data_format = FORMATS[tensor["dtype"].removeprefix("DataType.").lower()]
+            layout = Layout[tensor["layout"].removeprefix("Layout.")]
+            config = parsed(tensor["memory_config"])
+            yield role, TensorSpec(tensor["shape"], data_format, layout, config, tensor["padded_shape"])
+
+
+def matches(tensor: TensorSpec, arch: str, buffers: list[dict[str, Any]], event: str) -> bool:
+    buffer = tensor.buffer(SPECS[arch])
+    want = (buffer.memory_layout.name, buffer.size_bytes, buffer.page_bytes, buffer.bank_bytes)
+    fields = ("layout", "size", "page_size", "max_size_per_bank")
+    return any(one["ev"] == event and tuple(one.get(name) for name in fields) == want for one in buffers)
+
+
+def test_memory_configs_print_as_recorded(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        for role in ("output", "weight_prepared", "bias_prepared"):
+            if record.get(role):
+                text = record[role]["memory_config"]
+                assert str(parsed(text).reported()) == text
+
+
+def test_recorded_shard_grids_are_the_first_cores(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        for _, tensor in recorded_tensors(record):
+            shards = tensor.memory_config.shard_spec
+            if shards and tensor.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+                grid = SPECS[record["arch"]].grid
+                assert shards.grid == first_cores(shards.num_cores(), grid.cols, grid.rows)
+
+
+def test_buffers_of_recorded_tensors(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        prepared = record["case"].get("prep")
+        for role, tensor in recorded_tensors(record):
+            if record.get("buffers") and (role == "output" or not prepared):
+                assert matches(tensor, record["arch"], record["buffers"], "allocate"), (record["name"], role)
+
+
+def test_buffers_of_host_inputs(records: list[dict[str, Any]]) -> None:
+    """The upload of a host input is the first buffer of the call."""
+    seen = 0
+    for record in records:
+        case = record["case"]
+        if case.get("input_memory") == "host" and record.get("buffers"):
+            seen += 1
+            rows = case.get("batch", 1) * case["H"] * case["W"]
+            shape = (1, 1, rows, case["in_channels"])
+            if case.get("input_4d"):
+                shape = (case.get("batch", 1), case["H"], case["W"], case["in_channels"])
+            data_format = FORMATS[case.get("input_dtype", "bfloat16")]
+            tensor = TensorSpec(shape, data_format, Layout[case.get("input_layout", "ROW_MAJOR")])
+            assert matches(tensor, record["arch"], record["buffers"][:1], "allocate"), record["name"]
+    assert seen
+
+
+def test_text_of_a_users_config_leaves_the_distribution_open() -> None:
+    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(35, 8, 8), (32, 64)))
+    assert str(config) == (
+        "MemoryConfig(memory_layout=TensorMemoryLayout::HEIGHT_SHARDED,buffer_type=BufferType::L1,"
+        'shard_spec=ShardSpec{grid=[{"start":{"x":0,"y":0},"end":{"x":7,"y":3}, '
+        '{"start":{"x":0,"y":4},"end":{"x":2,"y":4}], '
+        "shape=[32, 64], orientation=ShardOrientation::ROW_MAJOR},nd_shard_spec=std::nullopt,"
+        "created_with_nd_shard_spec=0,per_core_allocation=0,range_lockstep_allocation=0)"
+    )
+    assert config == config.reported()
+    assert hash(config) == hash(config.reported())
+
+
+@pytest.mark.parametrize(
+    ("shape", "padded"),
+    [((), (32, 32)), ((5,), (32, 32)), ((3, 33, 1), (3, 64, 32)), ((1, 1, 64, 64), (1, 1, 64, 64))],
+)
+def test_tiles_pad_the_last_two_axes(shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
+    assert TensorSpec(shape, BFLOAT16, Layout.TILE).padded_shape == padded
+
+
+def test_shards_pad_rows_to_whole_shards() -> None:
+    shards = ShardSpec(CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(2, 1))), (5, 16))
+    config = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, BufferType.L1, shards)
+    tensor = TensorSpec((1, 1, 9, 40), FLOAT32, Layout.ROW_MAJOR, config)
+    buffer = tensor.buffer(WORMHOLE)
+    assert tensor.padded_shape == (1, 1, 9, 48)
+    assert (buffer.page_bytes, buffer.size_bytes, buffer.bank_bytes, buffer.num_cores) == (64, 27 * 64, 5 * 64, 6)
+
+
+def test_pages_are_aligned_to_their_memory() -> None:
+    tensor = TensorSpec((1, 1, 130, 5), BFLOAT16, Layout.ROW_MAJOR)
+    assert tensor.buffer(WORMHOLE).bank_bytes == 11 * 32  # 130 rows on 12 channels
+    assert tensor.buffer(SPECS["bh"]).bank_bytes == 17 * 64
+    in_l1 = TensorSpec((1, 1, 130, 5), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
+    assert in_l1.buffer(WORMHOLE).bank_bytes == 3 * 16
+
+
+@given(st.lists(st.integers(1, 70), min_size=1, max_size=4), st.sampled_from(sorted(FORMATS)), st.sampled_from(Layout))
+def test_a_bank_holds_its_share_of_the_pages(shape: list[int], name: str, layout: Layout) -> None:
+    if FORMATS[name].is_block:
+        layout = Layout.TILE
+    buffer = TensorSpec(shape, FORMATS[name], layout).buffer(WORMHOLE)
+    pages, rest = divmod(buffer.size_bytes, buffer.page_bytes)
+    assert rest == 0
+    page_distance = -(-buffer.page_bytes // WORMHOLE.dram.alignment_bytes) * WORMHOLE.dram.alignment_bytes
+    assert (pages - 1) // WORMHOLE.dram.banks + 1 == buffer.bank_bytes // page_distance
+    assert buffer.num_cores == 0
+
+
+def sharded(
+    layout: TensorMemoryLayout, grid: CoreRangeSet, shape: tuple[int, int], *, column: bool = False
+) -> MemoryConfig:
+    orientation = ShardOrientation.COL_MAJOR if column else ShardOrientation.ROW_MAJOR
+    return MemoryConfig(layout, BufferType.L1, ShardSpec(grid, shape, orientation))
+
+
+HEIGHT, WIDTH, BLOCK = (
+    TensorMemoryLayout.HEIGHT_SHARDED,
+    TensorMemoryLayout.WIDTH_SHARDED,
+    TensorMemoryLayout.BLOCK_SHARDED,
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        (
+            sharded(HEIGHT, first_cores(4, 8, 8), (48, 64)),
+            r"^Physical shard shape \(48, 64\) must be tile \{32, 32\} sized!",
+        ),
+        (
+            sharded(HEIGHT, first_cores(4, 8, 8), (32, 32)),
+            "^Shard width 32 must match physical width 64 for height sharded",
+        ),
+        (
+            sharded(HEIGHT, first_cores(4, 8, 8), (32, 64)),
+            "^Number of shards along height 8 must not exceed number of cores 4",
+        ),
+        (
+            sharded(WIDTH, first_cores(2, 8, 8), (32, 32)),
+            "^Shard height 32 must match physical height 256 for width sharded",
+        ),
+        (
+            sharded(WIDTH, first_cores(1, 8, 8), (256, 32)),
+            "^Number of shards along width 2 must not exceed number of cores 1",
+        ),
+        (
+            sharded(BLOCK, first_cores(9, 8, 8), (32, 32)),
+            "^Shard grid must be one full rectangular grid for block sharded!",
+        ),
+        (
+            sharded(BLOCK, first_cores(24, 8, 8), (64, 32)),
+            "^Number of shards along height 4 must not exceed number of rows 3 for row major orientation!",
+        ),
+        (
+            sharded(BLOCK, first_cores(3, 8, 8), (32, 64), column=True),
+            "^Number of shards along height 8 must not exceed number of columns 3 for column major orientation!",
+        ),
+    ],
+)
+def test_shards_that_do_not_hold_the_tensor(config: MemoryConfig, text: str) -> None:
+    with pytest.raises(DeviceError, match=text):
+        TensorSpec((1, 1, 256, 64), BFLOAT16, Layout.TILE, config)
+
+
+def test_what_cannot_be_a_buffer() -> None:
+    with pytest.raises(DeviceError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
+        TensorSpec((1, 1, 32, 32), BFLOAT8_B, Layout.ROW_MAJOR)
+    with pytest.raises(DeviceError, match=r"^Shard spec must be provided for sharded tensors"):
+        TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE, L1_HEIGHT_SHARDED_MEMORY_CONFIG).buffer(WORMHOLE)
+    with pytest.raises(ValueError, match="shape must be two positive integers"):
+        ShardSpec(first_cores(1, 8, 8), (0, 32))
+    assert not DRAM_MEMORY_CONFIG.is_sharded()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "shape", "shard", "holding"),
+    [("HEIGHT_SHARDED", (64, 32), (32, 32), 2), ("BLOCK_SHARDED", (33, 96), (32, 32), 6)],
+)
+def test_cores_beyond_the_tensor_hold_no_shard(scheme: str, shape: list[int], shard: list[int], holding: int) -> None:
+    shards = ShardSpec(first_cores(64, 8, 8), shard)
+    config = MemoryConfig(TensorMemoryLayout[scheme], BufferType.L1, shards)
+    buffer = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, config).buffer(load_spec("wormhole_n150"))
+    assert buffer.num_cores == holding
+    assert buffer.cores == shards.grid

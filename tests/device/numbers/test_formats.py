@@ -1,0 +1,239 @@
+"""Fast and slow conversions under one set of tests: against ml_dtypes, numpy and bytes that ttnn 0.81.1 wrote."""
+
+import dataclasses
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device.numbers.formats import (
+    BFLOAT4_B,
+    BFLOAT8_B,
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    FORMATS,
+    INT32,
+    TILE_ELEMENTS,
+    UINT8,
+    UINT16,
+    DataFormat,
+    decode_rows,
+    decode_tiles,
+    encode_rows,
+    encode_tiles,
+    quantize,
+)
+from device.numbers.scalar import decode_block_tile, encode_block_tile, quantize_row
+
+BLOCKS = [BFLOAT8_B, BFLOAT4_B]
+FLOATS = [BFLOAT16, FLOAT16, FLOAT32]
+
+
+def quantize_slowly(values, fmt):
+    rows = np.asarray(values, np.float32).reshape(-1, np.shape(values)[-1])
+    with np.errstate(invalid="ignore"):
+        return np.array([quantize_row([float(v) for v in row], fmt) for row in rows]).reshape(np.shape(values))
+
+
+def encode_slowly(tiles, fmt):
+    return np.frombuffer(encode_block_tile([float(v) for v in tiles], fmt), np.uint8)
+
+
+def decode_slowly(data, fmt):
+    return np.array(decode_block_tile(data.tobytes(), fmt))
+
+
+QUANTIZERS = pytest.mark.parametrize("convert", [quantize, quantize_slowly])
+ENCODERS = pytest.mark.parametrize("encode", [encode_tiles, encode_slowly])
+DECODERS = pytest.mark.parametrize("decode", [decode_tiles, decode_slowly])
+
+
+def same(left, right):
+    left, right = np.asarray(left).astype(np.float64), np.asarray(right).astype(np.float64)
+    return np.array_equal(left, right, equal_nan=True) and np.array_equal(
+        np.signbit(left) & ~np.isnan(left), np.signbit(right) & ~np.isnan(right)
+    )
+
+
+def random_bits(seed, shape, low=0, high=256):
+    rng = np.random.default_rng(seed)
+    bits = rng.integers(low, high, shape) << 23 | rng.integers(0, 2, shape) << 31 | rng.integers(0, 1 << 23, shape)
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def test_sizes():
+    assert {name: fmt.tile_bytes for name, fmt in FORMATS.items()} == {
+        "bfloat16": 2048, "float32": 4096, "float16": 2048, "bfloat8_b": 1088, "bfloat4_b": 576,
+        "uint8": 1024, "uint16": 2048, "uint32": 4096, "int32": 4096,
+    }  # fmt: skip
+    assert BFLOAT16.element_bytes == 2
+    assert BFLOAT8_B.element_bytes is None
+    assert [BFLOAT16.exponent_bits, FLOAT16.exponent_bits, BFLOAT4_B.exponent_bits, UINT8.exponent_bits] == [8, 5, 8, 0]
+    assert str(BFLOAT8_B) == "bfloat8_b"
+
+
+def test_contradictions_are_refused():
+    with pytest.raises(ValueError, match=r"^odd: .*element_bits must be mantissa_bits \+ 1, not 8 with 6$"):
+        DataFormat(name="odd", element_bits=8, mantissa_bits=6, storage=BFLOAT16.storage, is_block=True)
+    with pytest.raises(ValueError, match=r"^bfloat16: storage bfloat16 does not have 32 bits$"):
+        dataclasses.replace(BFLOAT16, element_bits=32)
+
+
+@pytest.mark.parametrize(("fmt", "dtype"), [(BFLOAT16, ml_dtypes.bfloat16), (FLOAT16, np.float16)])
+class TestAllCodes:
+    """The 65,536 values of a 16-bit float: kept, and the midpoints between neighbors go to the even one."""
+
+    def codes(self, dtype):
+        values = np.arange(1 << 16, dtype=np.uint16).view(dtype).astype(np.float32)
+        return values[~np.isnan(values)]
+
+    @QUANTIZERS
+    def test_exact_values_stay(self, convert, fmt, dtype):
+        values = self.codes(dtype)
+        assert same(convert(values, fmt), values)
+
+    @QUANTIZERS
+    def test_between_values(self, convert, fmt, dtype):
+        values = self.codes(dtype)
+        halfway = ((values[:-1].astype(np.float64) + values[1:]) / 2).astype(np.float32)
+        with np.errstate(over="ignore"):
+            for between in (halfway, np.nextafter(halfway, np.float32(9)), np.nextafter(halfway, np.float32(-9))):
+                between = between[np.isfinite(between)]
+                assert same(convert(between, fmt), between.astype(dtype))
+
+    def test_bytes(self, fmt, dtype):
+        values = np.arange(1 << 16, dtype=np.uint16).view(dtype).reshape(-1, TILE_ELEMENTS)
+        for encode, decode in ((encode_tiles, decode_tiles), (encode_rows, decode_rows)):
+            assert np.array_equal(encode(values, fmt).reshape(-1), values.view(np.uint8).reshape(-1))
+            assert np.array_equal(decode(encode(values, fmt), fmt).view(np.uint16), values.view(np.uint16))
+
+
+def test_float32_is_left_alone():
+    values = random_bits(0, (4, 32))
+    assert quantize(values, FLOAT32) is values
+
+
+@QUANTIZERS
+@pytest.mark.parametrize("fmt", BLOCKS)
+def test_not_a_number_stays_one(convert, fmt):
+    row = np.ones(16, np.float32)
+    row[3], row[5], row[7] = np.nan, -np.inf, np.inf
+    got = convert(row, fmt).astype(np.float32)
+    assert np.isnan(got[3])
+    assert got[[5, 7]].tolist() == [-np.inf, np.inf]
+    assert not np.delete(got, [3, 5, 7]).any()
+
+
+# Bytes that ttnn 0.81.1 wrote for these groups, read from a dumped host tensor.
+GROUPS = [
+    (
+        [1.9999, 1.375, 0.125, -0.0, 1/128, -1e-4, 1, 1.5, 0.5, 0.25, 1e-3, 1.0078125, 1.01171875, -1.99, 3/256, 1e-40],
+        127,
+        [0x7F, 0x58, 0x08, 0, 0, 0, 0x40, 0x60, 0x20, 0x10, 0, 0x40, 0x41, 0xFF, 0x01, 0],
+        [7, 6, 0, 0, 0, 0, 4, 6, 2, 1, 0, 4, 4, 15, 0, 0],
+    ),
+    ([np.inf, 1, -2, 3e38], 255, [0x40, 0, 0, 0x38], [4, 0, 0, 4]),
+    ([np.nan, 1, -2, -np.inf], 255, [0x60, 0, 0, 0xC0], [6, 0, 0, 12]),
+    ([3.3e38, 1e38, -2e38, 1e37], 254, [0x7C, 0x26, 0xCB, 0x04], [7, 2, 13, 0]),
+    ([1e-40, 1.2e-38, -1e-39, 2e-38], 1, [0, 0x41, 0, 0x6D], [0, 4, 0, 7]),
+    ([1e-40, -1e-41], 0, [0, 0], [0, 0]),
+    ([1.2e-38, 1.1e-38, -1.1e-38, 8e-39], 1, [0x41, 0, 0, 0], [4, 0, 0, 0]),
+    ([5e-38, 1.1e-38, -1.1e-38, 1.3e-38], 3, [0x44, 0, 0, 0x12], [4, 0, 0, 1]),
+]  # fmt: skip
+
+
+@ENCODERS
+@pytest.mark.parametrize("group", GROUPS)
+def test_block_bytes_of_the_real_library(encode, group):
+    values, exponent, codes8, codes4 = group
+    tile = np.zeros(TILE_ELEMENTS, np.float32)
+    tile[: len(values)] = values
+    data = encode(tile, BFLOAT8_B)
+    assert data[:64].tolist() == [exponent] + [0] * 63
+    assert data[64 : 64 + len(values)].tolist() == codes8
+    data = encode(tile, BFLOAT4_B)
+    assert data[:64].tolist() == [exponent] + [0] * 63
+    nibbles = [nibble for byte in data[64:].tolist() for nibble in (byte & 15, byte >> 4)]
+    assert nibbles[: len(values)] == codes4
+    assert not any(nibbles[len(values) :])
+
+
+@DECODERS
+@pytest.mark.parametrize("fmt", BLOCKS)
+def test_every_code_under_every_exponent(decode, fmt):
+    codes = np.arange(16, dtype=np.uint8) if fmt is BFLOAT4_B else np.arange(256, dtype=np.uint8)
+    for exponent in (0, 1, 2, 7, 120, 127, 254, 255):
+        body = np.resize(codes, TILE_ELEMENTS)
+        expected = (body & fmt.max_magnitude) * 2.0 ** (exponent - 126 - fmt.mantissa_bits)
+        expected[expected > 2.0**128] = np.nan
+        expected[expected == 2.0**128] = np.inf
+        expected = np.where(body >> fmt.mantissa_bits, -expected, expected)
+        packed = body if fmt is BFLOAT8_B else body[0::2] | body[1::2] << 4
+        got = decode(np.concatenate([np.full(64, exponent, np.uint8), packed]), fmt)
+        assert same(got, expected)
+
+
+@pytest.mark.parametrize("fmt", BLOCKS)
+@pytest.mark.parametrize("exponents", [(0, 256), (118, 128), (0, 8), (250, 255), (225, 240), (254, 256)])
+def test_fast_block_floats_equal_slow_ones(fmt, exponents):
+    values = random_bits(1, (2, TILE_ELEMENTS), *exponents)
+    values[:, ::3] = (values[:, ::3].view(np.uint32) & np.uint32(0xFFFF8000)).view(np.float32)  # make ties likely
+    with np.errstate(invalid="ignore"):
+        assert same(quantize(values, fmt), quantize_slowly(values, fmt))
+        for tile in values:
+            assert np.array_equal(encode_tiles(tile, fmt), encode_slowly(tile, fmt))
+
+
+@given(st.integers(0, 2**32), st.integers(0, 247), st.sampled_from(sorted(FORMATS)))
+def test_round_trip(seed, low, name):
+    fmt = FORMATS[name]
+    values = random_bits(seed, (2, TILE_ELEMENTS), low, low + 8)
+    values = quantize(values if fmt.is_float else values.view(np.uint32), fmt)
+    data = encode_tiles(values, fmt)
+    assert data.shape == (2, fmt.tile_bytes)
+    assert data.dtype == np.uint8
+    assert same(decode_tiles(data, fmt), values)
+    assert np.array_equal(encode_tiles(decode_tiles(data, fmt), fmt), data)
+    assert same(quantize(values, fmt), values)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=3), st.sampled_from(BLOCKS))
+def test_groups_run_along_the_last_axis(shape, fmt):
+    values = random_bits(2, shape, 100, 130)
+    got = quantize(values, fmt)
+    assert got.shape == values.shape
+    assert got.dtype == fmt.storage
+    padded = np.zeros((*shape[:-1], 48), np.float32)
+    padded[..., : shape[-1]] = values
+    assert same(got, quantize(padded, fmt)[..., : shape[-1]])
+
+
+def test_strides_and_scalars():
+    values = random_bits(3, (32, 32), 120, 128)
+    assert same(quantize(values.T, BFLOAT8_B), quantize(values.T.copy(), BFLOAT8_B))
+    assert quantize(np.float32(1.2), BFLOAT8_B) == 1.203125
+    assert quantize(np.float64(1.2), BFLOAT16).dtype == BFLOAT16.storage
+
+
+def test_integers():
+    assert quantize(np.array([1, 70000]), UINT16).tolist() == [1, 70000 - 65536]
+    assert quantize(np.array([-1.9, 2.9]), INT32).tolist() == [-1, 2]
+    with pytest.raises(ValueError, match=r"^quantize: uint8 holds integers, not infinities or NaN"):
+        quantize(np.array([np.nan]), UINT8)
+
+
+def test_wrong_sizes_are_named():
+    with pytest.raises(
+        ValueError, match=r"^encode_tiles: the last axis must hold the 1024 elements of a tile, not 32$"
+    ):
+        encode_tiles(np.zeros((32, 32)), BFLOAT16)
+    with pytest.raises(ValueError, match=r"^decode_tiles: a bfloat8_b tile has 1088 bytes, not 1024$"):
+        decode_tiles(np.zeros(1024, np.uint8), BFLOAT8_B)
+    with pytest.raises(ValueError, match=r"^decode_rows: float32 takes 4 bytes an element, not 6 a row$"):
+        decode_rows(np.zeros((2, 6), np.uint8), FLOAT32)
+    for convert in (encode_rows, decode_rows):
+        with pytest.raises(ValueError, match=r"^bfloat4_b exists in tiles only; use encode_tiles or decode_tiles$"):
+            convert(np.zeros(32, np.uint8), BFLOAT4_B)

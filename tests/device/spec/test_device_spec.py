@@ -1,0 +1,140 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device.errors import SpecError
+from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
+
+NAMES = catalog_names()
+
+
+def test_catalog_has_the_four_boards() -> None:
+    assert NAMES == ("blackhole_p100", "blackhole_p150", "wormhole_n150", "wormhole_n300")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_spec_survives_the_trip_through_a_dict(name: str) -> None:
+    spec = load_spec(name)
+    assert DeviceSpec.from_dict(spec.to_dict()) == spec
+    assert hash(spec) == hash(load_spec(name))
+    assert spec.name == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_of_the_catalog_names_its_source(name: str) -> None:
+    folder = Path(__file__).resolve().parents[3] / "device" / "spec" / "catalog"
+    figures = [
+        line
+        for line in (folder / f"{name}.toml").read_text().splitlines()
+        if "=" in line and line[:1].isalpha() and not line.startswith(("name", "arch", "extends"))
+    ]
+    assert [line for line in figures if "#" not in line] == []
+
+
+def test_grids_and_banks() -> None:
+    sizes = {name: (load_spec(name).grid.cols, load_spec(name).grid.rows, load_spec(name).dram.banks) for name in NAMES}
+    assert sizes == {
+        "blackhole_p100": (11, 10, 7),
+        "blackhole_p150": (13, 10, 8),
+        "wormhole_n150": (8, 8, 12),
+        "wormhole_n300": (8, 8, 12),
+    }
+
+
+def test_usable_memory_is_what_the_real_library_reports() -> None:
+    wormhole, blackhole = load_spec("wormhole_n150"), load_spec("blackhole_p150")
+    assert (wormhole.l1.usable_bytes, wormhole.dram.usable_bytes) == (1393312, 1072693184)
+    assert (blackhole.l1.usable_bytes, blackhole.dram.usable_bytes) == (1461120, 4277141376)
+
+
+def test_destination_registers() -> None:
+    compute = load_spec("wormhole_n150").compute
+    assert (compute.dst_half_tiles(fp32_dest=False), compute.dst_half_tiles(fp32_dest=True)) == (8, 4)
+
+
+def test_tilize_cycles_by_formats() -> None:
+    reader = load_spec("blackhole_p150").reader
+    assert reader.tilize_cycles("float32", "bfloat16", fp32_dest=True) == 80
+    with pytest.raises(SpecError, match=r"no tilize cycles for uint8 to bfloat16 \(there are float32 to float32"):
+        reader.tilize_cycles("uint8", "bfloat16", fp32_dest=False)
+
+
+def test_replace_changes_fields_and_fields_of_parts() -> None:
+    spec = load_spec("wormhole_n150").replace(dram_banks=6, grid_rows=7, clock_hz=800_000_000, name="slow")
+    assert (spec.dram.banks, spec.grid.cores, spec.clock_hz, spec.name) == (6, 56, 800_000_000, "slow")
+    assert load_spec("wormhole_n150").dram.banks == 12
+    assert spec.replace(reader_clock_ghz=2).reader.clock_ghz == 2.0
+    assert spec.replace(conv_costs_start_cycles=1).conv_costs.start_cycles == 1
+
+
+def test_replace_takes_a_whole_part_and_a_field_of_it() -> None:
+    small = load_spec("blackhole_p150")
+    spec = load_spec("wormhole_n150").replace(dram=small.dram, dram_banks=5)
+    assert spec.dram == small.replace(dram_banks=5).dram
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"grid_row": 7}, r"unknown field 'grid_row', did you mean 'grid_rows'\?"),
+        ({"clok_hz": 7}, r"unknown field 'clok_hz', did you mean 'clock_hz'\?"),
+        ({"clock_hz": "fast"}, r"^clock_hz must be a whole number, not 'fast'"),
+        ({"clock_hz": True}, r"^clock_hz must be a whole number, not True"),
+        ({"clock_hz": 0}, r"clock_hz must be a number above zero, not 0"),
+        ({"grid_cols": 9}, r"grid_cols must not exceed the 8 cols of noc_worker_cols, not 9; lower grid_cols"),
+        ({"l1_bytes": 3}, r"^l1: bytes must be above base_bytes \(105824\), not 3"),
+        ({"l1_alignment_bytes": 24}, r"^l1: alignment_bytes must be a power of two, not 24; the nearest below is 16"),
+        ({"l1_allocation_alignment_bytes": 8}, r"^l1: allocation_alignment_bytes must be a multiple"),
+        ({"l1_base_bytes": 1000}, r"^l1: base_bytes must be a multiple of .* \(32\), not 1000; 1024 would do"),
+        ({"noc_link_bytes_per_cycle": 33}, r"^noc: link_bytes_per_cycle must not exceed flit_bytes, not 33"),
+        ({"noc_worker_cols": [2, 1]}, r"^noc: worker_cols must be rising numbers from 0 below 10"),
+        ({"noc_worker_cols": 3}, r"^worker_cols must be a list, not 3"),
+        ({"noc": {"cols": 10}}, r"^missing keys noc\.rows, noc\.worker_cols"),
+        ({"reader_dram": {"peak_at_byte": 1}}, r"unknown key 'dram\.peak_at_byte', did you mean 'peak_at_bytes'\?"),
+        ({"dram_achieved_bytes_per_cycle": float("nan")}, r"achieved_bytes_per_cycle must be a number above zero"),
+    ],
+)
+def test_contradictions_and_misspellings_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        load_spec("wormhole_n150").replace(**changes)
+
+
+@given(st.integers(1, 8), st.integers(1, 10), st.integers(1, 64), st.integers(1, 10**10))
+def test_any_smaller_device_is_a_device(cols: int, rows: int, banks: int, clock_hz: int) -> None:
+    spec = load_spec("wormhole_n150").replace(grid_cols=cols, grid_rows=rows, dram_banks=banks, clock_hz=clock_hz)
+    assert DeviceSpec.from_dict(spec.to_dict()) == spec
+    assert spec.grid.cores == cols * rows
+
+
+def test_a_users_file_gives_only_what_differs(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text('extends = "blackhole_p100"\nname = "base"\n[dram]\nbanks = 4\n')
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "base.toml"\nname = "mine"\nclock_hz = 1_000_000_000\n')
+    expected = load_spec("blackhole_p100").replace(name="mine", clock_hz=1_000_000_000, dram_banks=4)
+    assert load_spec(mine) == load_spec(str(mine)) == expected
+    assert load_spec(expected) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('extends = "wormhole_n150"\n[l1]\nbyte = 3\n', r"unknown key 'l1\.byte', did you mean 'bytes'\?"),
+        ('extends = "wormhole_n150"\nl1 = 3\n', r"l1 must be a table of L1Spec, not 3"),
+        ('extends = "wormhole_n15"\n', r"unknown device 'wormhole_n15', did you mean 'wormhole_n150'\?"),
+        ('extends = "mine.toml"\n', r"extends itself"),
+        ("extends = 3\n", r"a device is named by text, path or DeviceSpec, not by 3"),
+        ("name = ", r"is no TOML"),
+        ('name = "bare"\n', r"missing keys arch, clock_hz, grid"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(SpecError, match=message):
+        load_spec(tmp_path / "mine.toml")
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(SpecError, match=r"device file 'nowhere\.toml' cannot be read .* or one of blackhole_p100"):
+        load_spec("nowhere.toml")

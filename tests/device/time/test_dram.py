@@ -1,0 +1,28 @@
+"""The memory outside the cores: banks bound what it delivers."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device.spec.device_spec import catalog_names, load_spec
+from device.time.dram import bandwidth, page_round_trip_cycles, shared_cycles
+
+
+@given(st.sampled_from(catalog_names()), st.integers(1, 16), st.integers(1, 10**9))
+def test_fewer_banks_are_never_faster(name, banks, moved):
+    dram = load_spec(name).replace(dram_banks=banks).dram
+    more = load_spec(name).replace(dram_banks=banks + 1).dram
+    assert bandwidth(dram) <= bandwidth(more)
+    assert shared_cycles(dram, moved) >= shared_cycles(more, moved)
+    assert shared_cycles(dram, moved, 0.5) == 2 * shared_cycles(dram, moved)
+
+
+def test_one_bank_is_slower_than_all():
+    spec = load_spec("wormhole_n150")
+    assert bandwidth(spec.dram) == spec.dram.achieved_bytes_per_cycle
+    assert bandwidth(spec.replace(dram_banks=1).dram) == spec.dram.bank_bytes_per_cycle
+
+
+@given(st.sampled_from(catalog_names()), st.integers(1, 10**6))
+def test_a_round_trip_is_longer_than_the_latency_and_grows(name, size):
+    dram = load_spec(name).dram
+    assert dram.read_latency_cycles < page_round_trip_cycles(dram, size) < page_round_trip_cycles(dram, size + 1)

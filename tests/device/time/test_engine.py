@@ -1,0 +1,85 @@
+"""Processors and circular buffers in time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device.errors import DeviceError
+from device.time.engine import BEGIN, Processor, Slots, critical_cycles, path_to, stage_report, work_of
+from device.time.stages import Stage
+
+cycles = st.floats(min_value=1, max_value=1000)
+
+
+def pipeline(read_cycles, compute_cycles, blocks, held):
+    """A reader that fills blocks and a processor that computes on them."""
+    reader, compute, slots = Processor(), Processor(), Slots("act", held)
+    read, multiply = work_of({Stage.READER: read_cycles}), work_of({Stage.MATH: compute_cycles})
+    for _ in range(blocks):
+        reader.wait(slots.reserve())
+        slots.fill(reader.work(read))
+        compute.wait(slots.front())
+        slots.empty(compute.work(multiply))
+    return reader, compute
+
+
+def test_one_buffer_makes_the_stages_take_turns():
+    assert pipeline(10, 7, 5, held=1)[1].now.cycles == 5 * (10 + 7)
+
+
+@pytest.mark.parametrize(("read", "compute", "expected"), [(10, 7, 5 * 10 + 7), (7, 10, 7 + 5 * 10)])
+def test_two_buffers_hide_the_faster_stage(read, compute, expected):
+    assert pipeline(read, compute, 5, held=2)[1].now.cycles == expected
+
+
+@given(cycles, cycles, st.integers(1, 12), st.integers(1, 4))
+def test_more_buffers_never_slow(read, compute, blocks, held):
+    fewer, more = (pipeline(read, compute, blocks, n)[1].now.cycles for n in (held, held + 1))
+    assert more <= fewer * (1 + 1e-12)
+
+
+@given(cycles, cycles, st.integers(1, 12), st.integers(1, 3))
+def test_critical_path_adds_up_to_the_end(read, compute, blocks, held):
+    end = pipeline(read, compute, blocks, held)[1].now
+    assert sum(critical_cycles(end).values()) == pytest.approx(end.cycles)
+
+
+@given(cycles, cycles, st.integers(1, 12), st.integers(1, 3))
+def test_a_processor_works_or_waits(read, compute, blocks, held):
+    for processor in pipeline(read, compute, blocks, held):
+        assert sum(processor.busy_cycles().values()) + processor.waited_cycles == pytest.approx(processor.now.cycles)
+
+
+def test_path_names_the_works_last_first():
+    first, second = work_of({Stage.READER: 2.0}), work_of({Stage.MATH: 3.0})
+    processor = Processor()
+    processor.work(first)
+    assert list(path_to(processor.work(second))) == [second, first]
+
+
+def test_overlapping_stages_are_busy_longer_than_the_work():
+    work = work_of({Stage.MATH: 10.0}, {Stage.MATH: 10.0, Stage.PACK: 8.0})
+    processor = Processor()
+    processor.work(work)
+    assert (work.cycles, processor.busy_cycles()) == (10.0, {Stage.MATH: 10.0, Stage.PACK: 8.0})
+
+
+def test_report_has_every_stage_once_with_what_it_waited():
+    reader, compute = pipeline(10, 7, 3, held=1)
+    report = stage_report((reader, compute), compute.now, waits={Stage.READER: reader, Stage.MATH: compute})
+    assert [(one.stage, one.busy_cycles, one.stall_cycles, one.critical_cycles) for one in report] == [
+        (Stage.READER, 30, 14, 30),
+        (Stage.MATH, 21, 30, 21),
+    ]
+
+
+def test_a_writer_that_nobody_reads_from_is_stuck():
+    slots = Slots("act", 1)
+    slots.fill(BEGIN)
+    with pytest.raises(DeviceError, match="'act' holds 1 blocks and nobody empties block 0: its writer waits for ever"):
+        slots.reserve()
+
+
+def test_a_reader_without_a_writer_is_stuck():
+    with pytest.raises(DeviceError, match="'act' gets 0 blocks and its reader waits for one more"):
+        Slots("act", 2).front()

@@ -1,0 +1,29 @@
+"""What an operation takes, in words of the report."""
+
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage, nanoseconds
+
+
+def cores(first, last):
+    return CoreRangeSet([CoreRange(CoreCoord(first, 0), CoreCoord(last, 0))])
+
+
+def test_most_critical_stage_binds_and_the_busiest_among_equals():
+    stages = [StageCycles(Stage.READER, 9), StageCycles(Stage.MATH, 5, critical_cycles=5), StageCycles(Stage.PACK, 7)]
+    assert binding_stage(stages) is Stage.MATH
+    assert binding_stage([stages[0], stages[2]]) is Stage.READER
+
+
+def test_slowest_group_and_number_of_cores():
+    groups = tuple(
+        CoreGroupCycles(cores=cores(*span), cycles=c, stages=()) for span, c in (((0, 0), 5.0), ((1, 3), 9.0))
+    )
+    operation = OperationCycles(cycles=9.0, groups=groups, bound_by=Stage.MATH)
+    assert operation.slowest is groups[1]
+    assert operation.cores == 4
+
+
+def test_nanoseconds():
+    assert nanoseconds(1350, 1_350_000_000) == pytest.approx(1000)

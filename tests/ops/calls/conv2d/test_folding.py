@@ -1,0 +1,63 @@
+from dataclasses import replace
+
+import pytest
+
+from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorSpec
+from device.numbers.formats import BFLOAT16
+from ops.calls.conv2d.folding import folds
+from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig, Operand
+
+
+def call(**changes: object) -> Conv2dArguments:
+    """A patch embedding: an 8x8 image of 16 channels, windows of 4x4 side by side."""
+    made = TensorSpec((1, 1, 64, 16), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+    weight = TensorSpec((32, 16, 4, 4), BFLOAT16, Layout.ROW_MAJOR)
+    good = Conv2dArguments(
+        input=Operand(spec=made, on_host=False),
+        weight=Operand(spec=weight, on_host=True),
+        in_channels=16,
+        out_channels=32,
+        batch_size=1,
+        input_height=8,
+        input_width=8,
+        kernel_size=(4, 4),
+        stride=(4, 4),
+    )
+    return replace(good, **changes)
+
+
+def placed(**changes: object) -> Operand:
+    return Operand(spec=replace(call().input.spec, **changes), on_host=False)
+
+
+def test_windows_side_by_side_fold_by_themselves():
+    assert folds(call())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"stride": (2, 2)},
+        {"kernel_size": (1, 1), "stride": (1, 1)},
+        {"dilation": (2, 2)},
+        {"input_height": 7},
+        {"padding": (1, 1, 1, 1)},
+        {"input": placed(memory_config=L1_MEMORY_CONFIG)},
+        {"conv_config": ConvConfig(enable_kernel_stride_folding=False)},
+    ],
+)
+def test_other_windows_do_not(changes):
+    assert not folds(call(**changes))
+
+
+def test_padded_tiles_do_not_fold_but_padded_rows_do():
+    padded = {"padding": (2, 2, 2, 2)}
+    assert folds(call(**padded))
+    assert not folds(call(input=placed(layout=Layout.TILE), **padded))
+    assert folds(call(input=placed(layout=Layout.TILE)))
+
+
+def test_the_config_has_the_last_word():
+    config = ConvConfig(enable_kernel_stride_folding=True)
+    assert folds(call(stride=(2, 2), conv_config=config))
+    assert not folds(call(kernel_size=(3, 3), stride=(1, 1), conv_config=config))

@@ -1,0 +1,118 @@
+"""The sequences of device operations are those of the real library without a device, version 0.81.1."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.errors import DeviceError
+from device.memory.layouts import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    Layout,
+    MemoryConfig,
+    TensorMemoryLayout,
+    TensorSpec,
+)
+from device.numbers.formats import BFLOAT16
+from device.plan import Free, Operation, Plan
+from device.spec.device_spec import load_spec
+from ops.calls.conv2d.plan import plan_conv2d
+from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig, Operand, SliceConfig, SliceType
+
+SPEC = load_spec("wormhole_n150")
+FREE = SPEC.l1.bytes - SPEC.l1.base_bytes
+
+
+def call(place: MemoryConfig = L1_MEMORY_CONFIG, **changes: object) -> Conv2dArguments:
+    spec = TensorSpec((1, 1, 256, 32), BFLOAT16, Layout.ROW_MAJOR, place)
+    good = Conv2dArguments(
+        input=Operand(spec=spec, on_host=False),
+        weight=Operand(spec=TensorSpec((64, 32, 3, 3), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
+        in_channels=32,
+        out_channels=64,
+        batch_size=1,
+        input_height=16,
+        input_width=16,
+        kernel_size=(3, 3),
+        stride=(2, 2),
+        padding=(1, 1, 1, 1),
+    )
+    return replace(good, **changes)
+
+
+def plan(a: Conv2dArguments) -> Plan:
+    return plan_conv2d(a, SPEC, free_l1_bytes=FREE, returns_weights=False)
+
+
+def operations(made: Plan) -> list[str]:
+    return [step.name.removesuffix("DeviceOperation") for step in made.steps if isinstance(step, Operation)]
+
+
+def test_in_l1_the_copy_of_the_input_goes_before_the_halo_moves():
+    made = plan(call())
+    assert operations(made) == ["InterleavedToSharded", "Halo", "Conv2d"]
+    halo = next(n for n, step in enumerate(made.steps) if isinstance(step, Operation) and step.name.startswith("Halo"))
+    assert made.steps[halo + 1] == Free("input.sharded")
+    output = made.tensors[made.results["output"]]
+    assert output.shape == (1, 1, 64, 64)
+    assert output.memory_config.is_sharded()
+
+
+def test_width_shards_without_padding_need_no_halo():
+    config = ConvConfig(shard_layout=TensorMemoryLayout.WIDTH_SHARDED)
+    assert operations(plan(call(padding=(0, 0, 0, 0), conv_config=config))) == ["InterleavedToSharded", "Conv2d"]
+    assert "Halo" in operations(plan(call(conv_config=config)))
+
+
+def test_one_slice_ends_in_dram_whoever_chose_it():
+    for config in (None, SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=1)):
+        made = plan(call(DRAM_MEMORY_CONFIG, slice_config=config))
+        assert operations(made) == ["InterleavedToSharded", "Halo", "Conv2d", "ShardedToInterleaved"]
+        assert made.tensors[made.results["output"]].memory_config == DRAM_MEMORY_CONFIG
+
+
+def test_slices_overlap_where_windows_do():
+    made = plan(call(DRAM_MEMORY_CONFIG, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)))
+    windows = [
+        step.work.window
+        for step in made.steps
+        if isinstance(step, Operation) and step.name == "PaddedSliceDeviceOperation"
+    ]
+    assert [(window.begins[1], window.ends[1]) for window in windows] == [(0, 8), (7, 16)]
+
+
+def test_slices_of_rows_that_need_no_halo_are_released_once():
+    width = ConvConfig(shard_layout=TensorMemoryLayout.WIDTH_SHARDED, output_layout=Layout.ROW_MAJOR)
+    slices = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)
+    made = plan(call(DRAM_MEMORY_CONFIG, padding=(0, 0, 0, 0), conv_config=width, slice_config=slices))
+    frees = [step.tensor for step in made.steps if isinstance(step, Free)]
+    assert "Halo" not in operations(made)
+    assert frees.count("slice0.input") == frees.count("slice1.input") == 1
+
+
+def test_slices_none_of_which_has_input_are_refused():
+    """Outputs of a 1x1 kernel at stride 3 whose first row is padding: the real library never gets past it."""
+    weight = Operand(spec=TensorSpec((64, 32, 1, 1), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    slices = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=6)
+    with pytest.raises(DeviceError, match="No slice has input: 6 slices of type DRAM_HEIGHT"):
+        plan(call(DRAM_MEMORY_CONFIG, weight=weight, kernel_size=(1, 1), stride=(3, 3), slice_config=slices))
+
+
+def test_windows_side_by_side_are_folded_and_multiplied():
+    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    folded = {"weight": weight, "kernel_size": (2, 2)}
+    assert operations(plan(call(DRAM_MEMORY_CONFIG, padding=(0, 0, 0, 0), **folded))) == ["Fold", "Tilize", "Matmul"]
+    made = plan(call(DRAM_MEMORY_CONFIG, **folded))
+    assert operations(made) == ["Pad", "Fold", "TilizeWithValPadding", "Matmul"]
+    assert made.tensors["input.folded"].shape == (1, 9, 9, 128)
+    assert made.tensors["weight.prepared"].shape == (1, 1, 128, 64)
+    frees = [step.tensor for step in made.steps if isinstance(step, Free)]
+    assert frees[0] == "input.padded"
+    assert set(frees) == {"input.padded", "input.tiled", "input.folded", "weight.prepared"}
+
+
+def test_1x1_runs_as_a_matmul():
+    pointwise = {"kernel_size": (1, 1), "stride": (1, 1), "padding": (0, 0, 0, 0)}
+    weight = Operand(spec=TensorSpec((64, 32, 1, 1), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    made = plan(call(DRAM_MEMORY_CONFIG, weight=weight, **pointwise))
+    assert operations(made)[-1] == "Matmul"

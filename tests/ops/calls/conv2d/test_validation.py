@@ -1,0 +1,140 @@
+from dataclasses import replace
+
+import pytest
+
+from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
+from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
+from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.validation import ArgumentError
+
+
+def call(**changes: object) -> Conv2dArguments:
+    good = Conv2dArguments(
+        input=Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG), on_host=False),
+        weight=weight(),
+        in_channels=32,
+        out_channels=64,
+        batch_size=1,
+        input_height=8,
+        input_width=8,
+        kernel_size=(3, 3),
+        padding=(1, 1, 1, 1),
+    )
+    return replace(good, **changes)
+
+
+def weight(shape=(64, 32, 3, 3), data_format=BFLOAT16, layout=Layout.ROW_MAJOR, *, on_host=True) -> Operand:
+    return Operand(spec=TensorSpec(shape, data_format, layout), on_host=on_host)
+
+
+def in_dram() -> Operand:
+    return Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=False)
+
+
+def tiles_in_dram() -> Operand:
+    return Operand(spec=replace(in_dram().spec, layout=Layout.TILE), on_host=False)
+
+
+FOLDED = {"input": in_dram(), "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0, 0, 0)}
+
+
+def test_a_good_call_passes():
+    validate(call())
+    require_possible(call())
+    require_sane(call())
+
+
+# First lines of the real library, version 0.81.1.
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"stride": (0, 1)}, "stride must be greater than 0, got (0, 1)"),
+        ({"weight": weight((64, 32, 9))}, "Host conv weights should be 4D tensor"),
+        ({"weight": weight(data_format=INT32)}, "Unsupported data type"),
+        ({"weight": weight(layout=Layout.TILE)}, "Host conv weights layout should be in row_major layout"),
+        ({"bias": weight((1, 1, 1, 16))}, "Bias must have the same length as output channels"),
+        ({"bias": weight((1, 1, 32, 64))}, "Host conv bias shape is not correct"),
+        (
+            {"conv_config": ConvConfig(act_block_h_override=48)},
+            "Config Error: act_block_h_override (48) must be a multiple of 32 (tile height).",
+        ),
+        (
+            FOLDED | {"input_height": 7, "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
+            "Padded input height (7) must be divisible by stride (2) for kernel stride folding.",
+        ),
+        (
+            {"input": in_dram(), "conv_config": ConvConfig(override_output_sharding_config=True)},
+            "Conv2D DRAM slicing doesn't support override_output_sharding_config.",
+        ),
+        (
+            {"out_format": BFLOAT8_B, "conv_config": ConvConfig(output_layout=Layout.ROW_MAJOR)},
+            "Only TILE layout is supported for BFLOAT8_B dtype!",
+        ),
+    ],
+)
+def test_what_the_real_library_refuses(changes, line):
+    with pytest.raises(ArgumentError) as refused:
+        validate(call(**changes))
+    assert str(refused.value).splitlines()[0] == line
+    assert len(str(refused.value).splitlines()) == 2
+
+
+def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
+    prepared = weight((1, 1, 288, 64), layout=Layout.TILE, on_host=False)
+    validate(call(weight=prepared, bias=weight((1, 1, 1, 64))))
+    with pytest.raises(ArgumentError, match="must be prepared weights in TILE layout"):
+        validate(call(weight=weight(on_host=False)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"kernel_size": (11, 3)}, "conv2d: kernel_size .* does not fit an image of 8 x 8"),
+        ({"batch_size": 0}, "conv2d: batch_size must be at least 1"),
+        ({"groups": 3}, "conv2d: groups must divide in_channels"),
+        ({"groups": 0}, "conv2d: groups must be at least 1"),
+        ({"dilation": (0, 1)}, "conv2d: dilation must be at least"),
+        ({"conv_config": ConvConfig(enable_activation_reuse=True)}, "conv2d: .*enable_activation_reuse is not simul"),
+        (
+            FOLDED | {"conv_config": ConvConfig(shard_layout=TensorMemoryLayout.BLOCK_SHARDED)},
+            "conv2d: folding windows is simulated without a shard_layout only: .*enable_kernel_stride_folding=False",
+        ),
+        (
+            FOLDED | {"in_channels": 30, "input": tiles_in_dram()},
+            "conv2d: folding windows of tiles that 30 channels do not fill",
+        ),
+        (
+            FOLDED | {"kernel_size": (3, 3), "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
+            "conv2d: folding windows of .* which overlap, is not simulated",
+        ),
+        (
+            {"input_height": 1, "input_width": 64, "kernel_size": (1, 3), "groups": 32, "out_channels": 32},
+            "conv2d: the depthwise convolution of a single row",
+        ),
+    ],
+)
+def test_what_can_not_be_computed(changes, text):
+    with pytest.raises(ArgumentError, match=text):
+        require_possible(call(**changes))
+
+
+def test_strict_devices_refuse_wrong_shapes():
+    with pytest.raises(ArgumentError, match=r"conv2d: weight_tensor must have the shape \[64, 32, 3, 3\] \(out_chann"):
+        require_sane(call(weight=weight((32, 64, 3, 3))))
+    with pytest.raises(ArgumentError, match=r"conv2d: .* are 2304 elements, but input_tensor has 2048"):
+        require_sane(call(input_height=9))
+
+
+def test_slices_of_nothing_but_padding_are_refused():
+    """A 1x1 kernel with stride 3 sees the second slice's row below the image only."""
+    rows = {"input": in_dram(), "input_height": 5, "input_width": 16, "kernel_size": (1, 1), "stride": (3, 3)}
+    rows |= {"weight": weight((64, 32, 1, 1)), "padding": (1, 1, 1, 1)}
+    sliced = call(**rows, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2))
+    with pytest.raises(ArgumentError, match="conv2d: slice_config: one of 2 slices lies in the padding alone"):
+        require_sane(sliced)
+
+
+def test_output_sizes():
+    assert output_size(call()) == (8, 8)
+    assert output_size(call(stride=(2, 3), dilation=(2, 1), padding=(0, 1, 2, 0))) == (3, 3)

@@ -1,0 +1,230 @@
+"""The L1 path: where a call lies, and the steps it takes."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.memory.layouts import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+    TensorSpec,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.plan import Allocate, Free, Operation, Relocate
+from device.spec.device_spec import load_spec
+from ops.calls.convolution.arguments import ComputeConfig, ConvConfig, ConvTranspose2dArguments, Operand
+from ops.calls.convolution.l1_path import (
+    halo_arguments,
+    l1_path,
+    lay_out_call,
+    operand_names,
+    output_spec,
+    upload_weights,
+    weights_layout,
+)
+from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
+from ops.programs.movement.staged import Staged
+
+SPEC = load_spec("wormhole_n150")
+HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
+
+
+def shards(scheme, cols, rows, shape):
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
+    return MemoryConfig(scheme, BufferType.L1, ShardSpec(grid, shape))
+
+
+def call(place=L1_MEMORY_CONFIG, *, layout=Layout.ROW_MAJOR, bias=False, config=None, out_channels=64, **changes):
+    """8x8 pixels of 64 channels become 16x16 of 64."""
+    weight = TensorSpec((64, out_channels, 3, 3), BFLOAT16, Layout.ROW_MAJOR)
+    row = TensorSpec((1, 1, 1, out_channels), BFLOAT16, Layout.ROW_MAJOR)
+    return ConvTranspose2dArguments(
+        input=Operand(spec=TensorSpec((1, 1, 64, 64), BFLOAT16, layout, place), on_host=False),
+        weight=Operand(spec=weight, on_host=True),
+        bias=Operand(spec=row, on_host=True) if bias else None,
+        in_channels=64,
+        out_channels=out_channels,
+        batch_size=1,
+        input_height=8,
+        input_width=8,
+        kernel_size=(3, 3),
+        stride=(2, 2),
+        padding=(1, 1, 1, 1),
+        output_padding=(1, 1),
+        conv_config=config or ConvConfig(shard_layout=HEIGHT),
+        **changes,
+    )
+
+
+def cores(laid_out):
+    config = laid_out.layout.config
+    return config.scheme, config.nhw_cores, config.channel_cores
+
+
+SHARDED = shards(HEIGHT, 2, 1, (32, 64))
+
+
+def test_a_sharded_input_stays_where_it_is():
+    """Even if the config asks for another scheme, and on cores that the library would not choose."""
+    laid_out = lay_out_call(call(SHARDED, config=ConvConfig(shard_layout=BLOCK)), SPEC)
+    assert cores(laid_out) == (HEIGHT, 2, 1)
+    assert laid_out.input_memory == SHARDED
+    assert cores(lay_out_call(call(), SPEC)) == (HEIGHT, 8, 1)
+
+
+@pytest.mark.parametrize("flag", ["reshard_if_not_optimal", "override_sharding_config"])
+def test_unless_it_may_be_sharded_anew(flag):
+    grid = shards(HEIGHT, 4, 1, (32, 64)).shard_spec.grid if flag == "override_sharding_config" else None
+    laid_out = lay_out_call(call(SHARDED, config=ConvConfig(shard_layout=HEIGHT, core_grid=grid, **{flag: True})), SPEC)
+    assert cores(laid_out) == (HEIGHT, 4 if grid else 8, 1)
+    assert laid_out.input_memory != SHARDED
+
+
+def test_shards_of_odd_widths_are_sharded_anew():
+    """12 channels on a core are no multiple of 8, so the alignment is 32; 8 channels stay."""
+    odd = shards(BLOCK, 6, 2, (32, 12))
+    assert cores(lay_out_call(call(odd, config=ConvConfig(shard_layout=HEIGHT)), SPEC)) == (HEIGHT, 8, 1)
+    even = shards(BLOCK, 8, 2, (32, 8))
+    assert cores(lay_out_call(call(even), SPEC)) == (BLOCK, 2, 8)
+
+
+def test_the_library_chooses_if_nobody_does():
+    assert cores(lay_out_call(call(config=ConvConfig()), SPEC))[0] in (HEIGHT, BLOCK, WIDTH)
+
+
+def test_an_input_on_the_host_has_no_place_yet():
+    given = call(SHARDED)
+    hosted = replace(given, input=replace(given.input, on_host=True))
+    assert cores(lay_out_call(hosted, SPEC)) == (HEIGHT, 8, 1)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "out_channels", "columns"), [(HEIGHT, 65, 96), (BLOCK, 65, 96), (WIDTH, 65, 96), (BLOCK, 600, 672)]
+)
+def test_weights_have_whole_columns_for_every_core(scheme, out_channels, columns):
+    """600 channels are 19 tiles, which seven cores share in threes."""
+    layout = weights_layout(lay_out_call(call(config=ConvConfig(shard_layout=scheme), out_channels=out_channels), SPEC))
+    assert (layout.scheme, layout.padded_out_channels) == (scheme, columns)
+    assert (layout.in_channels, layout.out_channels, layout.kernel, layout.mirror) == (64, out_channels, (3, 3), True)
+
+
+def test_weights_follow_the_channel_cores_and_the_dtype():
+    config = ConvConfig(shard_layout=BLOCK, weights_format=BFLOAT8_B)
+    layout = weights_layout(lay_out_call(call(config=config, mirror_kernel=False), SPEC))
+    assert (layout.channel_shards, layout.padded_in_channels, layout.k_block_rows) == (8, 64, 32)
+    assert (layout.data_format, layout.mirror) == (BFLOAT8_B, False)
+
+
+def test_only_what_is_on_the_host_is_uploaded():
+    def uploads(made):
+        staged = upload_weights(lay_out_call(made, SPEC), SPEC)
+        return [(step.tensor, step.source, type(step.work)) for step in staged.steps]
+
+    both = call(bias=True)
+    weight = ("weight.prepared", "weight", PrepareWeights)
+    bias = ("bias.prepared", "bias", PrepareBias)
+    assert uploads(both) == [weight, bias]
+    assert uploads(call()) == [weight]
+    on_device = replace(both, weight=replace(both.weight, on_host=False))
+    assert uploads(on_device) == [bias]
+    assert operand_names(both) == ("weight.prepared", "bias.prepared")
+    assert operand_names(on_device) == ("weight", "bias.prepared")
+    assert operand_names(replace(on_device, weight=replace(on_device.weight, name="w"))) == ("w", "bias.prepared")
+    assert operand_names(call()) == ("weight.prepared",)
+
+
+def test_the_halo_reads_the_shards_there_are():
+    got = halo_arguments(lay_out_call(call(SHARDED, layout=Layout.TILE), SPEC))
+    assert (got.input_rows, got.shard_width, got.output_rows, got.nhw_cores) == (32, 64, 128, 2)
+    assert (got.tiled, got.data_format, got.scheme) == (True, BFLOAT16, HEIGHT)
+
+
+def test_output():
+    made = output_spec(lay_out_call(call(out_format=FLOAT32), SPEC))
+    assert (made.shape, made.padded_shape, made.layout) == ((1, 1, 256, 64), (1, 1, 256, 64), Layout.TILE)
+    assert made.data_format is FLOAT32
+    assert made.memory_config.shard_spec.shape == (32, 64)
+    rows = ConvConfig(shard_layout=WIDTH, output_layout=Layout.ROW_MAJOR)
+    small = replace(call(config=rows, out_channels=33), input_height=3, input_width=3)
+    made = output_spec(lay_out_call(small, SPEC))
+    assert (made.shape, made.padded_shape, made.layout) == ((1, 1, 36, 33), (1, 1, 64, 64), Layout.ROW_MAJOR)
+
+
+def steps_of(made):
+    staged = l1_path(made, Staged(name="input", spec=made.input.spec), SPEC)
+    told = []
+    for step in staged.steps:
+        match step:
+            case Operation():
+                told.append(step.name.removesuffix("DeviceOperation"))
+            case Free() | Allocate() | Relocate():
+                told.append((type(step).__name__, step.tensor))
+    return told, staged
+
+
+MOVED = ("Relocate", "halo")
+UPLOAD = ("Allocate", "weight.prepared")
+
+
+def test_steps_of_a_sharded_input():
+    assert steps_of(call(SHARDED))[0] == [UPLOAD, "Halo", MOVED, "Conv2d", ("Free", "halo")]
+    released = ConvConfig(deallocate_activation=True, reallocate_halo_output=False)
+    assert steps_of(call(SHARDED, config=released))[0] == [
+        UPLOAD, "Halo", ("Free", "input"), "Conv2d", ("Free", "halo"),
+    ]  # fmt: skip
+
+
+def test_an_input_that_was_sharded_here_is_released():
+    told, staged = steps_of(call(DRAM_MEMORY_CONFIG))
+    assert told[-1] == ("Free", "input.sharded")
+    assert staged.owned == ()
+    early = steps_of(call(DRAM_MEMORY_CONFIG, config=ConvConfig(shard_layout=HEIGHT, deallocate_activation=True)))[0]
+    assert early.index(("Free", "input.sharded")) == early.index("Halo") + 1
+    assert ("Free", "input") not in early
+
+
+def test_the_output_goes_where_the_caller_wants_it():
+    told, staged = steps_of(call(SHARDED, memory_config=DRAM_MEMORY_CONFIG))
+    assert "ShardedToInterleaved" in told
+    assert staged.spec.memory_config == DRAM_MEMORY_CONFIG
+    assert staged.name == "output.placed"
+
+
+def test_names_of_a_slice_begin_with_its_prefix():
+    made = call(DRAM_MEMORY_CONFIG)
+    staged = l1_path(made, Staged(name="input", spec=made.input.spec), SPEC, prefix="slice3.")
+    assert {name.split(".")[0] for name in staged.tensors} == {"slice3", "weight"}
+
+
+def test_programs_are_told_apart_by_all_that_they_are_made_of():
+    def keys(made):
+        return tuple(step.key for step in steps_of(made)[1].steps if isinstance(step, Operation))
+
+    plain = keys(call(SHARDED))
+    assert plain == keys(call(SHARDED))
+    assert keys(call(SHARDED, mirror_kernel=False)) == plain
+    changes = [
+        {"bias": True},
+        {"out_format": FLOAT32},
+        {"compute_config": ComputeConfig(phases=2)},
+        {"config": ConvConfig(activation=("relu", ()))},
+        {"config": ConvConfig(config_tensors_in_dram=True)},
+        {"config": ConvConfig(weights_format=BFLOAT8_B)},
+    ]
+    conv = [keys(call(SHARDED, **change))[-1] for change in changes]
+    assert len({plain[-1], *conv}) == len(changes) + 1
+
+
+def test_a_program_that_can_not_be_built_is_planned_as_refused():
+    """A tile of channels under nine taps can not be cut in two."""
+    bad = call(config=ConvConfig(shard_layout=WIDTH, act_block_w_div=2))
+    (conv,) = (s for s in steps_of(bad)[1].steps if isinstance(s, Operation) and s.name == "Conv2dDeviceOperation")
+    assert conv.refused.startswith("The width of tensor a needs to match the height of tensor b")
+    (good,) = (s for s in steps_of(call())[1].steps if isinstance(s, Operation) and s.name == "Conv2dDeviceOperation")
+    assert good.refused is None

@@ -1,0 +1,158 @@
+"""1x1 convolutions as a matmul: which operations run on which tensors (ttnn 0.81.1 without kernels, 8x8 cores)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError
+from device.machine import Device
+from device.matrix_unit.arithmetic import EXACT
+from device.memory.layouts import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+    TensorSpec,
+)
+from device.numbers.formats import BFLOAT16, quantize
+from device.plan import Free, Operation
+from device.spec.device_spec import load_spec
+from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand
+from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.readings.memory import run_memory, run_values
+from ops.readings.values import evaluator
+
+SPEC = load_spec("wormhole_n150")
+FREE = 1360544
+
+
+def call(memory=DRAM_MEMORY_CONFIG, layout=Layout.ROW_MAJOR, *, host=False, bias=True, channels=64, out=32, **config):
+    more = {name: config.pop(name) for name in ("memory_config", "output_padding") if name in config}
+    raw = (
+        Operand(spec=TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+        for shape in [(channels, out, 1, 1), (1, 1, 1, out)]
+    )
+    weight, row = raw
+    return ConvTranspose2dArguments(
+        input=Operand(spec=TensorSpec((1, 1, 64, channels), BFLOAT16, layout, memory), on_host=host),
+        weight=weight,
+        bias=row if bias else None,
+        in_channels=channels,
+        out_channels=out,
+        batch_size=1,
+        input_height=8,
+        input_width=8,
+        kernel_size=(1, 1),
+        conv_config=ConvConfig(**config),
+        **more,
+    )
+
+
+def sharded(scheme, shape, end):
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(*end))])
+    return MemoryConfig(scheme, BufferType.L1, ShardSpec(grid, shape))
+
+
+def plan(a):
+    return plan_conv_transpose2d(a, SPEC, free_l1_bytes=FREE)
+
+
+def story(a):
+    """Operations and releases, in order."""
+    told = []
+    for step in plan(a).steps:
+        if isinstance(step, Operation):
+            told.append(step.name.removesuffix("DeviceOperation"))
+        elif isinstance(step, Free):
+            told.append(f"free {step.tensor}")
+    return told
+
+
+def test_from_dram_bias_is_fused_and_activations_are_not():
+    told = story(call(activation=("relu", ())))
+    assert told[:4] == ["Tilize", "Matmul", "Unary", "free output"]
+    assert len(told) == 5
+    assert told[4].startswith("free input.")
+
+
+def test_from_l1_the_bias_is_added_afterwards():
+    told = story(call(L1_MEMORY_CONFIG, activation=("gelu", ())))
+    assert told[:6] == ["Tilize", "Matmul", "BinaryNg", "free output", "Unary", "free output.biased"]
+    assert "BinaryNg" not in story(call(L1_MEMORY_CONFIG, bias=False))
+
+
+def test_sharded_programs_fuse_both():
+    assert "Unary" not in story(call(L1_MEMORY_CONFIG, shard_layout=BLOCK, activation=("gelu", ())))
+    step = next(
+        s
+        for s in plan(call(shard_layout=HEIGHT, activation=("relu", ()))).steps
+        if isinstance(s, Operation) and s.name.startswith("Matmul")
+    )
+    assert step.work.activation == ("relu", ())
+    assert len(step.inputs) == 3
+
+
+@pytest.mark.parametrize("deallocate", [False, True])
+def test_a_consumed_input_is_freed_before_the_output_is_placed(deallocate):
+    memory = sharded(HEIGHT, (32, 64), (1, 0))
+    told = story(call(memory, Layout.TILE, deallocate_activation=deallocate, memory_config=DRAM_MEMORY_CONFIG))
+    freed = ["free input"] if deallocate else []
+    assert told == ["Matmul", *freed, "ShardedToInterleaved", "free output"]
+
+
+def test_output_padding_leaves_the_tensor_as_it_is():
+    """The real library returns larger dims than the tensor has."""
+    assert plan(call(output_padding=(1, 1))).tensors["output"].shape == (1, 1, 64, 32)
+
+
+def refusal(a):
+    device = Device(SPEC, l1_small_bytes=32768)
+    inputs = {"input": device.allocate(a.input.spec.buffer(SPEC))}
+    with pytest.raises(DeviceError) as caught:
+        run_memory(plan(a), device, inputs)
+    assert len(device.memory.live()) == 1
+    return str(caught.value).split("\n")[0]
+
+
+def test_refusals_in_the_words_of_the_real_library():
+    wide = sharded(WIDTH, (64, 32), (1, 0))
+    text = "MatmulMultiCoreReuseMultiCastProgramConfig: Unsupported memory layout TensorMemoryLayout::WIDTH_SHARDED."
+    assert refusal(call(wide, Layout.TILE)) == text
+    text = "Unsupported UnaryOpType for fused activation: UnaryOpType::LEAKY_RELU"
+    assert refusal(call(L1_MEMORY_CONFIG, shard_layout=BLOCK, activation=("leaky_relu", (0.1,)))) == text
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(3, 1))])
+    asked = call(L1_MEMORY_CONFIG, out=64, shard_layout=BLOCK, override_sharding_config=True, core_grid=grid)
+    assert refusal(asked) == "K dimension in tiles must match between input A (2) and input B (4)"
+
+
+def test_shards_that_do_not_suit_need_a_scheme():
+    memory = sharded(HEIGHT, (32, 64), (1, 0))
+    with pytest.raises(DeviceError, match="but got TensorMemoryLayout::INTERLEAVED"):
+        plan(call(memory, Layout.TILE, reshard_if_not_optimal=True))
+    assert story(call(memory, Layout.TILE, reshard_if_not_optimal=True, shard_layout=BLOCK))[0] == "Reshard"
+
+
+SCHEMES: list[TensorMemoryLayout | None] = [None, HEIGHT, BLOCK]
+
+
+@pytest.mark.parametrize("memory", [DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, None], ids=["dram", "l1", "host"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("layout", Layout)
+def test_numbers_do_not_depend_on_the_way(memory, scheme, layout):
+    a = call(memory or DRAM_MEMORY_CONFIG, layout, host=memory is None, shard_layout=scheme, activation=("relu", ()))
+    a = replace(a, compute_config=None)
+    rng = np.random.default_rng(1)
+    x = rng.integers(-1, 2, (1, 1, 64, 64)).astype(np.float32)
+    w = rng.integers(-1, 2, (64, 32, 1, 1)).astype(np.float32)
+    b = rng.integers(-9, 10, (1, 1, 1, 32)).astype(np.float32)
+    arrays = {name: quantize(values, BFLOAT16) for name, values in {"input": x, "weight": w, "bias": b}.items()}
+    made = plan(a)
+    got = run_values(made, arrays, evaluator(SPEC, EXACT))[made.results["output"]]
+    want = np.maximum(x[0, 0] @ w[:, :, 0, 0] + b[0, 0], 0)
+    np.testing.assert_array_equal(got.astype(np.float32).reshape(64, 32), want)

@@ -1,0 +1,181 @@
+"""A call as a convolution: defaults, geometry, and what every option becomes."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from device.cores import first_cores
+from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from ops.calls.convolution.arguments import (
+    ComputeConfig,
+    ConvConfig,
+    ConvTranspose2dArguments,
+    Operand,
+    SliceConfig,
+    SliceType,
+)
+from ops.calls.convolution.problem import (
+    as_slice,
+    compute_config,
+    frame_of,
+    is_matmul,
+    lower,
+    output_format,
+    weight_format,
+)
+from ops.programs.conv2d.layout import ConvOptions
+
+
+def tensor(*shape, fmt=BFLOAT16, layout=Layout.ROW_MAJOR, on_host=False):
+    return Operand(spec=TensorSpec(shape, fmt, layout, DRAM_MEMORY_CONFIG), on_host=on_host)
+
+
+def call(config=None, *, in_format=BFLOAT16, raw_format=BFLOAT16, **changes):
+    """4x6 pixels of 16 channels, twice, under a 3x2 kernel."""
+    facts = {
+        "input": tensor(1, 1, 48, 16, fmt=in_format),
+        "weight": tensor(16, 8, 3, 2, fmt=raw_format, on_host=True),
+        "in_channels": 16,
+        "out_channels": 8,
+        "batch_size": 2,
+        "input_height": 4,
+        "input_width": 6,
+        "kernel_size": (3, 2),
+        "conv_config": config or ConvConfig(),
+    }
+    return ConvTranspose2dArguments(**facts | changes)
+
+
+def test_formats_follow_the_tensors_unless_given():
+    assert weight_format(call(raw_format=FLOAT32)) is FLOAT32
+    assert weight_format(call(ConvConfig(weights_format=BFLOAT8_B))) is BFLOAT8_B
+    assert output_format(call(in_format=FLOAT32)) is FLOAT32
+    assert output_format(call(out_format=BFLOAT8_B)) is BFLOAT8_B
+
+
+@pytest.mark.parametrize(
+    ("in_format", "weights", "fp32_dest"),
+    [(FLOAT32, FLOAT32, True), (FLOAT32, BFLOAT16, False), (BFLOAT16, FLOAT32, False), (BFLOAT16, BFLOAT16, False)],
+)
+def test_without_a_compute_config_only_float32_throughout_gets_a_float32_dst(in_format, weights, fp32_dest):
+    got = compute_config(call(ConvConfig(weights_format=weights), in_format=in_format))
+    assert got == ComputeConfig(phases=4, fp32_dest=fp32_dest, packer_l1_acc=False)
+
+
+def test_a_given_compute_config_is_taken_as_it_is():
+    given = ComputeConfig(phases=2, packer_l1_acc=True)
+    assert compute_config(call(in_format=FLOAT32, raw_format=FLOAT32, compute_config=given)) == given
+    _, options = lower(call(compute_config=given))
+    assert (options.fp32_dest, options.packer_l1_acc) == (False, True)
+
+
+POINTWISE = call(kernel_size=(1, 1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kernel_size": (1, 2)}, {"kernel_size": (2, 1)}, {"stride": (2, 1)}, {"stride": (1, 2)}, {"dilation": (1, 2)},
+        {"padding": (1, 0, 0, 0)}, {"padding": (0, 0, 0, 1)},
+        {"conv_config": ConvConfig(shard_layout=TensorMemoryLayout.WIDTH_SHARDED)},
+    ],
+)  # fmt: skip
+def test_a_matmul_is_pointwise_in_every_way(change):
+    assert is_matmul(POINTWISE)
+    assert not is_matmul(replace(POINTWISE, **change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"output_padding": (1, 0)},
+        {"groups": 2},
+        {"conv_config": ConvConfig(shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)},
+    ],
+)
+def test_what_a_matmul_does_not_mind(change):
+    assert is_matmul(replace(POINTWISE, **change))
+
+
+def test_frame_of_an_uneven_call():
+    """Rows: reach 4, top 1, bottom 3; columns: reach 1, no padding; the axes do not mix."""
+    frame = frame_of(
+        call(
+            stride=(2, 3), padding=(1, 3, 0, 0), output_padding=(1, 2), dilation=(2, 1),
+            conv_config=ConvConfig(replicate_padding=True),
+        )
+    )  # fmt: skip
+    rows, columns = frame.rows, frame.columns
+    assert (frame.batch, frame.replicate) == (2, True)
+    assert (rows.before, rows.after, rows.insertion, rows.trailing) == (3, 1, 2, 1)
+    assert (columns.before, columns.after, columns.insertion, columns.trailing) == (1, 1, 3, 2)
+    assert (rows.outputs, columns.outputs) == (3 * 2 - 4 + 4 + 1 + 1, 5 * 3 + 1 + 2 + 1)
+
+
+def test_problem():
+    problem, _ = lower(call(ConvConfig(weights_format=BFLOAT8_B), out_format=FLOAT32))
+    assert (problem.in_channels, problem.out_channels, problem.kernel) == (16, 8, (3, 2))
+    assert (problem.in_format, problem.weight_format, problem.out_format) == (BFLOAT16, BFLOAT8_B, FLOAT32)
+    assert (problem.row_major, problem.bias, problem.sliced) == (True, False, False)
+    tiled, _ = lower(call(input=tensor(1, 1, 48, 16, layout=Layout.TILE), bias=tensor(1, 1, 1, 8)))
+    assert (tiled.row_major, tiled.bias) == (False, True)
+
+
+GRID = first_cores(4, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({"act_block_h_override": 64}, {"act_block_h_override": 64}),
+        ({"act_block_w_div": 2}, {"act_block_w_div": 2}),
+        ({"transpose_shards": True}, {"transpose_shards": True}),
+        ({"output_layout": Layout.ROW_MAJOR}, {"untilize_out": True}),
+        ({"enable_act_double_buffer": True}, {"act_double_buffer": True}),
+        ({"enable_weights_double_buffer": True}, {"weights_double_buffer": True}),
+        ({"full_inner_dim": True}, {"full_inner_dim": True}),
+        ({"force_split_reader": False}, {"force_split_reader": False}),
+        ({"config_tensors_in_dram": True}, {"config_tensors_in_dram": True}),
+        ({"core_grid": GRID, "override_sharding_config": True}, {"core_grid": GRID}),
+        ({"core_grid": GRID}, {}),
+    ],
+)
+def test_options(given, made):
+    """Each field becomes one option and no other; a grid counts only with override_sharding_config."""
+    _, options = lower(call(ConvConfig(**given)))
+    assert options == replace(ConvOptions(), **made)
+
+
+def test_every_option_comes_from_somewhere():
+    _, options = lower(
+        call(
+            ConvConfig(
+                act_block_h_override=32, act_block_w_div=3, transpose_shards=True, output_layout=Layout.ROW_MAJOR,
+                enable_act_double_buffer=True, enable_weights_double_buffer=True, full_inner_dim=True,
+                force_split_reader=True, config_tensors_in_dram=True, core_grid=GRID, override_sharding_config=True,
+            ),
+            compute_config=ComputeConfig(phases=1, fp32_dest=True, packer_l1_acc=True),
+        )
+    )  # fmt: skip
+    default = ConvOptions()
+    assert [f.name for f in fields(options) if getattr(options, f.name) == getattr(default, f.name)] == []
+
+
+def test_a_slice_is_tiled_and_keeps_what_the_call_settled():
+    """The window of a bfloat8_b input is bfloat16, which must change neither the output's format nor Dst."""
+    whole = call(
+        ConvConfig(output_layout=Layout.ROW_MAJOR, reallocate_halo_output=False, act_block_h_override=64),
+        in_format=FLOAT32,
+        raw_format=FLOAT32,
+        memory_config=L1_MEMORY_CONFIG,
+        slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2),
+    )
+    source = tensor(1, 1, 24, 16, fmt=BFLOAT16)
+    part = as_slice(whole, source)
+    assert (part.input, part.memory_config, part.slice_config) == (source, None, None)
+    config = part.conv_config
+    assert (config.output_layout, config.deallocate_activation) == (Layout.TILE, True)
+    assert (config.reallocate_halo_output, config.act_block_h_override) == (True, 64)
+    assert (output_format(part), weight_format(part)) == (FLOAT32, FLOAT32)
+    assert compute_config(part) == compute_config(whole) == ComputeConfig(phases=4, fp32_dest=True)

@@ -1,0 +1,95 @@
+"""The loops are the definition; the vectorized twin equals them, and both equal PyTorch where PyTorch is installed."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from ops.definition.geometry import Axis, Geometry
+from ops.definition.reference import conv_transpose, conv_transpose_channels_last, conv_transpose_loops
+
+AXES = st.builds(
+    Axis,
+    input_size=st.integers(1, 4),
+    kernel=st.integers(1, 3),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 2),
+    pad_before=st.integers(0, 2),
+    pad_after=st.integers(0, 2),
+    output_padding=st.integers(0, 2),
+)
+
+
+def integers(seed, *shape):
+    return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float32)
+
+
+def operands(seed, geometry, batch, groups, in_per_group, out_per_group):
+    src = integers(seed, batch, groups * in_per_group, *geometry.input_shape)
+    weights = integers(seed + 1, groups * in_per_group, out_per_group, *geometry.kernel_shape)
+    return src, weights, integers(seed + 2, groups * out_per_group)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(AXES, min_size=1, max_size=2), st.integers(1, 2), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2)
+)
+def test_twins_agree(axes, batch, groups, in_per_group, out_per_group):
+    geometry = Geometry(tuple(axes))
+    assume(min(geometry.output_shape) > 0)
+    src, weights, bias = operands(7, geometry, batch, groups, in_per_group, out_per_group)
+    slow = conv_transpose_loops(src, weights, geometry, bias=bias, groups=groups)
+    assert np.array_equal(conv_transpose(src, weights, geometry, bias=bias, groups=groups), slow)  # integers: exact
+    last = conv_transpose_channels_last(np.moveaxis(src, 1, -1), weights, geometry, bias=bias, groups=groups)
+    assert np.array_equal(last, np.moveaxis(slow, 1, -1))
+
+
+def test_by_hand():
+    # 1, 2 with taps 10, 20, 30 at stride 2: 10 20 30+20 40 60, then one cut off in front and two more after.
+    geometry = Geometry((Axis(input_size=2, kernel=3, stride=2, pad_before=1, output_padding=2),))
+    src, weights = np.array([[[1, 2]]]), np.array([[[10, 20, 30]]])
+    expected = [[[20, 50, 40, 60, 0, 0]]]
+    assert conv_transpose_loops(src, weights, geometry).tolist() == expected
+    assert conv_transpose(src, weights, geometry).tolist() == expected
+
+
+def test_groups_of_the_published_unit_test():
+    # oneDNN: 4 channels in two groups, weights [4, 4, 1, 1] make 8 outputs.
+    geometry = Geometry((Axis(input_size=1, kernel=1), Axis(input_size=1, kernel=1)))
+    src = np.array([1.0, 2, 3, 4]).reshape(1, 4, 1, 1)
+    weights = np.array([1.0, 0, 1, 0] * 4).reshape(4, 4, 1, 1)
+    assert conv_transpose(src, weights, geometry, groups=2).ravel().tolist() == [3, 0, 3, 0, 7, 0, 7, 0]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_torch(rank):
+    torch = pytest.importorskip("torch", reason="PyTorch, the outside authority here, is not installed")
+    function = [torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d][rank - 1]
+    rng = np.random.default_rng(rank)
+    for _ in range(20):
+        strides, pads = rng.integers(1, 4, rank), rng.integers(0, 2, rank)
+        axes = tuple(
+            Axis(
+                input_size=int(rng.integers(3, 6)),
+                kernel=int(rng.integers(1, 4)),
+                stride=int(stride),
+                dilation=int(rng.integers(1, 3)),
+                output_padding=int(rng.integers(0, stride)),
+                pad_before=int(pad),
+                pad_after=int(pad),
+            )
+            for stride, pad in zip(strides, pads, strict=True)
+        )
+        geometry = Geometry(axes)
+        src, weights, bias = operands(int(strides.sum()), geometry, 2, 2, 3, 2)
+        expected = function(
+            torch.from_numpy(src).double(),
+            torch.from_numpy(weights).double(),
+            torch.from_numpy(bias).double(),
+            stride=[axis.stride for axis in axes],
+            padding=[axis.pad_before for axis in axes],
+            output_padding=[axis.output_padding for axis in axes],
+            dilation=[axis.dilation for axis in axes],
+            groups=2,
+        ).numpy()
+        assert np.array_equal(conv_transpose(src, weights, geometry, bias=bias, groups=2), expected)

@@ -1,0 +1,184 @@
+"""Circular buffers of the micro-op, by hand from the table in section 3.5 of the reference."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.memory.layouts import ShardOrientation
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.spec.device_spec import load_spec
+from ops.programs.conv2d.blocks import Blocks, Shards
+from ops.programs.conv2d.circular_buffers import (
+    ConvBuffersArguments,
+    conv_circular_buffers,
+    l1_accumulation,
+    local_bytes,
+    multicasts_activations,
+    partials_format,
+)
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
+
+GRID = load_spec("wormhole_n150").grid
+
+
+def cores_of(scheme, in_channels=64, out_channels=64):
+    config = input_parallel_config(
+        scheme,
+        GRID,
+        rows=256,
+        in_channels=in_channels,
+        out_channels=out_channels,
+        alignment=32,
+        act_block_h_tiles=1,
+        orientation=ShardOrientation.ROW_MAJOR,
+        matmul=False,
+    )
+    return config, output_parallel_config(config, GRID, out_channels=out_channels, matmul=False)
+
+
+def arguments(scheme, **changes):
+    """Shares of 6 by 2 tiles, activation blocks of 3 by 5 tiles, bfloat16 everywhere."""
+    facts = {
+        "config": cores_of(scheme)[0],
+        "multicast": scheme is not HEIGHT,
+        "accumulation_blocks": 3,
+        "shards": Shards(in_rows=192, in_channels=64, in_width=32, out_rows=192, out_channels=128, out_width=64),
+        "blocks": Blocks(act_h_tiles=3, act_w_tiles=5, subblock_h_tiles=1, subblock_w_tiles=2, k_blocks=3),
+        "kernel": (7, 3),
+        "act_format": BFLOAT16,
+        "weight_format": BFLOAT16,
+        "out_format": BFLOAT16,
+        "fp32_dest": False,
+        "packer_l1_acc": False,
+        "bias": False,
+        "untilize_out": False,
+        "act_double_buffer": False,
+        "weights_double_buffer": False,
+        "split_reader": False,
+        "config_tensors_in_dram": False,
+        "reader_indices_bytes": 120,
+        "halo_bytes": 5000,
+    }
+    return ConvBuffersArguments(**facts | changes)
+
+
+def buffers(scheme, **changes):
+    given = arguments(scheme, **changes)
+    return conv_circular_buffers(given, output="y", halo="x", reader_indices="i", cores=given.config.cores)
+
+
+def tiles(scheme, **changes):
+    """Tiles of each buffer that is made of tiles."""
+    made = buffers(scheme, **changes)
+    return {b.name: b.size_bytes // b.page_bytes for b in made if b.page_bytes == b.data_format.tile_bytes}
+
+
+def test_height():
+    """Two blocks above each other keep the weights of all seven kernel rows."""
+    assert tiles(HEIGHT) == {"weights": 70, "partials": 6, "act": 15, "act_tilized": 15, "out": 12}
+    single = Blocks(act_h_tiles=6, act_w_tiles=5, subblock_h_tiles=1, subblock_w_tiles=2, k_blocks=3)
+    assert tiles(HEIGHT, blocks=single)["weights"] == 10
+    assert tiles(HEIGHT, blocks=single, weights_double_buffer=True)["weights"] == 20
+    assert tiles(HEIGHT, weights_double_buffer=True)["weights"] == 70
+
+
+def test_block_gathers_where_it_multicasts_from():
+    assert tiles(BLOCK) == {"weights": 10, "partials": 6, "act": 15, "act_tilized": 15, "out": 12}
+    assert tiles(BLOCK, out_format=FLOAT32) == {
+        "weights": 10, "partials": 6, "act": 15, "act_tilized": 15, "act_row_major": 15, "out": 12,
+    }  # fmt: skip
+
+
+def test_block_of_one_channel_core_has_nothing_to_multicast():
+    assert tiles(BLOCK, multicast=False) == {
+        "weights": 10, "partials": 6, "act_tilized": 15, "act_row_major": 15, "out": 12,
+    }  # fmt: skip
+
+
+def test_width_gathers_two_rows_of_tiles():
+    assert tiles(WIDTH) == {
+        "weights": 10, "partials": 6, "act": 15, "act_tilized": 15, "act_row_major": 10, "out": 12,
+    }  # fmt: skip
+
+
+def test_split_readers_share_a_block():
+    """Three tile rows: two for the first reader, one for the second; BLOCK needs the halves only where it converts."""
+    assert {k: v for k, v in tiles(HEIGHT, split_reader=True).items() if "act" in k} == {
+        "act": 10, "act_second_reader": 5, "act_tilized": 15,
+    }  # fmt: skip
+    assert tiles(BLOCK, split_reader=True) == tiles(BLOCK)
+    converting = tiles(BLOCK, split_reader=True, out_format=BFLOAT8_B)
+    assert {k: v for k, v in converting.items() if "act" in k} == {
+        "act": 15, "act_second_reader": 5, "act_tilized": 15, "act_row_major": 10,
+    }  # fmt: skip
+
+
+def test_double_buffers():
+    doubled = tiles(HEIGHT, act_double_buffer=True, split_reader=True)
+    assert (doubled["act"], doubled["act_second_reader"], doubled["act_tilized"]) == (20, 10, 15)
+    assert tiles(BLOCK, act_double_buffer=True)["act"] == 30
+    assert tiles(WIDTH, weights_double_buffer=True)["weights"] == 20
+
+
+def test_formats():
+    """Activations come in the halo's format and are tilized into the output's; weights and bias have their own."""
+    changes = {"act_format": FLOAT32, "weight_format": BFLOAT8_B, "out_format": BFLOAT16, "bias": True}
+    formats = {scheme: {b.name: b.data_format for b in buffers(scheme, **changes)} for scheme in (HEIGHT, BLOCK, WIDTH)}
+    for made in formats.values():
+        assert (made["weights"], made["bias"]) == (BFLOAT8_B, BFLOAT8_B)
+        assert (made["act_tilized"], made["partials"], made["out"]) == (BFLOAT16, BFLOAT16, BFLOAT16)
+        assert made["act_sharded"] is FLOAT32
+    assert formats[HEIGHT]["act"] is FLOAT32
+    assert (formats[BLOCK]["act"], formats[BLOCK]["act_row_major"]) == (BFLOAT16, FLOAT32)
+    assert (formats[WIDTH]["act"], formats[WIDTH]["act_row_major"]) == (BFLOAT16, FLOAT32)
+
+
+def test_views():
+    made = {b.name: b for b in buffers(HEIGHT)}
+    assert {name: b.view_of for name, b in made.items() if b.view_of is not None} == {
+        "partials": "y", "out": "y", "reader_indices": "i", "act_sharded": "x",
+    }  # fmt: skip
+    assert (made["reader_indices"].size_bytes, made["act_sharded"].size_bytes, made["l1_array"].size_bytes) == (
+        120,
+        5000,
+        64,
+    )
+    assert made["partials"].offset_bytes == 6 * 2048
+    assert local_bytes(buffers(HEIGHT)) == (70 + 15 + 15) * 2048 + 64
+
+
+def test_partials_lie_on_the_output_only_if_it_can_hold_them():
+    def place(**changes):
+        return next(b for b in buffers(HEIGHT, **changes) if b.name == "partials")
+
+    assert place(untilize_out=True).view_of is None
+    accumulating = place(packer_l1_acc=True, fp32_dest=True)
+    assert (accumulating.view_of, accumulating.data_format, accumulating.offset_bytes) == (None, FLOAT32, 0)
+    assert place(packer_l1_acc=True).view_of == "y"
+    assert place(packer_l1_acc=True, out_format=BFLOAT8_B).view_of is None
+
+
+def test_reader_indices_in_dram_need_a_buffer():
+    made = {b.name: b for b in buffers(HEIGHT, config_tensors_in_dram=True)}
+    assert made["reader_indices"].view_of is None
+
+
+@pytest.mark.parametrize(
+    ("bias", "k_blocks", "effective"),
+    [(False, 1, False), (False, 2, False), (False, 3, True), (True, 1, False), (True, 2, True), (True, 3, True)],
+)
+def test_l1_accumulation_needs_something_to_add(bias, k_blocks, effective):
+    assert l1_accumulation(requested=True, bias=bias, k_blocks=k_blocks) == effective
+    assert not l1_accumulation(requested=False, bias=bias, k_blocks=k_blocks)
+    given = arguments(HEIGHT, packer_l1_acc=True, bias=bias, accumulation_blocks=k_blocks, out_format=BFLOAT8_B)
+    assert partials_format(given) is (BFLOAT16 if effective else BFLOAT8_B)
+    assert partials_format(replace(given, fp32_dest=True)) is (FLOAT32 if effective else BFLOAT8_B)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "in_channels", "out_channels", "multicast"),
+    [(HEIGHT, 64, 64, False), (BLOCK, 64, 32, True), (BLOCK, 32, 64, True), (BLOCK, 32, 32, False),
+     (WIDTH, 64, 32, True), (WIDTH, 32, 32, False)],
+)  # fmt: skip
+def test_activations_travel_if_channels_are_dealt(scheme, in_channels, out_channels, multicast):
+    assert multicasts_activations(*cores_of(scheme, in_channels, out_channels)) == multicast

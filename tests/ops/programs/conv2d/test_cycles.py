@@ -1,0 +1,212 @@
+"""What a convolution takes: sanity rules that hold for every layer, and for small ones figures worked out by hand."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.spec.device_spec import load_spec
+from device.time.stages import Stage
+from ops.programs.conv2d.circular_buffers import l1_accumulation
+from ops.programs.conv2d.cycles import conv_cycles
+from ops.programs.conv2d.k_blocks import k_block_order
+from ops.programs.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out, scheme_alignment
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.halo.frame import Frame, convolution_axis, transposed_axis
+
+SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]
+RATES = {"dram_bytes_per_cycle", "act_multicast_bytes_per_cycle"}
+
+
+def conv(
+    spec, scheme=HEIGHT, *, channels=(64, 64), side=32, batch=1, kernel=3, stride=None, phases=1, bias=True, **options
+):
+    """A convolution with the library's blocks; with a stride a transposed one."""
+    if stride is None:
+        axis = convolution_axis(input_length=side, kernel=kernel, stride=1, padding=(kernel // 2,) * 2, dilation=1)
+    else:
+        axis = transposed_axis(
+            input_length=side, kernel=kernel, stride=stride, padding=(0, 0), output_padding=0, dilation=1
+        )
+    problem = ConvProblem(
+        frame=Frame(batch=batch, rows=axis, columns=axis),
+        in_channels=channels[0],
+        out_channels=channels[1],
+        in_format=BFLOAT16,
+        weight_format=options.pop("weight_format", BFLOAT8_B),
+        out_format=BFLOAT16,
+        row_major=True,
+        bias=bias,
+    )
+    chosen = ConvOptions(**options)
+    alignment = scheme_alignment(problem, scheme)
+    config = choose_cores(problem, chosen, spec, scheme, alignment=alignment)
+    layout = lay_out(problem, chosen, spec, config, alignment=alignment)
+    blocks = k_block_order(
+        config,
+        layout.shards,
+        layout.blocks,
+        problem.kernel,
+        full_inner_dim=chosen.full_inner_dim,
+    )
+    return ConvWork(
+        problem=problem,
+        options=chosen,
+        layout=layout,
+        k_blocks=blocks,
+        phases=phases,
+        partials_format=BFLOAT16,
+        l1_accumulation=l1_accumulation(requested=chosen.packer_l1_acc, bias=bias, k_blocks=layout.blocks.k_blocks),
+    )
+
+
+@st.composite
+def convolutions(draw, spec=None):
+    spec = spec or draw(st.sampled_from(SPECS))
+    return spec, {
+        "scheme": draw(st.sampled_from([HEIGHT, BLOCK, WIDTH])),
+        "channels": (32 * draw(st.integers(1, 16)), 32 * draw(st.integers(1, 16))),
+        "side": draw(st.integers(8, 40)),
+        "kernel": draw(st.sampled_from([1, 3, 4])),
+        "stride": draw(st.sampled_from([None, 2])),
+        "phases": draw(st.integers(1, 4)),
+        "bias": draw(st.booleans()),
+        "untilize_out": draw(st.booleans()),
+        "packer_l1_acc": draw(st.booleans()),
+        "weight_format": draw(st.sampled_from([BFLOAT16, BFLOAT8_B])),
+    }
+
+
+def total(spec, facts, **changes):
+    return conv_cycles(conv(spec, **{**facts, **changes}), spec).cycles
+
+
+@settings(max_examples=60, deadline=None)
+@given(convolutions(), st.data())
+def test_no_cost_that_rises_and_no_rate_that_falls_makes_it_faster(drawn, data):
+    spec, facts = drawn
+    name = data.draw(st.sampled_from([field.name for field in fields(spec.conv_costs)]))
+    factor = 0.5 if name in RATES else 2.0
+    worse = spec.replace(**{f"conv_costs_{name}": factor * getattr(spec.conv_costs, name)})
+    assert total(worse, facts) >= total(spec, facts)
+
+
+@settings(max_examples=20, deadline=None)
+@given(convolutions())
+def test_slower_links_never_make_it_faster(drawn):
+    spec, facts = drawn
+    assert total(spec.replace(noc_link_bytes_per_cycle=15.0), facts) >= total(spec, facts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(convolutions(), st.sampled_from(["act_double_buffer", "weights_double_buffer"]))
+def test_double_buffering_never_slows(drawn, option):
+    spec, facts = drawn
+    assert total(spec, facts, **{option: True}) <= total(spec, facts) * (1 + 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(convolutions())
+def test_twice_the_batch_takes_at_most_twice_as_long(drawn):
+    spec, facts = drawn
+    blocks = [conv(spec, **facts, batch=batch).layout.blocks for batch in (1, 2)]
+    # Tile rows that can not be cut well (a prime number of them) make small sub-blocks: that is the plan's doing.
+    assume(blocks[0].subblock_h_tiles == blocks[1].subblock_h_tiles)
+    overhead = 0.05 * total(spec, facts) + spec.conv_costs.start_cycles
+    assert total(spec, facts, batch=2) <= 2 * total(spec, facts) + overhead
+
+
+@settings(max_examples=40, deadline=None)
+@given(convolutions(), st.data())
+def test_fewer_cores_are_never_faster(drawn, data):
+    spec, facts = drawn
+    facts["scheme"] = HEIGHT
+    fewer = spec.replace(grid_rows=data.draw(st.integers(1, spec.grid.rows - 1)))
+    saved = spec.conv_costs.weight_receiver_cycles * spec.grid.cores * (facts["kernel"] + 1)
+    assert total(fewer, facts) >= total(spec, facts) - saved
+
+
+@settings(max_examples=40, deadline=None)
+@given(convolutions())
+def test_sharing_dram_never_makes_it_faster(drawn):
+    spec, facts = drawn
+    work = conv(spec, **facts)
+    assert conv_cycles(work, spec).cycles >= conv_cycles(work, spec, contention=False).cycles
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize(("phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
+def test_cycles_of_a_tile_product(spec, phases, cycles):
+    work = conv(spec, phases=phases)
+    shards, blocks = work.layout.shards, work.layout.blocks
+    products = shards.out_row_tiles * shards.out_col_tiles * blocks.act_w_tiles * blocks.k_blocks
+    busy = {one.stage: one.busy_cycles for one in conv_cycles(work, spec).slowest.stages}
+    assert busy[Stage.MATH] == cycles * products
+
+
+@settings(max_examples=40, deadline=None)
+@given(convolutions())
+def test_report_is_consistent(drawn):
+    spec, facts = drawn
+    work = conv(spec, **facts)
+    found = conv_cycles(work, spec)
+    stages = found.slowest.stages
+    assert sum(one.critical_cycles for one in stages) == pytest.approx(found.cycles)
+    assert all(one.busy_cycles >= 0 and one.stall_cycles >= 0 for one in stages)
+    assert 0 < found.useful_flops <= found.issued_flops
+    assert found.cores == work.layout.config.cores.union(work.layout.out_config.cores).num_cores()
+    assert found.bound_by in {one.stage for one in stages}
+
+
+def test_inserted_zeros_cost_the_square_of_the_stride():
+    spec = SPECS[0]
+    found = conv_cycles(conv(spec, stride=2, kernel=2, side=32), spec)
+    assert found.issued_flops == pytest.approx(4 * found.useful_flops, rel=0.15)
+
+
+def test_bytes_of_weights_and_activations():
+    spec = SPECS[0]
+    height, block = (conv_cycles(conv(spec, scheme, channels=(256, 256)), spec) for scheme in (HEIGHT, BLOCK))
+    weights = (256 // 32) ** 2 * 9 * BFLOAT8_B.tile_bytes
+    bias = 256 // 32 * BFLOAT8_B.tile_bytes
+    assert height.dram_read_bytes == height.network_bytes == weights + bias
+    assert block.dram_read_bytes == weights + bias
+    activations = 32 * (256 // 32) * 9 * BFLOAT16.tile_bytes  # 32 tile rows, all columns of the window matrix
+    assert block.network_bytes == weights + bias + activations
+
+
+def test_only_the_first_core_reads_weights_of_height_shards():
+    spec = SPECS[0]
+    sender, others = conv_cycles(conv(spec), spec).groups
+    assert sender.cores.num_cores() == 1
+    reading = [{one.stage: one for one in group.stages}[Stage.WEIGHT_READER] for group in (sender, others)]
+    assert reading[0].busy_cycles > 0
+    assert reading[1].busy_cycles == 0
+    assert reading[1].stall_cycles == reading[0].stall_cycles + reading[0].busy_cycles
+
+
+def test_resident_weights_are_read_once():
+    spec = SPECS[0]
+    whole = conv_cycles(conv(spec, side=64), spec)
+    cut = conv_cycles(conv(spec, side=64, act_block_h_override=32), spec)
+    assert cut.dram_read_bytes == whole.dram_read_bytes
+    block, block_cut = (
+        conv_cycles(conv(spec, BLOCK, side=64, act_block_h_override=rows), spec).dram_read_bytes for rows in (0, 32)
+    )
+    assert block_cut > 3 * block
+
+
+def test_untilized_outputs_and_a_bias_take_longer():
+    for spec in SPECS:
+        plain = total(spec, {"bias": False})
+        assert total(spec, {"bias": True}) > plain
+        assert total(spec, {"bias": False, "untilize_out": True}) > plain
+
+
+def test_older_tilize_is_a_factor():
+    spec = SPECS[1]
+    older = replace(spec, conv_costs=replace(spec.conv_costs, tilize_factor=spec.conv_costs.tilize_factor_2025))
+    assert total(older, {"side": 128}) > total(spec, {"side": 128})

@@ -1,0 +1,453 @@
+"""What a conv2d program computes, against the definition.
+
+Small integers come out exactly in every format, whatever the order of additions: most tests compare for equality.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from device.matrix_unit.arithmetic import EXACT, FAST
+from device.memory.layouts import TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, quantize
+from device.numbers.integers import round_up
+from device.spec.device_spec import load_spec
+from ops.definition.geometry import plan_geometry
+from ops.definition.reference import conv_transpose_channels_last
+from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.programs.conv2d.k_blocks import k_block_order
+from ops.programs.conv2d.layout import (
+    ConvOptions,
+    ConvProblem,
+    buffers_arguments,
+    choose_cores,
+    lay_out,
+    scheme_alignment,
+)
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.values import conv_values
+from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.halo.frame import Frame, transposed_axis
+
+SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)
+ARITHMETICS = {"fast": FAST, "exact": EXACT}
+DEFAULTS = ConvOptions()
+LARGEST_EXACT = 127  # magnitudes up to here share an exponent exactly in bfloat8_b
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A transposed convolution; `padding` is top, bottom, left, right."""
+
+    batch: int = 1
+    size: tuple[int, int] = (4, 4)
+    channels: int = 8
+    outputs: int = 8
+    groups: int = 1
+    kernel: tuple[int, int] = (3, 3)
+    stride: tuple[int, int] = (2, 2)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    output_padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    bias: bool = False
+    scheme: TensorMemoryLayout = HEIGHT
+    row_major: bool = True
+    in_format: DataFormat = BFLOAT16
+    weight_format: DataFormat = BFLOAT16
+    out_format: DataFormat = BFLOAT16
+    phases: int = 4
+    activation: tuple[str, tuple[float, ...]] | None = None
+    options: ConvOptions = DEFAULTS
+    replicate: bool = False
+
+    @property
+    def problem(self):
+        rows, columns = (
+            transposed_axis(
+                input_length=self.size[n],
+                kernel=self.kernel[n],
+                stride=self.stride[n],
+                padding=self.padding[2 * n : 2 * n + 2],
+                output_padding=self.output_padding[n],
+                dilation=self.dilation[n],
+            )
+            for n in (0, 1)
+        )
+        return ConvProblem(
+            frame=Frame(batch=self.batch, rows=rows, columns=columns, replicate=self.replicate),
+            in_channels=self.channels,
+            out_channels=self.outputs,
+            in_format=self.in_format,
+            weight_format=self.weight_format,
+            out_format=self.out_format,
+            row_major=self.row_major,
+            bias=self.bias,
+        )
+
+    @property
+    def geometry(self):
+        return plan_geometry(
+            self.size,
+            self.kernel,
+            stride=self.stride,
+            pad_before=self.padding[::2],
+            pad_after=self.padding[1::2],
+            output_padding=self.output_padding,
+            dilation=self.dilation,
+        )
+
+
+def work_of(case):
+    problem, options = case.problem, case.options
+    alignment = scheme_alignment(problem, case.scheme)
+    config = choose_cores(problem, options, SPEC, case.scheme, alignment=alignment)
+    layout = lay_out(problem, options, SPEC, config, alignment=alignment)
+    buffers = buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=0)
+    return ConvWork(
+        problem=problem,
+        options=options,
+        layout=layout,
+        k_blocks=k_block_order(
+            layout.config,
+            layout.shards,
+            layout.blocks,
+            case.kernel,
+            full_inner_dim=options.full_inner_dim,
+        ),
+        phases=case.phases,
+        partials_format=partials_format(buffers),
+        l1_accumulation=l1_accumulation(
+            requested=options.packer_l1_acc, bias=case.bias, k_blocks=buffers.accumulation_blocks
+        ),
+        activation=case.activation,
+    )
+
+
+def weights_layout(case, work):
+    shards = work.layout.shards
+    return WeightsLayout(
+        in_channels=case.channels,
+        out_channels=case.outputs,
+        kernel=case.kernel,
+        groups=case.groups,
+        scheme=case.scheme,
+        padded_in_channels=shards.in_channels,
+        padded_out_channels=shards.out_channels,
+        channel_shards=work.layout.config.channel_cores,
+        k_block_rows=work.layout.blocks.act_w_tiles * 32,
+        data_format=case.weight_format,
+    )
+
+
+def computed(case, x, w, b, arithmetic):
+    """[N, OH, OW, O] as float32, and the dtype it was stored in."""
+    work = work_of(case)
+    layout = weights_layout(case, work)
+    bias = prepare_bias(b, layout)[0] if case.bias else None
+    sticks = quantize(x.reshape(-1, case.channels), case.in_format)
+    got = conv_values(work, sticks, prepare_weights(w, layout), bias, SPEC, arithmetic)
+    frame = case.problem.frame
+    return got.astype(np.float32).reshape(case.batch, frame.rows.outputs, frame.columns.outputs, -1), got.dtype
+
+
+def arrays(case, draw):
+    """x, w and b of a case from a function of a shape."""
+    x = draw((case.batch, *case.size, case.channels))
+    w = draw((case.channels, case.outputs // case.groups, *case.kernel))
+    return x, w, draw((case.outputs,))
+
+
+def integers(seed):
+    """Random -1, 0 and 1."""
+    rng = np.random.default_rng(seed)
+    return lambda shape: rng.integers(-1, 2, shape).astype(np.float32)
+
+
+def expected(case, x, w, b):
+    result = conv_transpose_channels_last(x, w, case.geometry, bias=b if case.bias else None, groups=case.groups)
+    return np.maximum(result, 0) if case.activation else result
+
+
+@st.composite
+def cases(draw):
+    """Small convolutions of every kind that compute what the definition says."""
+    pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
+    kernel, dilation, stride = draw(pair), draw(pair), draw(pair)
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    padding = tuple(draw(st.integers(0, reach[n])) for n in (0, 0, 1, 1))
+    groups = draw(st.sampled_from([1, 1, 2, 5]))
+    formats = st.sampled_from([BFLOAT16, FLOAT32, BFLOAT8_B])
+    fp32_dest = draw(st.booleans())
+    out_format = draw(formats)
+    options = ConvOptions(
+        fp32_dest=fp32_dest,
+        packer_l1_acc=draw(st.booleans()),
+        untilize_out=out_format is not BFLOAT8_B and draw(st.booleans()),
+        transpose_shards=draw(st.booleans()),
+    )
+    case = Case(
+        batch=draw(st.integers(1, 2)),
+        size=draw(st.tuples(st.integers(1, 5), st.integers(1, 5))),
+        channels=groups * draw(st.integers(1, 40 // groups)),
+        outputs=groups * draw(st.integers(1, 40 // groups)),
+        groups=groups,
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        output_padding=tuple(draw(st.integers(0, s - 1)) for s in stride),
+        dilation=dilation,
+        bias=draw(st.booleans()),
+        scheme=draw(st.sampled_from([HEIGHT, BLOCK, WIDTH])),
+        row_major=draw(st.booleans()),
+        in_format=draw(formats),
+        weight_format=draw(formats),
+        out_format=out_format,
+        phases=draw(st.integers(1, 4)),
+        activation=draw(st.sampled_from([None, ("relu", ())])),
+        options=options,
+    )
+    assume(min(case.geometry.output_shape) > 0)
+    return case
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@settings(max_examples=200, deadline=None)
+@given(cases(), st.integers(0, 99))
+def test_small_integers_come_out_exactly(arithmetic, case, seed):
+    x, w, b = arrays(case, integers(seed))
+    want = expected(case, x, w, b)
+    assume(np.abs(want).max() <= LARGEST_EXACT)
+    got, dtype = computed(case, x, w, b, ARITHMETICS[arithmetic])
+    assert dtype == case.out_format.storage
+    assert np.array_equal(got, want)
+
+
+ROOMY = Case(
+    size=(5, 6), channels=40, outputs=33, padding=(1, 0, 2, 1), output_padding=(1, 0), bias=True,
+    options=ConvOptions(fp32_dest=True),
+)  # fmt: skip
+NARROW = replace(ROOMY, options=ConvOptions())
+
+
+def normal(seed):
+    rng = np.random.default_rng(seed)
+    return lambda shape: rng.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
+@pytest.mark.parametrize(
+    ("case", "tolerance"),
+    [
+        (replace(ROOMY, in_format=FLOAT32, weight_format=FLOAT32, out_format=FLOAT32), 2**-9),
+        (ROOMY, 2**-8),
+        (NARROW, 2**-6),
+        (replace(ROOMY, out_format=BFLOAT8_B, weight_format=BFLOAT8_B), 2**-5),
+        (replace(ROOMY, phases=1), 2**-4),
+    ],
+    ids=["float32", "bfloat16", "bfloat16 in a 16-bit Dst", "bfloat8_b", "LoFi"],
+)
+def test_errors_are_those_of_the_formats(case, tolerance, scheme, arithmetic):
+    """Root mean square errors, relative to the results; operands have 11, 8, 7 or (LoFi) 5 bits."""
+    case = replace(case, scheme=scheme)
+    x, w, b = arrays(case, normal(1))
+    x, w, b = (quantize(v, f).astype(np.float32) for v, f in ((x, case.in_format), (w, BFLOAT16), (b, BFLOAT16)))
+    want = expected(case, x, w, b)
+    got, _ = computed(case, x, w, b, ARITHMETICS[arithmetic])
+    assert np.sqrt(np.mean((got - want) ** 2)) < tolerance * np.sqrt(np.mean(want**2))
+
+
+def test_exact_arithmetic_differs_in_the_last_places_only():
+    x, w, b = arrays(NARROW, normal(2))
+    fast, exact = (computed(NARROW, x, w, b, ARITHMETICS[name])[0] for name in ("fast", "exact"))
+    assert (fast != exact).any()
+    assert np.abs(fast - exact).max() < 2**-4 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("run_elements", [1, 7, 40, 1000])
+def test_runs_are_put_together(run_elements):
+    """However few elements are computed at a time, down to one row."""
+    short = replace(FAST, run_elements=run_elements)
+    for size in ((9, 2), (2, 9), (1, 1)):
+        case = replace(Case(channels=3, outputs=2, kernel=(3, 2)), size=size, batch=2)
+        x, w, b = arrays(case, integers(3))
+        assert np.array_equal(computed(case, x, w, b, short)[0], expected(case, x, w, b))
+
+
+def test_parts_of_a_width_shard():
+    """Two tiles of channels on each of six cores, taken one by one."""
+    options = ConvOptions(act_block_w_div=2, fp32_dest=True)
+    case = Case(channels=384, size=(2, 2), kernel=(1, 2), scheme=WIDTH, out_format=FLOAT32, options=options)
+    assert len(work_of(case).k_blocks) == 12
+    x, w, b = arrays(case, integers(4))
+    assert np.array_equal(computed(case, x, w, b, FAST)[0], expected(case, x, w, b))
+
+
+def test_parts_that_are_no_whole_tiles_are_multiplied_as_the_reader_packs_them():
+    """Two parts of 48 channels on each of six cores: every block meets one tile of weights for each tap, then zeros."""
+    options = ConvOptions(act_block_w_div=2, fp32_dest=True)
+    case = Case(
+        channels=576, outputs=4, size=(2, 2), kernel=(2, 2), stride=(1, 1), padding=(1, 1, 1, 1), scheme=WIDTH,
+        out_format=FLOAT32, options=options,
+    )  # fmt: skip
+    x, w, b = arrays(case, integers(8))
+    matrix = prepare_weights(w, weights_layout(case, work_of(case))).astype(np.float64)
+    want = np.zeros(4)
+    for core in range(6):
+        for part in range(2):
+            first = core * 96 + part * 48
+            columns = x[0, :, :, first : first + 48].reshape(-1)
+            packed = [matrix[tap * 576 + (core * 2 + part) * 32 :][:32, :4] for tap in range(4)]
+            want += columns @ np.concatenate([*packed, np.zeros((64, 4))])
+    assert np.array_equal(computed(case, x, w, b, FAST)[0].ravel(), want)
+
+
+def test_weights_are_not_read_for_parts_below_a_tile():
+    """Recorded with 32 channels on a core, kernel 2x2 and act_block_w_div 2: the output is the bias alone."""
+    options = ConvOptions(act_block_w_div=2)
+    case = Case(channels=192, size=(2, 2), kernel=(2, 2), scheme=WIDTH, bias=True, options=options)
+    x, w, b = arrays(case, integers(5))
+    got, _ = computed(case, x, w, b, FAST)
+    assert np.array_equal(got, np.broadcast_to(b, got.shape))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_an_overpadded_frame_holds_nothing(bias):
+    case = Case(kernel=(2, 2), stride=(1, 1), padding=(2, 0, 0, 0), bias=bias)
+    x, w, b = arrays(case, integers(6))
+    got, _ = computed(case, x, w, b, FAST)
+    assert got.shape == (1, 3, 5, 8)
+    assert np.array_equal(got, np.broadcast_to(b if bias else 0, got.shape))
+
+
+def test_inputs_that_stay_follow_each_other_where_padding_cuts_some_off():
+    """As in the halo's numbering of sticks: rows of three begin with the 1st, 4th and 7th pixel, not with every 4th."""
+    case = Case(size=(3, 4), channels=1, outputs=1, kernel=(1, 2), stride=(1, 1), padding=(0, 0, 0, 2))
+    x = np.arange(1, 13, dtype=np.float32).reshape(1, 3, 4, 1)
+    w = np.array([0, 1], np.float32).reshape(1, 1, 1, 2)
+    got, _ = computed(case, x, w, None, FAST)
+    assert got[0, ..., 0].tolist() == [[0, 1, 2], [0, 4, 5], [0, 7, 8]]
+
+
+def test_a_dilation_of_zero_puts_all_taps_on_one_input():
+    case = Case(kernel=(2, 2), stride=(1, 1), dilation=(0, 0))
+    x, w, b = arrays(case, integers(8))
+    got, _ = computed(case, x, w, b, FAST)
+    assert np.array_equal(got, np.einsum("nhwc,coij->nhwo", x, w))
+
+
+def test_replicated_padding():
+    """Around the image the frame holds the nearest pixel; a 3x3 window over 4x5 pixels, two positions of padding."""
+    case = Case(size=(4, 5), stride=(1, 1), replicate=True, batch=2)
+    x, w, b = arrays(case, integers(7))
+    frame = np.pad(x, ((0, 0), (2, 2), (2, 2), (0, 0)), mode="edge")
+    flipped = w[:, :, ::-1, ::-1]
+    windows = np.lib.stride_tricks.sliding_window_view(frame, (3, 3), axis=(1, 2))
+    want = np.einsum("nhwcij,coij->nhwo", windows, flipped)
+    assert np.array_equal(computed(case, x, w, b, FAST)[0], want)
+
+
+@pytest.mark.parametrize(("scheme", "channels"), [(HEIGHT, 8), (BLOCK, 16)])
+def test_channels_of_several_pixels_share_an_exponent(scheme, channels):
+    """8 channels on a core: two kernel columns lie in one group of 16.
+
+    A pixel of 64s makes its neighbor's 0.25 a quarter of the shared unit of 1; beside another 0.25 it would be kept.
+    """
+    case = Case(
+        size=(1, 2), channels=channels, outputs=1, kernel=(1, 2), stride=(1, 1), padding=(0, 0, 1, 1),
+        out_format=BFLOAT8_B, options=ConvOptions(fp32_dest=True), scheme=scheme,
+    )  # fmt: skip
+    x = np.full((1, 1, 2, channels), 0.25, np.float32)
+    w = np.zeros((channels, 1, 1, 2), np.float32)
+    w[0, 0, 0, 0] = 1.0
+    assert computed(case, x, w, None, FAST)[0].tolist() == [[[[0.25]]]]
+    x[:, :, 0] = 64.0
+    assert computed(case, x, w, None, FAST)[0].tolist() == [[[[0.0]]]]
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_partials_are_rounded_between_kernel_rows(arithmetic):
+    """256 from the first kernel row and 1 from the second: 257 needs nine bits, and halves go away from zero.
+
+    One WIDTH block adds both before anything is packed, in a float32 Dst; the third row then takes the 1 away again.
+    """
+    case = Case(
+        size=(3, 1), channels=1, outputs=1, kernel=(3, 1), stride=(1, 1), padding=(2, 2, 0, 0),
+        options=ConvOptions(fp32_dest=True), phases=4,
+    )  # fmt: skip
+    x = np.array([256.0, 1.0, -1.0], np.float32).reshape(1, 3, 1, 1)
+    w = np.ones((1, 1, 3, 1), np.float32)
+    got = {}
+    for scheme in (HEIGHT, WIDTH):
+        output, _ = computed(replace(case, scheme=scheme), x, w, None, ARITHMETICS[arithmetic])
+        got[scheme] = output.item()
+    assert got == {HEIGHT: 258.0, WIDTH: 256.0}
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_sums_are_packed_before_the_bias_is_added(arithmetic):
+    """257 becomes 258 in bfloat16, and 258 + 1 becomes 260; 257 + 1 would be 258."""
+    case = Case(
+        size=(1, 1), channels=2, outputs=1, kernel=(1, 1), stride=(1, 1), bias=True, options=ConvOptions(fp32_dest=True)
+    )
+    x = np.array([256.0, 1.0], np.float32).reshape(1, 1, 1, 2)
+    one = np.ones(1, np.float32)
+    got, _ = computed(case, x, np.ones((2, 1, 1, 1), np.float32), one, ARITHMETICS[arithmetic])
+    assert got.item() == 260.0
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_row_major_float32_makes_one_more_trip(arithmetic):
+    """1 + 2**-12, the sum of two steps, is a float32 but no operand of the matrix unit."""
+    case = Case(
+        size=(1, 1), channels=17, outputs=1, kernel=(1, 1), stride=(1, 1), out_format=FLOAT32,
+        in_format=FLOAT32, weight_format=FLOAT32, options=ConvOptions(fp32_dest=True),
+    )  # fmt: skip
+    x = np.zeros((1, 1, 1, 17), np.float32)
+    x[..., 0], x[..., 16] = 1.0, 2.0**-12
+    w = np.ones((17, 1, 1, 1), np.float32)
+    assert computed(case, x, w, None, ARITHMETICS[arithmetic])[0].item() == 1 + 2.0**-12
+    untilized = replace(case, options=replace(case.options, untilize_out=True))
+    assert computed(untilized, x, w, None, ARITHMETICS[arithmetic])[0].item() == 1.0
+
+
+def test_activations_come_after_the_bias():
+    case = Case(size=(1, 1), channels=1, outputs=2, kernel=(1, 1), bias=True, activation=("relu", ()))
+    x, w, b = np.ones((1, 1, 1, 1)), np.ones((1, 2, 1, 1)), np.array([-3.0, 2.0])
+    x, w, b = (v.astype(np.float32) for v in (x, w, b))
+    assert computed(case, x, w, b, FAST)[0].ravel().tolist() == [0.0, 3.0]
+    squared = replace(case, activation=("square", ()))
+    assert computed(squared, x, w, b, FAST)[0].ravel().tolist() == [4.0, 9.0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases())
+def test_padding_channels_do_not_matter(case):
+    """Whatever the padded shapes, the output has the caller's channels only."""
+    work = work_of(case)
+    assert work.layout.shards.out_channels == round_up(work.layout.shards.out_channels, 32)
+    x, w, b = arrays(case, lambda shape: np.zeros(shape, np.float32))
+    got, _ = computed(case, x, w, b, FAST)
+    assert got.shape == (case.batch, *case.geometry.output_shape, case.outputs)
+    assert not got.any()
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_blocks_of_one_tap_are_converted_too(arithmetic):
+    """33 channels on two WIDTH cores compute what 48 channels do of which 15 are zero.
+
+    Converting 33 channels goes block by block, as 16 of them do not make up the pixels; of 48, pixel by pixel.
+    """
+    few = Case(channels=33, kernel=(2, 2), scheme=WIDTH, out_format=BFLOAT8_B, options=ConvOptions(fp32_dest=True))
+    x, w, b = arrays(few, normal(8))
+    x *= np.exp(3 * normal(9)(x.shape))
+    many = replace(few, channels=48)
+    wide_x, wide_w = np.zeros((1, 4, 4, 48), np.float32), np.zeros((48, 8, 2, 2), np.float32)
+    wide_x[..., :33], wide_w[:33] = x, w
+    have, _ = computed(few, x, w, b, ARITHMETICS[arithmetic])
+    want, _ = computed(many, wide_x, wide_w, b, ARITHMETICS[arithmetic])
+    assert np.array_equal(have, want)

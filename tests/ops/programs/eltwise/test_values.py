@@ -1,0 +1,40 @@
+"""Element-wise operations on small integers, and what a float32 keeps in them."""
+
+import numpy as np
+import pytest
+
+from device.matrix_unit.arithmetic import EXACT, FAST
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
+from ops.programs.eltwise.values import activated, added_row
+from ops.programs.eltwise.work import Activate, AddRow
+
+MATRIX = np.arange(-30, 30, dtype=np.float32).reshape(1, 1, 3, 20)
+
+
+@pytest.mark.parametrize("arithmetic", [EXACT, FAST], ids=["exact", "fast"])
+@pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
+@pytest.mark.parametrize("row_format", [BFLOAT16, FLOAT32], ids=str)
+def test_added_row(arithmetic, data_format, row_format):
+    row = np.arange(32, dtype=np.float32)
+    work = AddRow(data_format=data_format, row_format=row_format)
+    got = added_row(work, MATRIX.astype(data_format.storage), quantize(row, row_format), arithmetic)
+    assert got.dtype == data_format.storage
+    np.testing.assert_array_equal(got.astype(np.float32), MATRIX + row[:20])
+
+
+def test_two_float32_are_added_as_floats():
+    work = AddRow(data_format=FLOAT32, row_format=FLOAT32)
+    got = added_row(work, np.full((1, 20), 1 + 2.0**-20, np.float32), np.zeros(32, np.float32), EXACT)
+    assert (got == 1 + 2.0**-20).all()
+
+
+@pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
+def test_relu_is_exact(data_format):
+    work = Activate(name="relu", parameters=(), data_format=data_format)
+    got = activated(work, MATRIX.astype(data_format.storage), EXACT)
+    np.testing.assert_array_equal(got.astype(np.float32), np.maximum(MATRIX, 0))
+
+
+def test_an_activation_with_a_parameter():
+    work = Activate(name="leaky_relu", parameters=(0.5,), data_format=FLOAT32)
+    np.testing.assert_array_equal(activated(work, MATRIX, EXACT), np.where(MATRIX > 0, MATRIX, MATRIX / 2))

@@ -1,0 +1,126 @@
+"""Cycles of halos: never less with less to work with, and as measured on two real halos."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from device.cores import first_cores
+from device.memory.layouts import ShardOrientation
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.spec.device_spec import load_spec
+from device.time.stages import Stage
+from ops.programs.halo.config_tensors import deal_transfers
+from ops.programs.halo.cycles import halo_cycles, halo_times
+from ops.programs.halo.frame import Frame, convolution_axis, transposed_axis
+from ops.programs.halo.gather_sizes import UNTILIZE_BLOCK_STICKS
+from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, core_order, plan_halo
+from ops.programs.halo.traffic import halo_traffic, stick_bytes
+from ops.programs.halo.transfers import list_transfers
+
+SPEC = load_spec("blackhole_p100")
+
+
+def halo(*, size=24, cores=20, width=64, stride=1, tiled=False, scheme=HEIGHT, transposed=False, in_dram=False):
+    """A 3x3 halo of a square image on a grid of 5 columns."""
+    made = transposed_axis if transposed else convolution_axis
+    more = {"output_padding": 0} if transposed else {}
+    axis = made(input_length=size, kernel=3, stride=stride, padding=(1, 1), dilation=1, **more)
+    frame = Frame(batch=1, rows=axis, columns=axis)
+    count = {HEIGHT: cores, BLOCK: 5 * cores, WIDTH: 5}[scheme]
+    nhw = 1 if scheme is WIDTH else cores
+    arguments = HaloArguments(
+        frame=frame,
+        scheme=scheme,
+        orientation=ShardOrientation.ROW_MAJOR,
+        cores=first_cores(count, 5, 10),
+        nhw_cores=nhw,
+        channel_cores=1 if scheme is HEIGHT else 5,
+        input_rows=-(-size * size // nhw // 32) * 32,
+        output_rows=-(-frame.outputs // nhw),
+        shard_width=width,
+        data_format=BFLOAT8_B if tiled else BFLOAT16,
+        tiled=tiled,
+        config_tensors_in_dram=in_dram,
+    )
+    return plan_halo(arguments, input_tensor="x", output_tensor="halo")
+
+
+kinds = st.fixed_dictionaries(
+    {
+        "size": st.integers(5, 40),
+        "cores": st.integers(1, 10),
+        "width": st.sampled_from([32, 64, 320]),
+        "stride": st.integers(1, 2),
+        "tiled": st.booleans(),
+        "scheme": st.sampled_from([HEIGHT, BLOCK, WIDTH]),
+        "transposed": st.booleans(),
+    }
+)
+
+
+@settings(deadline=None)
+@given(kinds)
+def test_contention_slower_links_and_more_bytes_never_make_it_faster(kind):
+    plan = halo(**kind)
+    found = halo_cycles(plan, SPEC)
+    alone = halo_cycles(plan, SPEC, contention=False)
+    assert alone.cycles <= found.cycles
+    assert found.contention_cycles == pytest.approx(found.cycles - alone.cycles, abs=1e-6)
+    assert alone.contention_cycles == 0
+    assert halo_cycles(plan, SPEC.replace(noc_link_bytes_per_cycle=20.0)).cycles >= found.cycles
+    assert halo_cycles(plan, SPEC, filled_by_stick=True).cycles >= found.cycles
+    assert halo_cycles(halo(**kind | {"width": 2 * kind["width"]}), SPEC).cycles >= found.cycles
+    assert halo_cycles(halo(**kind, in_dram=True), SPEC).cycles >= found.cycles
+
+
+@settings(deadline=None)
+@given(kinds)
+def test_groups_are_all_cores_and_the_slowest_decides(kind):
+    plan = halo(**kind)
+    found = halo_cycles(plan, SPEC)
+    cores = [core for group in found.groups for core in group.cores.cores()]
+    assert sorted(cores, key=str) == sorted(plan.arguments.cores.cores(), key=str)
+    assert found.slowest.cycles == pytest.approx(found.cycles, abs=1)
+    assert found.bound_by in {stage.stage for stage in found.slowest.stages}
+
+
+@settings(deadline=None)
+@given(kinds)
+def test_the_traffic_is_that_of_the_config_tensors(kind):
+    plan = halo(**kind)
+    a, traffic = plan.arguments, halo_traffic(plan, SPEC)
+    block_rows = UNTILIZE_BLOCK_STICKS if a.tiled else 0
+    listed = list_transfers(a.frame, plan.ranges, input_rows=a.input_rows, block_rows=block_rows)
+    for dealt, sending in zip(deal_transfers(listed, core_order(a), tiled=a.tiled), traffic.sending, strict=True):
+        sent = dealt.length * stick_bytes(a)
+        home = dealt.source_core == dealt.destination_core
+        for found, chosen in ((sending.local_bytes, home), (sending.away_bytes, ~home)):
+            expected = np.bincount(dealt.source_core[chosen], weights=sent[chosen], minlength=a.nhw_cores)
+            assert np.array_equal(found.sum(axis=1), expected)
+        assert np.array_equal(sending.transfers.sum(axis=1), np.bincount(dealt.source_core, minlength=a.nhw_cores))
+
+
+def test_untilizing_takes_time_and_wide_rows_more():
+    narrow, wide = halo_cycles(halo(tiled=True, width=256), SPEC), halo_cycles(halo(tiled=True, width=288), SPEC)
+    rows = halo_cycles(halo(tiled=False, width=256), SPEC)
+    assert rows.cycles < narrow.cycles < wide.cycles
+    assert Stage.UNTILIZE in {stage.stage for stage in wide.slowest.stages}
+
+
+def test_a_width_sharded_halo_sends_nothing():
+    found = halo_cycles(halo(scheme=WIDTH), SPEC)
+    assert found.network_bytes == 0
+    assert len(found.groups) == 1
+
+
+def test_bytes_of_config_tensors_are_read_from_dram_only_if_they_are_there():
+    assert halo_cycles(halo(), SPEC).dram_read_bytes == 0
+    assert halo_cycles(halo(in_dram=True), SPEC).dram_read_bytes > 0
+
+
+def test_a_processor_fills_its_padding_before_it_sends():
+    plan = halo()
+    times = halo_times(plan.arguments, halo_traffic(plan, SPEC), SPEC)
+    assert np.all(times.padded <= times.ends)
+    assert times.cycles == times.ends.max()

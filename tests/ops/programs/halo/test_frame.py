@@ -1,0 +1,115 @@
+"""The closed forms of the frame against a frame that is written out."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.programs.halo.frame import (
+    Frame,
+    FrameAxis,
+    convolution_axis,
+    count_breaks,
+    data_before,
+    frame_sources,
+    transposed_axis,
+    window_starts,
+)
+
+small = st.integers(0, 3)
+positive = st.integers(1, 4)
+
+
+@st.composite
+def axes(draw):
+    length, kernel, stride, dilation = draw(st.integers(1, 6)), draw(positive), draw(positive), draw(st.integers(1, 2))
+    padding = (draw(small), draw(small))
+    if draw(st.booleans()):
+        output_padding = draw(small)
+        outputs = (length - 1) * stride - sum(padding) + dilation * (kernel - 1) + output_padding + 1
+        padding = padding if outputs > 0 else (0, 0)
+        return transposed_axis(
+            input_length=length,
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+        )
+    reach = dilation * (kernel - 1)
+    padding = padding if length + sum(padding) > reach else (reach, reach)
+    return convolution_axis(input_length=length, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
+
+
+@st.composite
+def frames(draw):
+    return Frame(batch=draw(st.integers(1, 3)), rows=draw(axes()), columns=draw(axes()))
+
+
+def data_mask(frame):
+    """Whether each stick is data, written out stick by stick."""
+    mask = np.zeros((frame.batch, frame.rows.length, frame.columns.length), dtype=bool)
+    if frame.rows.before >= 0 and frame.columns.before >= 0:
+        rows, columns = (
+            np.arange(axis.input_length) * axis.insertion + axis.before for axis in (frame.rows, frame.columns)
+        )
+        inside = np.ix_(rows[rows < frame.rows.length], columns[columns < frame.columns.length])
+        for image in mask:
+            image[inside] = True
+    return mask.ravel()
+
+
+@given(frames())
+def test_sources_number_the_data(frame):
+    mask = data_mask(frame)
+    assert frame.data == mask.sum()
+    assert np.array_equal(frame_sources(frame, 0, frame.sticks), np.where(mask, np.cumsum(mask) - 1, -1))
+
+
+@given(frames())
+def test_data_before_counts(frame):
+    counts = np.concatenate([[0], np.cumsum(data_mask(frame))])
+    assert np.array_equal(data_before(frame, np.arange(frame.sticks + 1)), counts)
+
+
+@given(frames(), st.integers(0, 20))
+def test_breaks_lie_where_padding_follows(frame, every):
+    sticks = np.flatnonzero(data_mask(frame))
+    followed = np.zeros(len(sticks) + 1, dtype=int)
+    followed[1:-1] = np.diff(sticks) > 1
+    if every:
+        followed[every::every] = 1
+    numbers = np.arange(len(sticks))
+    assert np.array_equal(count_breaks(frame, numbers, also_every=every), np.cumsum(followed)[:-1])
+
+
+@given(frames())
+def test_windows_start_where_the_definition_says(frame):
+    rows = np.arange(frame.rows.outputs) * frame.rows.step
+    columns = np.arange(frame.columns.outputs) * frame.columns.step
+    images = np.arange(frame.batch) * frame.rows.length
+    expected = np.add.outer(np.add.outer(images, rows) * frame.columns.length, columns).ravel()
+    assert np.array_equal(window_starts(frame, np.arange(frame.outputs)), expected)
+    assert expected[-1] + frame.reach < frame.sticks
+
+
+def test_replicating_frame_repeats_the_border_and_keeps_inserted_zeros():
+    axis = FrameAxis(input_length=2, before=1, after=1, insertion=2, kernel=2)
+    frame = Frame(batch=1, rows=axis, columns=axis, replicate=True)
+    line = np.array([0, 0, -1, 1, 1])
+    second = np.where(line < 0, -1, line + 2)
+    gap = np.full(5, -1)
+    assert np.array_equal(frame_sources(frame, 0, 25).reshape(5, 5), [line, line, gap, second, second])
+
+
+def test_padding_beyond_the_window_makes_everything_padding():
+    """As the real library does: its unsigned padding wraps around."""
+    axis = transposed_axis(input_length=4, kernel=2, stride=2, padding=(2, 0), output_padding=0, dilation=1)
+    assert axis.data == 0
+
+
+def test_window_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match=r"^FrameAxis: a window that spans 5 positions does not fit a frame of 3; use"):
+        convolution_axis(input_length=3, kernel=5, stride=1, padding=(0, 0), dilation=1)
+    with pytest.raises(ValueError, match=r"must be at least 1, and .*not \(3, 1, 0, 1\) and 1$"):
+        convolution_axis(input_length=3, kernel=0, stride=1, padding=(0, 0), dilation=1)

@@ -1,0 +1,43 @@
+"""What each core needs of the frame."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.programs.halo.frame import Frame, transposed_axis
+from ops.programs.halo.ranges import most_sticks, stick_ranges
+
+lengths = st.integers(1, 12)
+positive = st.integers(1, 4)
+
+
+@st.composite
+def frames(draw):
+    rows, columns = (
+        transposed_axis(
+            input_length=draw(lengths),
+            kernel=draw(positive),
+            stride=draw(positive),
+            padding=(0, 0),
+            output_padding=0,
+            dilation=draw(positive),
+        )
+        for _ in range(2)
+    )
+    return Frame(batch=draw(positive), rows=rows, columns=columns)
+
+
+@given(frames(), st.integers(1, 200), st.integers(1, 20))
+def test_most_sticks_is_the_height_of_the_largest_range(frame, output_rows, cores):
+    ranges = stick_ranges(frame, output_rows=output_rows, cores=cores)
+    assert most_sticks(frame, output_rows=output_rows, cores=cores) == ranges.max_sticks
+
+
+@given(frames(), st.integers(1, 20))
+def test_ranges_cover_what_is_read_and_are_counted(frame, cores):
+    output_rows = -(-frame.outputs // cores)
+    ranges = stick_ranges(frame, output_rows=output_rows, cores=cores)
+    assert ranges.starts[0] == 0
+    assert ranges.stops.max() == frame.sticks
+    assert (ranges.starts < ranges.stops).all()
+    assert ranges.stop_data.max() == frame.data
+    assert ((ranges.first_data <= ranges.last_stick_data) & (ranges.last_stick_data <= ranges.stop_data)).all()

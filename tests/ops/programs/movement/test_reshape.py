@@ -1,0 +1,128 @@
+from itertools import pairwise
+from math import prod
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, MemoryConfig, ShardSpec, TensorSpec
+from device.memory.memory_config import BufferType, TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.plan import Free, Operation
+from device.spec.device_spec import load_spec
+from ops.programs.movement.reshape import flattened, is_view, reshaped, segments_per_page
+from ops.programs.movement.staged import Staged
+
+WORMHOLE = load_spec("wormhole_n150")
+
+
+def place(page, row, col, rows, cols):
+    """Tile and offset in it of an element of a [pages, rows, cols] tensor."""
+    tile = (page * -(-rows // 32) + row // 32) * -(-cols // 32) + col // 32
+    row, col = row % 32, col % 32
+    return tile, (row // 16 * 2 + col // 16) * 256 + row % 16 * 16 + col % 16
+
+
+def slow_segments(before, after):
+    """The same count, element by element."""
+    most = {}
+    _, high, cols = after
+    tiles_high, tiles_wide = -(-high // 32), -(-cols // 32)
+    for tile in range(after[0] * tiles_high * tiles_wide):
+        image, rest = divmod(tile, tiles_high * tiles_wide)
+        top, left = rest // tiles_wide * 32, rest % tiles_wide * 32
+        walk = []
+        for row in range(top, min(top + 32, high)):
+            for col in range(left, min(left + 32, cols)):
+                flat_row = image * high + row
+                source = place(flat_row // before[1], flat_row % before[1], col, before[1], cols)
+                walk.append((*source, place(image, row, col, high, cols)[1]))
+        segments = {walk[0][0]: 1}
+        for (tile_a, in_a, out_a), (tile_b, in_b, out_b) in pairwise(walk):
+            if (tile_a, in_a + 1, out_a + 1) != (tile_b, in_b, out_b):
+                segments[tile_b] = segments.get(tile_b, 0) + 1
+        most[tile] = len(segments) * max(segments.values())
+    largest = max(most.values())
+    return largest + largest % 16
+
+
+@given(
+    st.integers(1, 5), st.integers(1, 40), st.sampled_from([1, 8, 15, 16, 17, 31, 32, 33, 48, 64, 80]), st.booleans()
+)
+@settings(deadline=None, max_examples=40)
+def test_segments_are_counted_as_element_by_element(images, width, channels, flatten):
+    image, flat = (images, width, channels), (1, images * width, channels)
+    before, after = (image, flat) if flatten else (flat, image)
+    assert segments_per_page(before, after) == slow_segments(before, after)
+
+
+def test_segments_of_a_recorded_map():
+    # A recorded run flattens a 28x28 image of 128 channels and keeps a map with pages of 1792 bytes: 112 segments.
+    assert segments_per_page((28, 28, 128), (1, 784, 128)) == 112
+
+
+def tensor(shape, data_format=BFLOAT16, layout=Layout.TILE, config=DRAM_MEMORY_CONFIG):
+    return Staged(name="x", spec=TensorSpec(shape, data_format, layout, config))
+
+
+def names(staged):
+    return [step.name.removesuffix("DeviceOperation") for step in staged.steps if isinstance(step, Operation)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "target", "view"),
+    [
+        ((2, 3, 5, 8), Layout.ROW_MAJOR, (1, 1, 30, 8), True),
+        ((2, 3, 5, 8), Layout.ROW_MAJOR, (1, 1, 60, 4), False),
+        ((2, 3, 5, 8), Layout.TILE, (1, 1, 30, 8), False),
+        ((2, 3, 32, 8), Layout.TILE, (1, 1, 192, 8), True),
+        ((1, 1, 5, 8), Layout.TILE, (5, 8), True),
+    ],
+)
+def test_a_view_moves_nothing(shape, layout, target, view):
+    source = tensor(shape, layout=layout)
+    assert is_view(source.spec, target) is view
+    staged = reshaped(source, target, WORMHOLE, "y")
+    assert staged.spec.shape == target
+    assert bool(staged.steps) is not view
+    assert staged.name == ("x" if view else "y")
+
+
+def test_tiles_move_with_a_resident_map():
+    staged = reshaped(tensor((1, 9, 9, 40), FLOAT32, config=L1_MEMORY_CONFIG), (1, 1, 81, 40), WORMHOLE, "y")
+    (step,) = staged.steps
+    assert step.name == "ReshapeViewDeviceOperation"
+    assert [a.tensor for a in step.outputs] == ["y"]
+    (kept,) = step.resident
+    assert kept.buffer.buffer_type is BufferType.DRAM
+    assert kept.buffer.page_bytes == 16 * segments_per_page((9, 9, 40), (1, 81, 40))
+    assert staged.spec.memory_config == L1_MEMORY_CONFIG
+
+
+@pytest.mark.parametrize(("channels", "fills"), [(40, True), (64, False)])
+def test_block_floats_go_through_bfloat16(channels, fills):
+    # 3x32 rows flatten to whole tiles; padding is zeroed only where there is some. Shape 6x16 so that rows must move.
+    staged = reshaped(tensor((1, 6, 16, channels), BFLOAT8_B), (1, 1, 96, channels), WORMHOLE, "y")
+    assert names(staged) == ["Typecast", "ReshapeView", *(["FillPad"] if fills else []), "Typecast"]
+    assert [step.tensor for step in staged.steps if isinstance(step, Free)] == ["y.moved", "y.bfloat16"]
+    assert staged.spec.data_format == BFLOAT8_B
+    assert set(staged.tensors) == {"y", "y.moved", "y.moved.map", "y.bfloat16"}
+
+
+def test_volumes_must_agree():
+    with pytest.raises(ValueError, match="two shapes with different volumes"):
+        reshaped(tensor((1, 1, 4, 8)), (1, 1, 5, 8), WORMHOLE, "y")
+
+
+def test_sharded_rows_do_not_move():
+    cores = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(1, 0))])
+    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, (32, 32)))
+    with pytest.raises(ValueError, match="give it as"):
+        reshaped(tensor((1, 2, 16, 32), config=config), (1, 1, 32, 32), WORMHOLE, "y")
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5))
+def test_flattened_keeps_channels(shape):
+    assert prod(flattened(tuple(shape))) == prod(shape)
+    assert flattened(tuple(shape))[-1] == shape[-1]

@@ -1,0 +1,86 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from device.errors import DeviceError
+from device.machine import Device
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.spec.device_spec import catalog_names, load_spec
+from ops.programs.patch_matmul.axis import PatchAxis
+from ops.programs.patch_matmul.plan import patch_matmul, patch_matmul_work, pixel_matmul, pixel_matmul_work
+from ops.programs.patch_matmul.slicing import Precision, slicing_of
+from ops.programs.patch_matmul.work import Patches, bundle_count
+
+SPEC = load_spec("wormhole_n150")
+
+
+def patches_of(size, channels, taps=3, groups=1, others=64):
+    axis = PatchAxis(input_size=size, outputs=size, taps=taps, start=-1, spacing=1)
+    return Patches(
+        batch=1, axes=(axis, axis), channels=channels, groups=groups, bundles=bundle_count(groups, channels, others)
+    )
+
+
+def works(size, channels, others, data_format=FLOAT32, spec=SPEC):
+    patches, slicing = patches_of(size, channels, others=others), slicing_of(data_format, Precision.IEEE)
+    common = {"slicing": slicing, "out_format": data_format, "spec": spec}
+    return (
+        patch_matmul_work(patches, out_channels=others, out_shape=(size, size), bias=True, **common),
+        pixel_matmul_work(patches, channels=others, **common),
+    )
+
+
+@pytest.mark.parametrize("name", catalog_names())
+@given(st.integers(1, 200), st.integers(1, 600), st.integers(1, 600), st.sampled_from([FLOAT32, BFLOAT16]))
+@settings(max_examples=20, deadline=None)
+def test_circular_buffers_fit_into_l1(name, size, channels, others, data_format):
+    spec = load_spec(name)
+    patch, pixel = works(size, channels, others, data_format, spec)
+    operations = [patch_matmul(patch, inputs=("image", "weights", "bias"), output="result")]
+    operations += pixel_matmul(pixel, inputs=("image", "other"), output="sums", spec=spec)[0]
+    device = Device(spec)
+    for operation in operations:
+        assert all(one.size_bytes > 0 for one in operation.circular_buffers)
+        device.make_program(operation.name, operation.circular_buffers, {})
+
+
+def test_passes_lie_one_after_the_other_along_k():
+    patch, pixel = works(16, 64, 64)
+    assert patch.matmul.problem.k_tiles == 13 * 9 * 64 // 32
+    assert pixel.matmul.problem.k_tiles * pixel.sections == 13 * 16 * 16 // 32
+
+
+def test_idle_bands_of_cores_sum_positions_of_their_own():
+    _, pixel = works(64, 16, 16)
+    assert pixel.sections > 1
+    operations, made = pixel_matmul(pixel, inputs=("image", "other"), output="sums", spec=SPEC)
+    assert [one.name for one in operations] == ["PixelMatmulDeviceOperation", "ReduceDeviceOperation"]
+    assert made["sums.sections"].data_format == FLOAT32
+    assert operations[0].circular_buffers[0].cores.num_cores() <= SPEC.grid.cores
+
+
+def test_cores_of_a_band_are_those_of_the_device():
+    for size in (8, 32, 100):
+        _, pixel = works(size, 16, 16)
+        operations, _ = pixel_matmul(pixel, inputs=("image", "other"), output="sums", spec=SPEC)
+        box = operations[0].circular_buffers[0].cores.bounding_box()
+        assert box.end.x < SPEC.grid.cols
+        assert box.end.y < SPEC.grid.rows
+
+
+@pytest.mark.parametrize(
+    ("groups", "channels", "bundles"),
+    [(1, (64, 64), 1), (2, (64, 64), 2), (4, (64, 64), 2), (64, (64, 64), 2), (3, (9, 9), 1), (2, (64, 32), 1)],
+)
+def test_bundles_of_groups_are_a_tile_wide_where_they_can(groups, channels, bundles):
+    assert bundle_count(groups, *channels) == bundles
+
+
+def test_what_does_not_fit_is_refused_by_the_device():
+    patch, _ = works(16, 64, 64)
+    operation = patch_matmul(patch, inputs=("image", "weights", "bias"), output="result")
+    buffer = operation.circular_buffers[0]
+    with pytest.raises(DeviceError, match="Statically allocated circular buffers"):
+        Device(SPEC).make_program("x", [replace(buffer, size_bytes=2_000_000, page_bytes=2_000_000)], {})

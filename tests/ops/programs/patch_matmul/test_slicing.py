@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
+from ops.programs.patch_matmul.slicing import (
+    IN0_BITS,
+    IN1_BITS,
+    Precision,
+    Slicing,
+    grid_exponent,
+    multiplied_whole,
+    slices,
+    slicing_of,
+)
+
+FLOATS = st.lists(st.floats(-1000, 1000, width=32), min_size=1, max_size=20)
+
+
+@given(FLOATS, st.sampled_from([IN0_BITS, IN1_BITS]))
+def test_slices_are_small_integers_on_one_grid(numbers, bits):
+    values = np.array(numbers, np.float32)
+    exponent = grid_exponent(values)
+    for number, part in enumerate(slices(values, 4, bits, exponent), 1):
+        units = part.astype(np.float64) / 2.0 ** (exponent + 1 - number * bits)
+        assert np.array_equal(units, np.trunc(units))
+        assert np.abs(units).max() < 2**bits
+
+
+@given(FLOATS)
+def test_four_slices_leave_less_than_their_last_unit(numbers):
+    values = np.array(numbers, np.float32)
+    exponent = grid_exponent(values)
+    total = sum(part.astype(np.float64) for part in slices(values, 4, IN0_BITS, exponent))
+    assert np.abs(values - total).max() < 2.0 ** (exponent + 1 - 4 * IN0_BITS)
+
+
+def test_numbers_of_24_bits_below_the_largest_are_whole():
+    values = np.array([1.9999999, -1.0000001, 0.5], np.float32)
+    assert np.array_equal(sum(slices(values, 4, IN0_BITS, grid_exponent(values))), values)
+
+
+def test_infinities_and_nans_stay_in_the_first_slice():
+    values = np.array([np.inf, -np.inf, np.nan, 1.5], np.float32)
+    first, *others = slices(values, 3, IN0_BITS, grid_exponent(values))
+    assert np.isposinf(first[0])
+    assert np.isneginf(first[1])
+    assert np.isnan(first[2])
+    assert all(not one[:3].any() for one in others)
+
+
+def test_a_tensor_of_zeros_has_slices_of_zeros():
+    values = np.zeros(3, np.float32)
+    assert not np.any(slices(values, 3, IN1_BITS, grid_exponent(values)))
+
+
+@pytest.mark.parametrize("data_format", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
+def test_one_pass_takes_operands_whole(data_format):
+    assert slicing_of(data_format, Precision.DEVICE) == Slicing(part_format=data_format)
+
+
+@pytest.mark.parametrize(("data_format", "passes"), [(FLOAT32, 13), (FLOAT16, 8), (BFLOAT16, 8)], ids=str)
+def test_passes_go_from_the_smallest_products_to_the_largest(data_format, passes):
+    made = slicing_of(data_format, Precision.IEEE)
+    weights = [i * IN0_BITS + j * IN1_BITS for i, j in made.passes]
+    assert weights == sorted(weights, reverse=True)
+    assert made.passes[-1] == (0, 0)
+    assert len(made.passes) == passes
+    assert made.phases == 1
+    assert made.in0_slices == 1 + max(i for i, _ in made.passes)
+    assert made.in1_slices == 1 + max(j for _, j in made.passes)
+
+
+def test_a_single_pass_of_float32_sees_tf32():
+    value = np.array([1 + 2.0**-10 + 2.0**-12], np.float32)
+    single = slicing_of(FLOAT32, Precision.DEVICE)
+    assert multiplied_whole(value, single, weights_side=False)[0] == 1 + 2.0**-10
+    assert multiplied_whole(value, single, weights_side=True)[0] == 1
+    assert multiplied_whole(value, slicing_of(FLOAT32, Precision.IEEE), weights_side=True)[0] == value[0]

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from device.matrix_unit.blocks import block_product
+from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
+from device.spec.device_spec import load_spec
+from ops.calls.onednn.backward_data import strided_axis
+from ops.calls.onednn.forward import frame_axis
+from ops.definition.geometry import plan_geometry
+from ops.definition.gradients import data_gradient, weights_gradient
+from ops.definition.reference import conv_transpose
+from ops.programs.patch_matmul import values
+from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
+from ops.programs.patch_matmul.slicing import Precision, slicing_of
+from ops.programs.patch_matmul.values import Exact
+from ops.programs.patch_matmul.work import FillRows, Patches, SumSections, bundle_count
+
+SPEC = load_spec("wormhole_n150")
+EXACT = Exact(SPEC, block_product)
+TOLERANCE = {FLOAT32: 2e-6, FLOAT16: 2e-3, BFLOAT16: 8e-3}
+
+
+@st.composite
+def problems(draw):
+    axes = draw(st.integers(1, 3))
+    sizes = {1: 9, 2: 5, 3: 3}[axes]
+    geometry = plan_geometry(
+        [draw(st.integers(1, sizes)) for _ in range(axes)],
+        [draw(st.integers(1, 3)) for _ in range(axes)],
+        stride=[draw(st.integers(1, 3)) for _ in range(axes)],
+        pad_before=[draw(st.integers(0, 1)) for _ in range(axes)],
+        pad_after=[draw(st.integers(0, 1)) for _ in range(axes)],
+        output_padding=[draw(st.integers(0, 2)) for _ in range(axes)],
+        dilation=[draw(st.integers(1, 2)) for _ in range(axes)],
+    )
+    groups = draw(st.sampled_from([1, 1, 2, 3]))
+    return geometry, groups, groups * draw(st.integers(1, 5)), groups * draw(st.integers(1, 20))
+
+
+def numbers(rng, shape, data_format):
+    return rng.standard_normal(shape).astype(np.float32).astype(data_format.storage)
+
+
+def close(got, want, data_format):
+    scale = max(np.abs(want).max(initial=0), 1e-30)
+    return np.abs(got.astype(np.float64) - want).max(initial=0) <= TOLERANCE[data_format] * scale
+
+
+def taps_first(weights, groups, *, back):
+    """[groups, *taps, in, out] of weights [I, O / groups, *kernel]."""
+    grouped = weights.reshape(groups, -1, *weights.shape[1:]).astype(np.float32)
+    moved = np.moveaxis(grouped, (1, 2), (-2, -1))
+    return moved.swapaxes(-1, -2) if back else moved
+
+
+@pytest.mark.parametrize("exact", [None, EXACT], ids=["fast", "exact"])
+@pytest.mark.parametrize("data_format", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
+@given(problem=problems(), seed=st.integers(0, 9))
+@settings(max_examples=15, deadline=None)
+def test_all_directions_agree_with_the_definition(exact, data_format, problem, seed):
+    geometry, groups, ins, outs = problem
+    if min(geometry.output_shape) < 1:
+        return
+    rng, batch, slicing = np.random.default_rng(seed), 2, slicing_of(data_format, Precision.IEEE)
+    src = numbers(rng, (batch, ins, *geometry.input_shape), data_format)
+    weights = numbers(rng, (ins, outs // groups, *geometry.kernel_shape), data_format)
+    diff = numbers(rng, (batch, outs, *geometry.output_shape), data_format)
+    bias = numbers(rng, (outs,), data_format)
+    bundles = bundle_count(groups, ins, outs)
+    common = {"slicing": slicing, "out_format": data_format, "spec": SPEC}
+
+    axes = tuple(frame_axis(axis) for axis in geometry.axes)
+    patches = Patches(batch=batch, axes=axes, channels=ins, groups=groups, bundles=bundles)
+    work = patch_matmul_work(patches, out_channels=outs, out_shape=geometry.output_shape, bias=True, **common)
+    mirrored = taps_first(np.flip(weights, tuple(range(2, weights.ndim))), groups, back=False)
+    added = bias.astype(np.float32)
+    got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, added, None, exact)
+    assert close(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry, bias=bias, groups=groups), data_format)
+
+    axes = tuple(strided_axis(axis) for axis in geometry.axes)
+    patches = Patches(batch=batch, axes=axes, channels=outs, groups=groups, bundles=bundles)
+    work = patch_matmul_work(patches, out_channels=ins, out_shape=geometry.input_shape, bias=False, **common)
+    got = values.patch_matmul(work, np.moveaxis(diff, 1, -1), taps_first(weights, groups, back=True), None, None, exact)
+    assert close(np.moveaxis(got, -1, 1), data_gradient(diff, weights, geometry, groups=groups), data_format)
+
+    work = pixel_matmul_work(patches, channels=ins, **common)
+    sums = values.pixel_matmul(work, np.moveaxis(src, 1, -1), np.moveaxis(diff, 1, -1), exact)
+    if work.sections > 1:
+        done = SumSections(sections=work.sections, rows=ins, columns=1, out_format=data_format)
+        sums = values.sum_sections(done, sums)[None]
+    want = taps_first(weights_gradient(src, diff, geometry, groups=groups), groups, back=False)
+    assert close(sums[0], want, data_format)
+
+
+def test_integers_are_exact_through_the_matrix_unit():
+    rng = np.random.default_rng(3)
+    geometry = plan_geometry([6, 6], [3, 3], stride=[2, 2], pad_before=[1, 1], pad_after=[1, 1], output_padding=[1, 1])
+    src = rng.integers(-99, 100, (1, 40, 6, 6)).astype(np.float32)
+    weights = rng.integers(-99, 100, (40, 7, 3, 3)).astype(np.float32)
+    axes = tuple(frame_axis(axis) for axis in geometry.axes)
+    patches = Patches(batch=1, axes=axes, channels=40, groups=1, bundles=1)
+    work = patch_matmul_work(
+        patches, out_channels=7, out_shape=geometry.output_shape, slicing=slicing_of(FLOAT32, Precision.IEEE),
+        bias=False, out_format=FLOAT32, spec=SPEC,
+    )  # fmt: skip
+    mirrored = taps_first(weights[:, :, ::-1, ::-1], 1, back=False)
+    got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, None, None, EXACT)
+    assert np.array_equal(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry))
+
+
+def test_positions_without_input_hold_the_bias_or_zero():
+    axis = frame_axis(plan_geometry([2], [1], stride=[3], pad_before=[0], pad_after=[0]).axes[0])
+    for bias, expected in ((None, [0.0, 0.0]), (np.array([1.5, 2.5], np.float32), [1.5, 2.5])):
+        work = FillRows(
+            batch=1, axes=(axis,), out_channels=2, out_shape=(4,), bias=bias is not None, out_format=BFLOAT16
+        )
+        assert (values.fill_rows(work, bias, None).astype(np.float32) == expected).all()
+
+
+def test_sections_are_added_in_float32_and_rounded_once():
+    work = SumSections(sections=3, rows=1, columns=1, out_format=BFLOAT16)
+    half = 2.0**-8  # of the last place of 1.0: one alone would be rounded away, two are a whole place
+    total = values.sum_sections(work, np.array([[[1.0]], [[half]], [[half]]], np.float32))
+    assert total.dtype == BFLOAT16.storage
+    assert total.astype(np.float32) == 1.0 + 2.0**-7

@@ -1,0 +1,272 @@
+"""The two readings of a plan, on plans of a few steps."""
+
+import numpy as np
+import pytest
+
+from device.cores import first_cores
+from device.errors import CircularBufferError, DeviceError, OutOfMemoryError
+from device.events import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBufferAllocated,
+    OperationBegin,
+    OperationEnd,
+    Refused,
+)
+from device.machine import Device
+from device.memory.layouts import BufferType, Layout, MemoryConfig, TensorSpec
+from device.numbers.formats import BFLOAT16, UINT16
+from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate
+from device.spec.device_spec import load_spec
+from ops.readings.memory import MOVE, run_memory, run_values
+
+SPEC = load_spec("wormhole_n150")
+CORES = first_cores(8, 8, 8)
+
+
+def buffer(rows, buffer_type=BufferType.L1):
+    return TensorSpec((rows, 512), BFLOAT16, Layout.ROW_MAJOR, MemoryConfig(buffer_type=buffer_type)).buffer(SPEC)
+
+
+def allocate(name, rows=64, buffer_type=BufferType.L1):
+    return Allocate(name, buffer(rows, buffer_type))
+
+
+def circular(name, size_bytes, view_of=None, offset_bytes=0):
+    return CircularBuffer(
+        name=name,
+        size_bytes=size_bytes,
+        page_bytes=32,
+        data_format=UINT16,
+        cores=CORES,
+        view_of=view_of,
+        offset_bytes=offset_bytes,
+    )
+
+
+def operation(name="Op", *, out="y", key="op", config="config", **changes):
+    """An operation that makes `out` and keeps a config tensor."""
+    fields = {
+        "inputs": ("x",),
+        "outputs": (allocate(out),) if out else (),
+        "resident": (allocate(config, 8, BufferType.L1_SMALL),),
+        "circular_buffers": (circular("act", 4096), circular("out", 64, out, 32), circular("indices", 8, config)),
+    }
+    return Operation(name=name, key=key, **fields | changes)
+
+
+def plan(*steps, output="y"):
+    return Plan(steps=steps, results={"output": output})
+
+
+@pytest.fixture
+def device():
+    return Device(SPEC, l1_small_bytes=4096)
+
+
+def state(device):
+    """All that a device may be left with: free bytes by memory, live buffers, programs."""
+    statistics = tuple(
+        device.allocator.statistics(kind) for kind in (BufferType.L1, BufferType.L1_SMALL, BufferType.DRAM)
+    )
+    return statistics, device.memory.live(), dict(device.program_cache)
+
+
+def listen(device):
+    device.recorders.append(heard := [])
+    return heard
+
+
+def names(heard, kind):
+    return [event.name for event in heard if isinstance(event, kind)]
+
+
+def test_steps_in_order(device):
+    x = device.allocate(buffer(64), "x")
+    heard = listen(device)
+    steps = (allocate("w", 8, BufferType.DRAM), operation(work="what it computes"), Free("x"), Free("w"))
+    results = run_memory(plan(*steps), device, {"x": x})
+    assert [type(event).__name__ for event in heard] == [
+        "BufferAllocated", "OperationBegin", "BufferAllocated", "BufferAllocated", "CircularBuffersFreed",
+        "CircularBufferAllocated", "CircularBufferAllocated", "CircularBufferAllocated", "OperationEnd",
+        "BufferFreed", "BufferFreed",
+    ]  # fmt: skip
+    assert heard[1] == OperationBegin("Op", "what it computes")
+    assert names(heard, BufferAllocated) == ["w", "y", "config"]
+    assert names(heard, BufferFreed) == ["x", "w"]
+    assert list(results) == ["y"]
+    assert results["y"].allocated
+    assert not x.allocated
+
+
+def test_circular_buffers_lie_on_outputs_and_config_tensors(device):
+    heard = listen(device)
+    results = run_memory(plan(operation()), device, {"x": device.allocate(buffer(64), "x")})
+    (config,) = device.program_cache["op"]
+    addresses = {event.name: event.address for event in heard if isinstance(event, CircularBufferAllocated)}
+    assert addresses == {"act": SPEC.l1.base_bytes, "out": results["y"].address + 32, "indices": config.address}
+
+
+def test_a_program_in_the_cache_allocates_only_its_output(device):
+    inputs = {"x": device.allocate(buffer(64), "x")}
+    run_memory(plan(operation()), device, inputs)
+    before = device.program_cache["op"]
+    heard = listen(device)
+    run_memory(plan(operation(out="z"), output="z"), device, inputs)
+    assert [type(event).__name__ for event in heard] == ["OperationBegin", "BufferAllocated", "OperationEnd"]
+    assert device.program_cache["op"] is before
+    run_memory(plan(operation(out="other", key="another"), output="other"), device, inputs)
+    assert set(device.program_cache) == {"op", "another"}
+
+
+def test_one_plan_may_meet_its_own_program_again(device):
+    heard = listen(device)
+    run_memory(plan(operation(), operation(out="z")), device, {"x": device.allocate(buffer(64), "x")})
+    assert names(heard, BufferAllocated).count("config") == 1
+    assert names(heard, OperationBegin) == names(heard, OperationEnd) == ["Op", "Op"]
+
+
+def test_without_dispatch_nothing_is_placed(device):
+    x = device.allocate(buffer(64), "x")
+    before = state(device)
+    heard = listen(device)
+    steps = (operation(), Relocate("y", buffer(64)), operation(out="z"), Free("y"))
+    results = run_memory(plan(*steps, output="z"), device, {"x": x}, dispatch=False)
+    assert results["z"].address == 0
+    assert {event.address for event in heard if hasattr(event, "address")} == {0}
+    assert state(device) == before
+    assert names(heard, BufferAllocated).count("config") == names(heard, BufferFreed).count("config") == 2
+    assert names(heard, OperationBegin) == ["Op", "Op"]
+
+
+def test_without_dispatch_programs_are_made_whatever_is_cached(device):
+    inputs = {"x": device.allocate(buffer(64), "x")}
+    run_memory(plan(operation()), device, inputs)
+    before = state(device)
+    heard = listen(device)
+    run_memory(plan(operation(out="z"), output="z"), device, inputs, dispatch=False)
+    assert names(heard, BufferAllocated) == ["z", "config"]
+    assert state(device) == before
+
+
+TOO_LARGE = operation("Large", key="large", out="z", circular_buffers=(circular("act", SPEC.l1.usable_bytes + 32),))
+NO_ROOM = operation("Wide", key="wide", out=None, outputs=(Allocate("z", buffer(10**9)),))
+NO_CONFIG = operation("Config", key="config", out="z", resident=(allocate("c", 8), allocate("d", 10**7)))
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        (TOO_LARGE, CircularBufferError),
+        (NO_ROOM, OutOfMemoryError),
+        (NO_CONFIG, OutOfMemoryError),
+        (operation("Refused", key="refused", out="z", refused="no such block\nuse another"), DeviceError),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_failed_plan_leaves_the_device_as_it_was(device, last, error):
+    inputs = {"x": device.allocate(buffer(64), "x")}
+    run_memory(plan(operation("Before", key="before", out="b"), Free("b"), output="b"), device, inputs)
+    before = state(device)
+    steps = (allocate("w", 64, BufferType.DRAM), operation(key="before"), Relocate("y", buffer(64)), last)
+    with pytest.raises(error):
+        run_memory(plan(*steps), device, inputs)
+    assert state(device) == before
+    assert inputs["x"].allocated
+    again = run_memory(plan(operation("Again", key="again", out="a"), output="a"), device, inputs)
+    assert again["a"].allocated
+
+
+def test_programs_that_were_complete_stay_in_the_cache_when_a_later_one_fails(device):
+    with pytest.raises(CircularBufferError):
+        run_memory(plan(operation(), TOO_LARGE), device, {"x": device.allocate(buffer(64), "x")})
+    assert set(device.program_cache) == {"op"}
+    assert [one.name for one in device.memory.live()] == ["x", "config"]
+
+
+def test_a_failed_plan_does_not_bring_back_an_input_it_released(device):
+    x = device.allocate(buffer(64), "x")
+    with pytest.raises(CircularBufferError):
+        run_memory(plan(Free("x"), TOO_LARGE), device, {"x": x})
+    assert not x.allocated
+    assert [one.name for one in device.memory.live()] == []
+
+
+def test_a_refused_program_is_refused_only_after_its_outputs_fit(device):
+    wide = operation(
+        "Refused", out=None, outputs=(Allocate("z", buffer(10**9)),), refused="the program can not be built"
+    )
+    with pytest.raises(OutOfMemoryError):
+        run_memory(plan(wide), device, {})
+    with pytest.raises(DeviceError, match=r"^the program can not be built$"):
+        run_memory(plan(operation(refused="the program can not be built")), device, {})
+
+
+def test_moving_runs_a_program_only_if_the_address_changes(device):
+    """L1 fills from the top: below a hole a tensor moves up into it, at the top it stays."""
+    heard = listen(device)
+    steps = (allocate("y"), Relocate("y", buffer(64)))
+    stayed = run_memory(plan(*steps), device, {})
+    assert names(heard, OperationBegin) == []
+    device.free(stayed["y"])
+    heard.clear()
+    steps = (allocate("hole"), allocate("y"), Free("hole"), Relocate("y", buffer(64)))
+    moved = run_memory(plan(*steps), device, {})
+    assert moved["y"].address == stayed["y"].address
+    assert names(heard, OperationBegin) == [MOVE]
+    assert names(heard, BufferFreed) == ["hole", "y"]
+
+
+def test_freeing_twice_is_harmless(device):
+    run_memory(plan(allocate("a"), Free("a"), Free("a"), allocate("y")), device, {})
+    assert [one.name for one in device.memory.live()] == ["y"]
+
+
+def recording_evaluator(calls):
+    def evaluate(work, inputs):
+        calls.append((work, [None if one is None else one.tolist() for one in inputs]))
+        return np.array([work])
+
+    return evaluate
+
+
+def test_values_follow_the_names():
+    """Uploads are converted on the way; an operation without outputs writes into its last input; moves do nothing."""
+    calls = []
+    steps = (
+        Allocate("w", buffer(1), source="weight", work=1),
+        Allocate("raw", buffer(1), source="weight"),
+        Allocate("given", buffer(1)),
+        Operation(name="A", inputs=("x", "w", "given"), outputs=(Allocate("a", buffer(1)),), work=2),
+        Free("x"),
+        Relocate("a", buffer(1), work=9),
+        Operation(name="B", inputs=("a", "raw", "given"), work=3),
+    )
+    results = {"output": "given", "weight": "w", "raw": "raw"}
+    got = run_values(
+        Plan(steps=steps, results=results),
+        {"x": np.array([10]), "weight": np.array([20])},
+        recording_evaluator(calls),
+    )
+    assert calls == [(1, [[20]]), (2, [[10], [1], None]), (3, [[2], [20], None])]
+    assert {name: array.tolist() for name, array in got.items()} == {"given": [3], "w": [1], "raw": [20]}
+
+
+def test_values_leave_the_callers_arrays_alone():
+    inputs = {"x": np.array([1])}
+    steps = (Operation(name="A", inputs=("x",), outputs=(Allocate("y", buffer(1)),), work=2), Free("x"))
+    run_values(plan(*steps), inputs, recording_evaluator([]))
+    assert list(inputs) == ["x"]
+
+
+@pytest.mark.parametrize(("last", "buffers"), [(TOO_LARGE, ["config", "z"]), (NO_ROOM, []), (NO_CONFIG, ["c", "z"])])
+def test_what_is_recorded_of_a_failure(device, last, buffers):
+    """The refusal comes before the way back; the operation releases what is its own, latest first, and is aborted."""
+    heard = listen(device)
+    with pytest.raises(DeviceError) as error:
+        run_memory(plan(allocate("w"), allocate("v"), last), device, {})
+    (refused,) = (index for index, event in enumerate(heard) if isinstance(event, Refused))
+    assert heard[refused].reason == str(error.value)
+    back = [event.name for event in heard[refused + 1 :]]
+    assert back == [*buffers, last.name, "v", "w"]
+    assert [event.aborted for event in heard if isinstance(event, OperationEnd)] == [True]

@@ -1,0 +1,151 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+from ops.calls.convolution.arguments import Conv2dArguments, Operand
+from ops.calls.convolution.validation import ArgumentError
+from ttsim.functions.conv2d import definition_flops
+
+BASE = {"batch_size": 1, "in_channels": 32, "out_channels": 32, "input_height": 6, "input_width": 7}
+SCHEMES = [None, *(getattr(ttsim.TensorMemoryLayout, f"{name}_SHARDED") for name in ("HEIGHT", "BLOCK", "WIDTH"))]
+
+
+def definition(image: Any, weight: Any, *, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """float64 [N, OH, OW, O] of an image [N, H, W, C] and a weight [O, C / groups, kh, kw]."""
+    (down, across), (top, bottom, left, right) = stride, padding
+    full = np.pad(image.astype(float), ((0, 0), (top, bottom), (left, right), (0, 0)))
+    kernel, reach = weight.shape[2:], [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    high, wide = (full.shape[1] - reach[0] - 1) // down + 1, (full.shape[2] - reach[1] - 1) // across + 1
+    ins, outs = image.shape[3] // groups, weight.shape[0] // groups
+    result = np.zeros((image.shape[0], high, wide, weight.shape[0]))
+    for group in range(groups):
+        to = slice(group * outs, (group + 1) * outs)
+        for row, column in np.ndindex(*kernel):
+            y, x = row * dilation[0], column * dilation[1]
+            window = full[:, y : y + (high - 1) * down + 1 : down, x : x + (wide - 1) * across + 1 : across]
+            seen = window[..., group * ins : (group + 1) * ins]
+            result[..., to] += np.einsum("nhwc,oc->nhwo", seen, weight[to, :, row, column])
+    return result
+
+
+def run(device: ttsim.Device, image: Any, weight: Any, **call: Any) -> Any:
+    rows = ttsim.Tensor(image.reshape(1, 1, -1, image.shape[3]), ttsim.bfloat16).to(device)
+    sizes = {"batch_size": image.shape[0], "input_height": image.shape[1], "input_width": image.shape[2]}
+    channels = {"in_channels": image.shape[3], "out_channels": weight.shape[0], "kernel_size": weight.shape[2:]}
+    return ttsim.conv2d(
+        input_tensor=rows,
+        weight_tensor=ttsim.Tensor(weight, ttsim.bfloat16),
+        device=device,
+        **sizes,
+        **channels,
+        **call,
+    )
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("values", ["exact", "fast"])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation", "groups"),
+    [
+        ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
+        ((3, 2), (2, 3), (1, 0, 0, 1), (1, 1), 2),
+        ((2, 3), (3, 2), (0, 0, 2, 1), (2, 1), 1),
+        ((1, 1), (2, 2), (0, 0, 0, 0), (1, 1), 4),
+        ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+    ],
+)
+def test_small_integers_come_out_exactly(scheme, values, kernel, stride, padding, dilation, groups):
+    """Sums of up to nine times eight numbers of a few bits are exact in every format on the way."""
+    rng = np.random.default_rng(3)
+    image = rng.integers(-2, 3, (2, 6, 7, 8 * groups)).astype(np.float32)
+    weight = rng.integers(-1, 2, (4 * groups, 8, *kernel)).astype(np.float32)
+    call = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    device = ttsim.open_device(l1_small_size=32768, values=values)
+    config = ttsim.Conv2dConfig(shard_layout=scheme)
+    output, size = run(device, image, weight, conv_config=config, return_output_dim=True, **call)
+    expected = definition(image, weight, **call)
+    assert size == expected.shape[1:3]
+    assert output.to_numpy().astype(float).reshape(expected.shape).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES[1:])
+def test_all_kernel_rows_in_one_block_give_the_same(scheme):
+    """Unlike in a transposed convolution, weights are laid out for it; 24 channels do not fill tiles."""
+    rng = np.random.default_rng(4)
+    image = rng.integers(-2, 3, (1, 6, 7, 24)).astype(np.float32)
+    weight = rng.integers(-1, 2, (40, 24, 3, 3)).astype(np.float32)
+    device = ttsim.open_device(l1_small_size=32768)
+    config = ttsim.Conv2dConfig(shard_layout=scheme, full_inner_dim=True)
+    output = run(device, image, weight, conv_config=config)
+    expected = definition(image, weight, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
+    assert output.to_numpy().astype(float).ravel().tolist() == expected.ravel().tolist()
+
+
+@pytest.mark.parametrize("values", ["exact", "fast"])
+@pytest.mark.parametrize("place", [None, ttsim.DRAM_MEMORY_CONFIG])
+@pytest.mark.parametrize(("padding", "groups"), [((0, 0, 0, 0), 1), ((1, 1, 2, 3), 2)])
+def test_windows_side_by_side_are_folded(values, place, padding, groups):
+    rng = np.random.default_rng(5)
+    image = rng.integers(-2, 3, (2, 4, 7 if any(padding) else 6, 8)).astype(np.float32)
+    weight = rng.integers(-1, 2, (6, 8 // groups, 2, 3)).astype(np.float32)
+    device = ttsim.open_device(l1_small_size=32768, values=values)
+    rows = ttsim.Tensor(image.reshape(1, 1, -1, 8), ttsim.bfloat16)
+    call = {"stride": (2, 3), "padding": padding, "groups": groups}
+    output = ttsim.conv2d(
+        input_tensor=rows if place is None else rows.to(device, place),
+        weight_tensor=ttsim.Tensor(weight, ttsim.bfloat16),
+        device=device,
+        batch_size=2,
+        in_channels=8,
+        out_channels=6,
+        input_height=4,
+        input_width=image.shape[2],
+        kernel_size=(2, 3),
+        **call,
+    )
+    expected = definition(image, weight, dilation=(1, 1), **call)
+    assert output.to_numpy().astype(float).ravel().tolist() == expected.ravel().tolist()
+
+
+def test_what_is_returned_serves_again():
+    device = ttsim.open_device(l1_small_size=32768)
+    image, weight = np.ones((1, 4, 4, 32), np.float32), np.ones((32, 32, 3, 3), np.float32)
+    bias = ttsim.Tensor(np.full((1, 1, 1, 32), 8, np.float32), ttsim.bfloat16)
+    first, size, (prepared, offsets) = run(
+        device, image, weight, bias_tensor=bias, return_output_dim=True, return_weights_and_bias=True
+    )
+    assert size == (2, 2)
+    assert first.to_numpy().tolist() == np.full((1, 1, 4, 32), 296).tolist()
+    again, (same, too) = ttsim.conv2d(
+        input_tensor=ttsim.Tensor(image.reshape(1, 1, 16, 32), ttsim.bfloat16).to(device),
+        weight_tensor=prepared,
+        bias_tensor=offsets,
+        device=device,
+        kernel_size=(3, 3),
+        return_weights_and_bias=True,
+        **(BASE | {"input_height": 4, "input_width": 4}),
+    )
+    assert (same, too) == (prepared, offsets)
+    assert again.to_list() == first.to_list()
+
+
+def test_flops_of_the_definition():
+    """One image of 8x8, stride 2: 16 outputs of 6 channels, each of 4 channels and 9 positions."""
+    spec = ttsim.Tensor(np.ones((1, 1, 64, 8)), ttsim.bfloat16).spec
+    given = Operand(spec=spec, on_host=True)
+    sizes = {"in_channels": 8, "out_channels": 6, "batch_size": 1, "input_height": 8, "input_width": 8, "groups": 2}
+    window = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1, 1, 1)}
+    assert definition_flops(Conv2dArguments(input=given, weight=given, **sizes, **window)) == 2 * 16 * 6 * 4 * 9
+
+
+def test_wrong_calls_are_refused():
+    device = ttsim.open_device(l1_small_size=32768)
+    image, weight = np.ones((1, 8, 8, 32), np.float32), np.ones((32, 32, 2, 2), np.float32)
+    with pytest.raises(ArgumentError, match="conv2d: folding windows is simulated without a shard_layout only"):
+        run(device, image, weight, stride=(2, 2), conv_config=ttsim.Conv2dConfig(shard_layout=SCHEMES[1]))
+    with pytest.raises(TypeError, match="did you mean 'slice_config'"):
+        run(device, image, weight, dram_slice_config=None)
+    with pytest.raises(ArgumentError, match="weight_tensor must have the shape"):
+        run(device, image, np.ones((32, 16, 2, 2), np.float32))

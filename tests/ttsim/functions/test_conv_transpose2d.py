@@ -1,0 +1,208 @@
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+from device.errors import DeviceError
+from device.memory.layouts import BufferType
+from ops.calls.convolution.validation import ArgumentError
+from ttsim.runtime.device import Device
+
+
+@pytest.fixture
+def device() -> Device:
+    return ttsim.open_device(l1_small_size=32768)
+
+
+def arguments(place: Device, /, **changes: Any) -> dict[str, Any]:
+    """A small call: 4x4 image of 32 channels, ones everywhere, kernel 2, stride 2."""
+    good: dict[str, Any] = {
+        "input_tensor": ttsim.Tensor(np.ones((1, 1, 16, 32), np.float32), ttsim.bfloat16).to(place),
+        "weight_tensor": ttsim.Tensor(np.ones((32, 32, 2, 2), np.float32), ttsim.bfloat16),
+        "device": place,
+        "in_channels": 32,
+        "out_channels": 32,
+        "batch_size": 1,
+        "input_height": 4,
+        "input_width": 4,
+        "kernel_size": (2, 2),
+        "stride": (2, 2),
+    }
+    return good | changes
+
+
+def bias() -> ttsim.Tensor:
+    return ttsim.Tensor(np.full((1, 1, 1, 32), 8, np.float32), ttsim.bfloat16)
+
+
+def test_what_is_returned(device: Device) -> None:
+    output = ttsim.conv_transpose2d(**arguments(device))
+    assert output.shape == [1, 1, 64, 32]
+    assert output.to_numpy().tolist() == np.full((1, 1, 64, 32), 32).tolist()
+    output, size = ttsim.conv_transpose2d(**arguments(device, return_output_dim=True))
+    assert size == (8, 8)
+    output, (weights, nothing) = ttsim.conv_transpose2d(**arguments(device, return_weights_and_bias=True))
+    assert weights.shape == [1, 1, 128, 32]
+    assert nothing is None
+    output, size, (weights, prepared) = ttsim.conv_transpose2d(
+        **arguments(device, bias_tensor=bias(), return_output_dim=True, return_weights_and_bias=True)
+    )
+    assert output.to_numpy().max() == 40
+    assert prepared.shape == [1, 1, 1, 32]
+
+
+def test_prepared_weights_serve_again(device: Device) -> None:
+    first, (weights, prepared) = ttsim.conv_transpose2d(
+        **arguments(device, bias_tensor=bias(), return_weights_and_bias=True)
+    )
+    again, (same, too) = ttsim.conv_transpose2d(
+        **arguments(device, weight_tensor=weights, bias_tensor=prepared, return_weights_and_bias=True)
+    )
+    assert same is weights
+    assert too is prepared
+    assert again.to_list() == first.to_list()
+
+
+def test_preparing_ahead_gives_what_the_call_prepares(device: Device) -> None:
+    call = arguments(device, bias_tensor=bias(), return_weights_and_bias=True)
+    config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
+    _, (weights, prepared) = ttsim.conv_transpose2d(**call, conv_config=config)
+    shared = {
+        name: call[name] for name in ("device", "in_channels", "out_channels", "batch_size", "kernel_size", "stride")
+    }
+    shared |= {
+        "input_memory_config": ttsim.DRAM_MEMORY_CONFIG,
+        "input_layout": ttsim.ROW_MAJOR_LAYOUT,
+        "input_height": 4,
+        "input_width": 4,
+        "padding": (0, 0),
+        "dilation": (1, 1),
+        "groups": 1,
+        "input_dtype": ttsim.bfloat16,
+        "conv_config": config,
+    }
+    ahead = ttsim.prepare_conv_transpose2d_weights(
+        weight_tensor=call["weight_tensor"], weights_format="IOHW", has_bias=True, **shared
+    )
+    ahead_bias = ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias(), **shared)
+    for made, wanted in ((ahead, weights), (ahead_bias, prepared)):
+        assert made.spec == wanted.spec
+        np.testing.assert_array_equal(made.buffer.pages(), wanted.buffer.pages())
+    with pytest.raises(ArgumentError, match=r"^bad optional access"):
+        ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias(), **(shared | {"conv_config": None}))
+
+
+def test_nothing_is_left_behind(device: Device) -> None:
+    call = arguments(device, bias_tensor=bias())
+    ttsim.conv_transpose2d(**call).deallocate()
+    dram, l1 = (
+        ttsim.get_memory_view(device, kind).total_bytes_allocated_per_bank for kind in (BufferType.DRAM, BufferType.L1)
+    )
+    ttsim.conv_transpose2d(**call).deallocate()
+    assert ttsim.get_memory_view(device, BufferType.DRAM).total_bytes_allocated_per_bank == dram
+    assert ttsim.get_memory_view(device, BufferType.L1).total_bytes_allocated_per_bank == l1 == 0
+
+
+def test_an_input_in_l1_is_consumed_when_asked(device: Device) -> None:
+    config = ttsim.Conv2dConfig(deallocate_activation=True)
+    call = arguments(device, conv_config=config)
+    in_l1 = ttsim.to_memory_config(call["input_tensor"], ttsim.L1_MEMORY_CONFIG)
+    output = ttsim.conv_transpose2d(**(call | {"input_tensor": in_l1}))
+    assert not in_l1.is_allocated()
+    assert output.to_numpy().max() == 32
+    ttsim.conv_transpose2d(**call)
+    assert call["input_tensor"].is_allocated()
+    with pytest.raises(DeviceError, match=r"^Tensor is not allocated"):
+        ttsim.conv_transpose2d(**(call | {"input_tensor": in_l1}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"stride": 2}, "stride must be 2 non-negative integers, not 2"),
+        ({"padding": (1, 1, 1)}, "padding must be 2 or 4 non-negative integers, not (1, 1, 1)"),
+        ({"padding": (-1, 0)}, "padding must be 2 or 4 non-negative integers, not (-1, 0)"),
+        ({"device": None}, "device must be Device, not None"),
+        ({"mirror_kernel": 1}, "mirror_kernel must be bool, not 1"),
+        ({"conv_config": {}}, "conv_config must be Conv2dConfig or None, not {}"),
+        ({"strides": (1, 1)}, "there is no 'strides'; did you mean 'stride'?"),
+    ],
+)
+def test_wrong_types(device: Device, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=r"^__call__\(\): incompatible function arguments. The following") as raised:
+        ttsim.conv_transpose2d(**arguments(device, **changes))
+    assert str(raised.value).endswith(f"conv_transpose2d: {words}")
+
+
+def test_missing_arguments(device: Device) -> None:
+    call = arguments(device)
+    del call["kernel_size"]
+    with pytest.raises(TypeError, match="conv_transpose2d: kernel_size is missing"):
+        ttsim.conv_transpose2d(**call)
+
+
+def test_a_strict_device_refuses_what_the_real_library_gets_wrong(device: Device) -> None:
+    flat = ttsim.Tensor(np.ones((1, 1, 32, 16), np.float32), ttsim.bfloat16).to(device)
+    with pytest.raises(ArgumentError, match="input_tensor must be channels-last"):
+        ttsim.conv_transpose2d(**arguments(device, input_tensor=flat))
+    with pytest.raises(ArgumentError, match=re.escape("stride must be greater than 0, got (0, 1)")):
+        ttsim.conv_transpose2d(**arguments(device, stride=(0, 1)))
+
+
+def test_a_lenient_device_takes_them() -> None:
+    device = ttsim.open_device(l1_small_size=32768, strict=False)
+    flat = ttsim.Tensor(np.ones((1, 1, 32, 16), np.float32), ttsim.bfloat16).to(device)
+    assert ttsim.conv_transpose2d(**arguments(device, input_tensor=flat)).shape == [1, 1, 64, 32]
+    assert ttsim.conv_transpose2d(**arguments(device, groups=0)).to_numpy().max() == 32
+
+
+def test_a_lenient_device_reads_zeros_beyond_a_tensor_in_l1() -> None:
+    device = ttsim.open_device(l1_small_size=32768, strict=False)
+    call = arguments(device)
+    in_l1 = ttsim.to_memory_config(call["input_tensor"], ttsim.L1_MEMORY_CONFIG)
+    larger = ttsim.conv_transpose2d(**(call | {"input_tensor": in_l1, "input_height": 5}))
+    assert larger.shape == [1, 1, 80, 32]
+    assert larger.to_numpy()[0, 0, :, 0].tolist() == [32] * 64 + [0] * 16
+    smaller = ttsim.conv_transpose2d(**(call | {"input_tensor": in_l1, "input_height": 3}))
+    assert smaller.to_numpy()[0, 0, :, 0].tolist() == [32] * 48
+
+
+def test_without_values() -> None:
+    device = ttsim.open_device(l1_small_size=32768, values="off")
+    output, (weights, _) = ttsim.conv_transpose2d(**arguments(device, return_weights_and_bias=True))
+    assert output.shape == [1, 1, 64, 32]
+    for tensor in (output, weights):
+        with pytest.raises(DeviceError, match="opened with values='off'"):
+            tensor.to_numpy()
+
+
+def test_a_capture_without_dispatch_places_nothing(device: Device) -> None:
+    call = arguments(device)
+    ttsim.graph.begin_graph_capture(ttsim.graph.RunMode.NO_DISPATCH)
+    ttsim.conv_transpose2d(**call)
+    trace = ttsim.graph.end_graph_capture()
+    addresses = {node["params"]["address"] for node in trace if node["node_type"] == "buffer_allocate"}
+    assert addresses == {0}
+    assert ttsim.graph.extract_calltrace(trace)[0] == "ttnn.conv_transpose2d"
+    assert device.num_program_cache_entries() == 0
+
+
+def test_slices_that_come_out_wrong_are_announced() -> None:
+    config = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=4)
+    changes: dict[str, Any] = {
+        "weight_tensor": ttsim.Tensor(np.ones((32, 32, 4, 4), np.float32), ttsim.bfloat16),
+        "kernel_size": (4, 4),
+        "stride": (1, 1),
+        "input_height": 8,
+        "input_width": 8,
+        "conv_config": ttsim.Conv2dConfig(output_layout=ttsim.ROW_MAJOR_LAYOUT),
+        "dram_slice_config": config,
+    }
+    image = ttsim.Tensor(np.ones((1, 1, 64, 32), np.float32), ttsim.bfloat16)
+    strict = ttsim.open_device(l1_small_size=32768, values="off")
+    with pytest.warns(RuntimeWarning, match=r"a slice that stands for 3 x 11 outputs computes 2 x 11"):
+        ttsim.conv_transpose2d(**arguments(strict, input_tensor=image, **changes))
+    lenient = ttsim.open_device(l1_small_size=32768, values="off", strict=False)
+    assert ttsim.conv_transpose2d(**arguments(lenient, input_tensor=image, **changes)).shape == [1, 1, 121, 32]

@@ -1,0 +1,62 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+from device.errors import DeviceError
+from ops.calls.matmul.validation import ArgumentError
+
+
+def tensor(values: Any, device: ttsim.Device | None, dtype: Any = ttsim.bfloat16, place: Any = None) -> ttsim.Tensor:
+    return ttsim.Tensor(np.asarray(values, np.float32), dtype, device, ttsim.TILE_LAYOUT, place)
+
+
+@pytest.fixture(params=["exact", "fast"])
+def device(request: pytest.FixtureRequest) -> ttsim.Device:
+    return ttsim.open_device(values=request.param)
+
+
+@pytest.mark.parametrize("place", [ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG])
+@pytest.mark.parametrize("axes", [2, 3, 4])
+def test_small_integers_come_out_exactly(device, place, axes):
+    rng = np.random.default_rng(1)
+    first, second = rng.integers(-2, 3, (40, 70)), rng.integers(-1, 2, (70, 50))
+    offset, leading = rng.integers(-3, 4, (1, 50)), (1,) * (axes - 2)
+    given = [tensor(one.reshape(*leading, *one.shape), device, place=place) for one in (first, second)]
+    product = ttsim.matmul(*given)
+    assert product.shape == [*leading, 40, 50]
+    assert product.to_numpy().reshape(40, 50).astype(int).tolist() == (first @ second).tolist()
+    shifted = ttsim.linear(*given, bias=tensor(offset, device), activation="relu", memory_config=place)
+    expected = np.maximum(first @ second + offset, 0)
+    assert shifted.to_numpy().reshape(40, 50).astype(int).tolist() == expected.tolist()
+
+
+def test_output_format_and_place(device):
+    first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device, ttsim.bfloat8_b)
+    config = ttsim.WormholeComputeKernelConfig(math_fidelity=ttsim.MathFidelity.HiFi4, fp32_dest_acc_en=True)
+    made = ttsim.matmul(
+        first, second, dtype=ttsim.float32, memory_config=ttsim.L1_MEMORY_CONFIG, compute_kernel_config=config
+    )
+    assert made.dtype == ttsim.float32
+    assert made.memory_config() == ttsim.L1_MEMORY_CONFIG
+    assert set(made.to_numpy().ravel().tolist()) == {64.0}
+    assert ttsim.matmul(first, second).dtype == ttsim.bfloat16
+
+
+def test_wrong_calls_are_refused(device):
+    first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
+    with pytest.raises(DeviceError, match="Operand to matmul must be on device"):
+        ttsim.matmul(first.cpu(), second)
+    with pytest.raises(ArgumentError, match="transpose_a and transpose_b are not simulated"):
+        ttsim.matmul(first, second, transpose_b=True)
+    with pytest.raises(ArgumentError, match="program_config and core_grid are not simulated"):
+        ttsim.linear(first, second, core_grid=ttsim.CoreGrid(x=4, y=4))
+    with pytest.raises(ArgumentError, match="there is no activation 'rely'"):
+        ttsim.matmul(first, second, activation="rely")
+    with pytest.raises(TypeError, match="there is no 'bias'"):
+        ttsim.matmul(first, second, bias=second)
+    with pytest.raises(TypeError, match="input_tensor_a is given twice"):
+        ttsim.matmul(first, second, input_tensor_a=first)
+    with pytest.raises(TypeError, match="came without a name"):
+        ttsim.matmul(first, second, second)

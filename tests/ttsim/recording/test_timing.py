@@ -1,0 +1,79 @@
+import pytest
+
+from device.memory.tiles import TILE
+from device.spec.device_spec import load_spec
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.movement.work import Relayout
+from ops.readings.cycles import TimedOperation, run_cycles
+from ops.readings.memory import MOVE
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.run import Settings, call, place
+from ttsim.recording.timing import fidelity_phases, that_ran, timed_call
+from ttsim.types.layer import Layer
+
+SPEC = load_spec("wormhole_n150")
+PLANNED = [(TimedOperation(name, None), None) for name in ("Halo", MOVE, "Conv", "Halo", MOVE, "Conv")]
+
+
+def ran_call(**changes):
+    fields = {"in_channels": 32, "out_channels": 16, "input_height": 8, "input_width": 8, "stride": (2, 2)}
+    layer = Layer(**fields | changes)
+    placed = place(layer, make_inputs(layer), Settings(spec=SPEC, values="off"))
+    with placed.device:
+        return call(placed).profile.calls[0]
+
+
+@pytest.mark.parametrize(
+    "ran",
+    [
+        ("Halo", MOVE, "Conv", "Halo", MOVE, "Conv"),
+        ("Halo", "Conv", "Halo", "Conv"),
+        ("Halo", "Conv", "Halo", MOVE, "Conv"),
+        ("Halo", MOVE, "Conv", "Halo", "Conv"),
+    ],
+)
+def test_a_tensor_may_stay_where_it_is(ran):
+    assert [one.name for one, _ in that_ran(PLANNED, ran)] == list(ran)
+
+
+def test_all_else_runs():
+    with pytest.raises(AssertionError, match=r"the plan's Conv did not run; next to run was \['Halo'\]"):
+        list(that_ran(PLANNED, ("Halo", "Halo", "Conv")))
+
+
+@pytest.mark.parametrize("fidelity", ["LoFi", "HiFi2", "HiFi3", "HiFi4"])
+def test_cycles_and_fidelity_of_a_call(fidelity):
+    made = ran_call(compute={"math_fidelity": fidelity})
+    timed = timed_call(made, SPEC)
+    read = [one for one in run_cycles(made.plan, SPEC).operations if one.name in made.ran]
+    assert [(one.name, one.cycles) for one in timed.operations] == [(one.name, one.cycles) for one in read]
+    assert tuple(one.name for one in timed.operations) == made.ran
+    assert timed.name == "ttnn.conv_transpose2d"
+    assert timed.untimed == ()
+    phases = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}[fidelity]
+    assert {one.phases for one in timed.operations if one.name == "Conv2dDeviceOperation"} == {phases}
+    assert {one.phases for one in timed.operations if one.name != "Conv2dDeviceOperation"} == {0}
+
+
+def test_a_1x1_convolution_multiplies_as_a_matmul():
+    made = ran_call(kernel_size=(1, 1), stride=(1, 1), compute={"math_fidelity": "HiFi3"})
+    assert [one.phases for one in timed_call(made, SPEC).operations if "Matmul" in one.name] == [3]
+
+
+@pytest.mark.parametrize(("groups", "stride"), [(1, (1, 1)), (1, (2, 2)), (4, (2, 1))])
+def test_useful_flops_are_the_definitions(groups, stride):
+    made = ran_call(groups=groups, stride=stride, kernel_size=(3, 2), padding=(1, 0), batch_size=2)
+    assert made.useful_flops == 2 * 2 * 8 * 8 * 32 * 16 * 3 * 2 // groups
+
+
+def test_inserted_zeros_are_issued():
+    """Without padding and with whole tiles, a stride issues its square of what is useful."""
+    made = ran_call(in_channels=64, out_channels=32, input_height=32, input_width=32, kernel_size=(2, 2), stride=(2, 2))
+    timed = timed_call(made, SPEC)
+    assert sum(one.cycles.issued_flops for one in timed.operations) == 4 * made.useful_flops
+
+
+def test_only_products_have_phases():
+    assert fidelity_phases(Relayout()) == fidelity_phases(None) == 0
+    assert any(isinstance(step.work, ConvWork) for step in ran_call().plan.steps if hasattr(step, "key"))
+    assert TILE == 32

@@ -1,0 +1,68 @@
+from device.time.stages import Stage
+from ttsim.report.cycles.explain import DOES, count_of, percent
+from ttsim.report.cycles.figures import UntimedOperation
+from ttsim.report.cycles.figures_of import TimedCall
+from ttsim.report.cycles.report import cycle_report
+
+
+def test_a_call_in_words(report):
+    lines = report.explain().splitlines()
+    assert lines[0] == (
+        "ttnn.conv_transpose2d takes 5,000 cycles (5.00 us) on wormhole_n150, in 2 device operations. "
+        "Conv2dDeviceOperation takes 80.0 % of it. Its definition needs 21 MFLOP, the matrix units do 105 MFLOP "
+        "(20.0 % useful; the rest are inserted zeros and padding to tiles): 4.19 TFLOP/s of useful work, all matrix "
+        "units of the device 16.0 % busy."
+    )
+    assert lines[1] == (
+        "- Conv2dDeviceOperation: 4,000 cycles (80.0 %) on 32 cores, bound by math (the matrix unit multiplies). On "
+        "the critical path: math 62.5 %, dram 25.0 %, reader 12.5 %. Waiting for others: reader 37.5 %, math 10.0 %. "
+        "Its matrix units multiply 40.0 % of the time (HiFi2), 40.0 % of it useful. It reads 80 kB from DRAM and "
+        "writes 20 kB to DRAM (at 25 GB/s, 8.7 % of its peak) and sends 48 kB between cores. At best math would take "
+        "800 cycles: it reaches 20.0 % of that."
+    )
+    assert lines[2] == (
+        "- HaloDeviceOperation: 1,000 cycles (20.0 %) on 4 cores, bound by network (transfers cross the network). "
+        "Busy: network 90.0 %, start 10.0 %. It sends 12 kB between cores. At best network would take 50 cycles: it "
+        "reaches 5.0 % of that. Without contention it would take 750 cycles. 3 of its cores are done 60.0 % earlier "
+        "than the last."
+    )
+    assert lines[3].startswith("Cycles count kernel time of every device operation")
+    assert "They leave out dispatch and launch of programs" in lines[3]
+
+
+def test_small_operations_are_told_together(halo, conv, spec):
+    report = cycle_report([TimedCall(name="f", operations=(conv,) * 30)], spec)
+    assert report.explain().count("\n- ") == 30  # none is above the limit: all are told
+    report = cycle_report([TimedCall(name="f", operations=(*(conv,) * 10, halo))], spec)
+    assert "- The others take 2.4 %: HaloDeviceOperation." in report.explain()
+
+
+def test_one_operation_alone(conv, spec):
+    report = cycle_report([TimedCall(name="f", operations=(conv,))], spec)
+    assert "in one device operation." in report.explain()
+
+
+def test_calls_without_operations(spec):
+    assert cycle_report([], spec).explain() == "No call that takes cycles was made on wormhole_n150."
+    empty = cycle_report([TimedCall(name="f", operations=())], spec)
+    assert empty.explain().startswith("f takes no cycles on wormhole_n150.\nCycles count ")
+
+
+def test_operations_without_a_model_are_named(conv, spec):
+    unknown = UntimedOperation(name="SortDeviceOperation", reason="nothing is known of it")
+    report = cycle_report([TimedCall(name="f", operations=(conv,), untimed=(unknown,))], spec)
+    line = "- Not counted: SortDeviceOperation, nothing is known of it"
+    assert line in report.explain().splitlines()
+    assert line in str(report).splitlines()
+    assert report.cycles == 4000
+
+
+def test_every_stage_has_a_meaning():
+    assert {stage.value for stage in Stage} == set(DOES)
+
+
+def test_figures_in_words():
+    assert [count_of(value) for value in (0, 999, 1000, 1.5e6, 2e9, 3.25e12)] == [
+        "0 ", "999 ", "1 k", "1.5 M", "2 G", "3.25 T",
+    ]  # fmt: skip
+    assert percent(0.1234) == "12.3 %"

@@ -1,0 +1,154 @@
+import pytest
+
+from device.cores import first_cores
+from device.spec.device_spec import catalog_names, load_spec
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ttsim.report.cycles.figures_of import (
+    OperationReading,
+    TimedCall,
+    call_times,
+    math_use,
+    operation_time,
+    roofline,
+    stage_times,
+    totals,
+    traffic,
+)
+
+PRODUCT_FLOPS = 65536
+
+
+def products(count, *, phases, cores=1, cycles=1000.0):
+    group = CoreGroupCycles(cores=first_cores(cores, 8, 8), cycles=cycles, stages=(StageCycles(Stage.MATH, cycles),))
+    timed = OperationCycles(
+        cycles=cycles, groups=(group,), bound_by=Stage.MATH, issued_flops=count * PRODUCT_FLOPS, useful_flops=0
+    )
+    return OperationReading(name="Op", cycles=timed, phases=phases)
+
+
+def test_an_operation(conv, spec):
+    found = operation_time(conv, spec, of_cycles=5000)
+    assert (found.name, found.bound_by, found.core_count, found.fidelity_phases) == (
+        "Conv2dDeviceOperation", "math", 32, 2,
+    )  # fmt: skip
+    assert (found.cycles, found.nanoseconds, found.share) == (4000, 4000, 0.8)
+    assert [stage.stage for stage in found.stages] == ["reader", "math", "dram"]
+    math = found.stages[1]
+    assert (math.busy_share, math.stall_share, math.critical_share) == (0.75, 0.1, 0.625)
+    assert sum(stage.critical_share for stage in found.stages) == 1
+
+
+@pytest.mark.parametrize(("phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
+def test_a_tile_product_costs_16_cycles_a_phase(phases, cycles, spec):
+    found = math_use([products(1, phases=phases)], spec, useful_flops=0)
+    assert found.product_cycles == cycles
+    assert found.utilization == cycles / 1000
+    assert found.device_utilization == cycles / 1000 / 64
+
+
+def test_math_counts_what_is_issued_and_what_is_useful(conv, spec):
+    found = math_use([conv], spec, useful_flops=conv.cycles.useful_flops)
+    assert found.useful_share == 0.4
+    assert found.utilization == 50 * 32 / 4000
+    assert found.device_utilization == found.utilization / 2
+    assert found.flops_per_second == pytest.approx(32 * 20 * PRODUCT_FLOPS / 4e-6)
+
+
+def test_traffic_in_time(conv, spec):
+    found = traffic([conv], spec)
+    assert (found.dram_read_bytes, found.dram_written_bytes, found.network_bytes) == (80_000, 20_000, 48_000)
+    assert found.dram_bytes_per_second == pytest.approx(100_000 / 4e-6)
+    assert found.dram_share == pytest.approx(25e9 / spec.dram.peak_bytes_per_second)
+    assert found.network_bytes_per_second == pytest.approx(12e9)
+
+
+def test_roofs(halo, conv, spec):
+    found = roofline([conv], spec)
+    assert found.math_cycles == 50 * 32 * 32 / 64
+    assert found.dram_cycles == 100_000 / spec.dram.achieved_bytes_per_cycle
+    assert found.network_cycles == 48_000 / (2 * 32 * spec.noc.link_bytes_per_cycle)
+    assert (found.bound, found.cycles, found.share) == ("math", 800, 0.2)
+    assert found.issued_flops_per_dram_byte == 32 * 50 * PRODUCT_FLOPS / 100_000
+    other = roofline([halo], spec)
+    assert (other.bound, other.cycles) == ("network", 12_000 / (8 * spec.noc.link_bytes_per_cycle))
+    both = roofline([halo, conv], spec)
+    assert both.bound == "math"
+    assert both.cycles == found.cycles + other.cycles
+    assert roofline([products(0, phases=0)], spec).bound == "none"
+
+
+def test_a_roof_is_the_devices_not_the_partitions(spec):
+    few, many = (roofline([products(640, phases=1, cores=cores)], spec) for cores in (1, 64))
+    assert few.math_cycles == many.math_cycles == 160
+
+
+def test_groups_of_cores_are_expanded(halo, spec):
+    found = operation_time(halo, spec, of_cycles=1000)
+    assert [group.coordinates for group in found.groups] == [((0, 0),), ((1, 0), (2, 0), (3, 0))]
+    assert [group.share for group in found.groups] == [1, 0.4]
+    assert found.on_core(2, 0).cycles == 400
+    assert found.on_core(0, 0) is found.groups[0]
+    with pytest.raises(ValueError, match=r"^HaloDeviceOperation: core 4-0 takes no part; 4 others do$"):
+        found.on_core(4, 0)
+
+
+def test_stages_are_those_of_the_slowest_cores(halo, spec):
+    found = operation_time(halo, spec, of_cycles=1000)
+    assert [(stage.stage, stage.busy_cycles) for stage in found.stages] == [("start", 100), ("network", 900)]
+
+
+def test_contention_can_be_taken_off(halo, conv, spec):
+    found = operation_time(halo, spec, of_cycles=1000)
+    assert (found.contention_cycles, found.cycles_without_contention) == (250, 750)
+    both = totals([TimedCall(name="f", operations=(halo, conv))], spec)
+    assert (both.cycles, both.cycles_without_contention) == (5000, 4750)
+
+
+def test_a_call_adds_up(call, spec):
+    (found,) = call_times([call], spec)
+    assert found.share == 1
+    assert [one.share for one in found.operations] == [0.2, 0.8]
+    total = found.total
+    assert (total.cycles, total.nanoseconds) == (5000, 5000)
+    assert [(stage.stage, stage.busy_cycles) for stage in total.stages] == [
+        ("start", 100), ("reader", 2000), ("math", 3000), ("network", 900), ("dram", 1000),
+    ]  # fmt: skip
+    assert total.traffic.network_bytes == 60_000
+    assert total.math.useful_flops == 32 * 10 * PRODUCT_FLOPS
+    assert total.math.useful_share == 0.2
+    assert total.math.utilization == 50 * 32 * 32 / (4 * 1000 + 32 * 4000)
+    assert total.math.device_utilization == 50 * 32 * 32 / (64 * 5000)
+
+
+def test_cores_over_a_call(call, spec):
+    total = totals([call], spec)
+    cores = {(core.column, core.row): core for core in total.cores}
+    assert len(cores) == 32
+    assert list(cores)[:9] == [*((column, 0) for column in range(8)), (0, 1)]
+    assert (cores[0, 0].cycles, cores[0, 0].share) == (5000, 1)
+    assert cores[1, 0].cycles == 4400
+    assert cores[0, 1].cycles == 4000
+
+
+def test_without_a_definition_the_operations_say_what_is_useful(conv, spec):
+    total = totals([TimedCall(name="ttnn.conv2d", operations=(conv, conv))], spec)
+    assert total.math.useful_flops == 2 * conv.cycles.useful_flops
+
+
+def test_calls_share_the_whole(call, conv, spec):
+    first, second = call_times([call, TimedCall(name="f", operations=(conv,))], spec)
+    assert (first.share, second.share) == (5000 / 9000, 4000 / 9000)
+    assert second.operations[0].share == 1
+
+
+def test_nothing_divides_by_zero(spec):
+    total = totals([], spec)
+    assert (total.cycles, total.cores, total.stages) == (0, (), ())
+    assert total.math.utilization == total.traffic.dram_share == total.roofline.share == 0
+    assert stage_times([StageCycles(Stage.MATH, 0)], of_cycles=0)[0].busy_share == 0
+
+
+@pytest.mark.parametrize("name", catalog_names())
+def test_time_follows_the_clock(name, conv):
+    spec = load_spec(name)
+    assert operation_time(conv, spec, of_cycles=1).nanoseconds == pytest.approx(4000 / spec.clock_hz * 1e9)

@@ -1,0 +1,180 @@
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from device.spec.device_spec import catalog_names, load_spec
+from ttsim.report.memory.accuracy import Accuracy
+from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition, Summary
+from ttsim.report.memory.result import LayerResult
+from ttsim.report.writers.json import devices_as_json, layers_as_json
+from ttsim.report.writers.table import print_devices, print_layers
+from ttsim.types.layer import Layer
+
+LAYER = Layer(name="up[1]", in_channels=32, out_channels=16, input_height=4, input_width=5)
+OPERATION = OperationUse(
+    name="Conv2dDeviceOperation",
+    circular_buffers=(
+        CircularBufferUse(
+            name="weights",
+            size_bytes=4096,
+            address=105824,
+            cores="{[0-0 - 7-0]}",
+            core_count=8,
+            view=False,
+            l1_share=0.25,
+        ),
+        CircularBufferUse(
+            name="out", size_bytes=2048, address=1400000, cores="{[0-0 - 7-0]}", core_count=8, view=True, l1_share=0.0
+        ),
+    ),
+    buffers=(
+        BufferUse(
+            name="output",
+            memory="L1",
+            memory_layout="HEIGHT_SHARDED",
+            size_bytes=16384,
+            bank_bytes=2048,
+            address=1400000,
+            l1_share=0.125,
+        ),
+    ),
+    circular_bytes=4096,
+    buffer_bytes=2048,
+    used_share=0.375,
+    headroom_bytes=10240,
+)
+SUMMARY = Summary(
+    device="wormhole_n150",
+    output=OutputUse(
+        shape=(1, 1, 80, 16),
+        padded_shape=(1, 1, 96, 32),
+        dtype="bfloat16",
+        layout="TILE",
+        memory_config="MemoryConfig(...)",
+        height=8,
+        width=10,
+    ),
+    partitions=(
+        Partition(
+            scheme="HEIGHT_SHARDED",
+            input_cores=8,
+            output_cores=8,
+            cores="{[0-0 - 7-0]}",
+            input_shard=(32, 32),
+            output_shard=(32, 32),
+            act_block_tiles=(1, 2),
+            subblock_tiles=(1, 1),
+            k_blocks=2,
+            split_reader=True,
+        ),
+    ),
+    l1=L1Use(
+        usable_bytes=16384,
+        peak_circular_bytes=4096,
+        peak_buffer_bytes=2048,
+        peak_total_bytes=6144,
+        peak_share=0.375,
+        headroom_bytes=10240,
+        headroom_share=0.625,
+        tightest="Conv2dDeviceOperation",
+    ),
+    operations=(OPERATION,),
+    accuracy=Accuracy(pcc=0.9999, max_abs_error=0.0123, rms_error=0.001, exact_std=1.0),
+)
+GOOD = LayerResult(layer=LAYER, summary=SUMMARY)
+BAD = LayerResult(layer=LAYER, error="Out of Memory: [1] B", reached=(OPERATION,))
+
+
+def drawn(draw, *arguments):
+    out = io.StringIO()
+    draw(Console(file=out, width=200), *arguments)
+    return out.getvalue()
+
+
+def test_table_of_one_layer_shows_its_figures():
+    text = drawn(print_layers, [GOOD])
+    for shown in (
+        "up[1]",
+        "1x4x5x32 bfloat16 ROW_MAJOR in dram -> 16 channels, kernel 2x2, stride 1x1",
+        "[1, 1, 80, 16] bfloat16 TILE, 8x10 an image",
+        "HEIGHT_SHARDED, 8 -> 8 cores {[0-0 - 7-0]}, shards 32x32 -> 32x32, blocks of 1x2 tiles",
+        "peak 6.0 KiB of 16.0 KiB a core (37.5%)",
+        "headroom 10.0 KiB (62.5%) in Conv2dDeviceOperation",
+        "PCC 0.9999000 against float64, max error 0.0123",
+        "weights",
+        "4,096",
+        "25.0%",
+        "view",
+        "L1 HEIGHT_SHARDED",
+    ):
+        assert shown in text
+    assert "layers" not in text
+
+
+def test_table_of_several_ends_with_one_line_for_each():
+    text = drawn(print_layers, [GOOD, BAD])
+    assert "Out of Memory: [1] B" in text
+    assert "failed" in text
+    assert "8x10x16 bfloat16" in text
+    assert "0.999900" in text
+
+
+def test_tables_are_the_same_every_time():
+    assert drawn(print_layers, [GOOD, BAD]) == drawn(print_layers, [GOOD, BAD])
+
+
+def test_json_holds_the_figures():
+    document = json.loads(layers_as_json([GOOD, BAD]))
+    good, bad = document["layers"]
+    assert document["format"] == 1
+    assert good["error"] is None
+    assert good["layer"]["in_channels"] == 32
+    assert good["summary"]["l1"]["headroom_bytes"] == 10240
+    assert good["summary"]["operations"][0]["circular_buffers"][0]["name"] == "weights"
+    assert bad["summary"] is None
+    assert bad["error"] == "Out of Memory: [1] B"
+    assert bad["reached"][0]["name"] == "Conv2dDeviceOperation"
+
+
+def test_json_has_no_nan():
+    strange = Accuracy(pcc=float("nan"), max_abs_error=float("inf"), rms_error=1.0, exact_std=1.0)
+    text = layers_as_json([LayerResult(layer=LAYER, summary=Summary(**{**fields(SUMMARY), "accuracy": strange}))])
+    accuracy = json.loads(text)["layers"][0]["summary"]["accuracy"]
+    assert accuracy == {"pcc": None, "max_abs_error": None, "rms_error": 1.0, "exact_std": 1.0}
+
+
+def fields(summary):
+    return {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+
+
+@pytest.mark.parametrize("name", catalog_names())
+def test_devices(name):
+    spec = load_spec(name)
+    text = drawn(print_devices, [spec])
+    assert name in text
+    assert f"l1.bytes = {spec.l1.bytes}" in text
+    assert json.loads(devices_as_json([spec]))["devices"][0]["name"] == name
+
+
+def test_several_devices_are_a_line_each():
+    text = drawn(print_devices, [load_spec(name) for name in catalog_names()])
+    assert "l1.bytes" not in text
+    assert all(name in text for name in catalog_names())
+
+
+def test_cycles_of_a_layer_are_shown(report):
+    result = LayerResult(layer=LAYER, summary=Summary(**{**fields(SUMMARY), "cycles": report}))
+    text = drawn(print_layers, [result, GOOD])
+    for shown in (
+        "cycles     5,000 in 5.00 us at 1 GHz, 80.0 % of it Conv2dDeviceOperation, bound by math",
+        "uncontended",
+        "HaloDeviceOperation",
+        "Cycles count kernel time",
+    ):
+        assert shown in text
+    assert "cycles  " not in drawn(print_layers, [GOOD])
+    (entry,) = json.loads(layers_as_json([result]))["layers"]
+    assert entry["summary"]["cycles"]["total"]["cycles"] == 5000
+    assert entry["summary"]["cycles"]["calls"][0]["operations"][1]["bound_by"] == "math"

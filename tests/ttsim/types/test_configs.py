@@ -1,0 +1,126 @@
+import pytest
+
+from device.memory.layouts import TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B
+from ops.calls.convolution.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
+from ttsim.types.activations import UnaryOpType, UnaryWithParam
+from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig, init_device_compute_kernel_config
+from ttsim.types.conv_config import (
+    Conv2dConfig,
+    Conv2dDRAMSliceHeight,
+    Conv2dDRAMSliceWidth,
+    Conv2dL1FullSliceConfig,
+    Conv2dSliceConfig,
+    PaddingMode,
+)
+from ttsim.types.dtypes import DataType
+
+
+def test_defaults_print_as_in_the_real_library() -> None:
+    assert repr(Conv2dConfig()) == (
+        "Conv2dConfig(weights_dtype=std::nullopt,activation=std::nullopt,deallocate_activation=0,reallocate_halo_output=1,"
+        "config_tensors_in_dram=0,act_block_h_override=0,act_block_w_div=1,reshard_if_not_optimal=0,"
+        "override_sharding_config=0,shard_layout=std::nullopt,core_grid=std::nullopt,transpose_shards=0,"
+        "output_layout=Layout::TILE,enable_act_double_buffer=0,enable_weights_double_buffer=0,full_inner_dim=0,"
+        "enable_kernel_stride_folding=std::nullopt,enable_activation_reuse=0,force_split_reader=std::nullopt,"
+        "override_output_sharding_config=0,padding_mode=PaddingMode::Zeros)"
+    )
+    assert repr(Conv2dSliceConfig(slice_type=Conv2dDRAMSliceHeight)) == (
+        "Op2DSliceConfig(slice_type=SliceType::DRAM_HEIGHT,num_slices=0)"
+    )
+    assert repr(UnaryWithParam(UnaryOpType.LEAKY_RELU, 0.1)) == (
+        "UnaryWithParam(op_type=UnaryOpType::LEAKY_RELU, params=[0.1])"
+    )
+
+
+def test_defaults_mean_the_machines_defaults() -> None:
+    assert Conv2dConfig().argument() == ConvConfig()
+    assert WormholeComputeKernelConfig().argument() == ComputeConfig()
+
+
+def test_fields_arrive_in_the_machines_types() -> None:
+    config = Conv2dConfig(weights_dtype=DataType.BFLOAT8_B, activation=UnaryOpType.RELU)
+    config.shard_layout = TensorMemoryLayout.HEIGHT_SHARDED
+    config.act_block_h_override = 64
+    config.padding_mode = PaddingMode.Replicate
+    assert config.activation == UnaryWithParam(UnaryOpType.RELU)
+    assert config.argument() == ConvConfig(
+        weights_format=BFLOAT8_B,
+        activation=("relu", ()),
+        shard_layout=TensorMemoryLayout.HEIGHT_SHARDED,
+        act_block_h_override=64,
+        replicate_padding=True,
+    )
+    assert Conv2dConfig(padding_mode="Replicate").argument().replicate_padding  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"activation": "relu"}, "activation must be UnaryWithParam or UnaryOpType or None, not 'relu'"),
+        ({"act_block_h_overide": 32}, "there is no 'act_block_h_overide'; did you mean 'act_block_h_override'?"),
+        ({"act_block_h_override": -32}, "act_block_h_override must be non-negative int, not -32"),
+        ({"deallocate_activation": 1}, "deallocate_activation must be bool, not 1"),
+        ({"padding_mode": "Mirror"}, "padding_mode must be PaddingMode or its name, not 'Mirror'"),
+    ],
+)
+def test_wrong_fields(fields: dict[str, object], words: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        Conv2dConfig(**fields)  # type: ignore[arg-type]
+    text = str(raised.value)
+    assert text.startswith("__init__(): incompatible function arguments. The following argument types are supported:")
+    assert text.endswith(f"Conv2dConfig: {words}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dtype",
+        "preprocess_weights_on_device",
+        "always_preprocess_weights",
+        "enable_split_reader",
+        "enable_subblock_padding",
+        "in_place",
+        "input_channels_alignment",
+    ],
+)
+def test_fields_of_older_versions_are_ignored_with_a_warning(name: str) -> None:
+    with pytest.warns(FutureWarning, match=f"Conv2dConfig: {name} is gone from the library"):
+        config = Conv2dConfig(**{name: True})  # type: ignore[arg-type]
+    assert config == Conv2dConfig()
+
+
+def test_slices() -> None:
+    config = Conv2dSliceConfig(slice_type=Conv2dDRAMSliceWidth, num_slices=3)
+    assert config.argument() == SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=3)
+    config.num_slices = 4
+    assert config.num_slices == 4
+    assert Conv2dL1FullSliceConfig.argument() == SliceConfig(slice_type=SliceType.L1_FULL)
+    with pytest.raises(AttributeError, match="Conv2dL1FullSliceConfig is a constant"):
+        Conv2dL1FullSliceConfig.num_slices = 2
+    with pytest.raises(TypeError, match="slice_type is missing"):
+        Conv2dSliceConfig()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "phases"), [("LoFi", 1), ("HiFi2", 2), ("HiFi3", 3), ("HiFi4", 4), ("Invalid", 1)]
+)
+def test_fidelity_is_a_number_of_phases(fidelity: str, phases: int) -> None:
+    config = WormholeComputeKernelConfig(math_fidelity=MathFidelity[fidelity])
+    assert config.argument().phases == phases
+
+
+def test_compute_configs() -> None:
+    bare = WormholeComputeKernelConfig()
+    assert (bare.math_fidelity, bare.math_approx_mode, bare.fp32_dest_acc_en) == (MathFidelity.Invalid, True, False)
+    made = init_device_compute_kernel_config("any", math_fidelity=MathFidelity.HiFi4, fp32_dest_acc_en=True)
+    assert made.argument() == ComputeConfig(phases=4, fp32_dest=True)
+    assert init_device_compute_kernel_config("any").math_fidelity is MathFidelity.LoFi
+    assert init_device_compute_kernel_config("any", made) is made
+
+
+def test_activations() -> None:
+    assert len(UnaryOpType) == 119
+    assert UnaryOpType.SILU.value == 58
+    with pytest.raises(TypeError, match=r"op_type must be a UnaryOpType, not 'relu'; did you mean UnaryOpType.RELU\?"):
+        UnaryWithParam("relu")  # type: ignore[arg-type]

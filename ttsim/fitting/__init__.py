@@ -1,0 +1,1 @@
+"""Why a call does not fit, and what nearby would."""

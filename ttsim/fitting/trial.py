@@ -1,0 +1,105 @@
+"""Trying a call on a copy of a device's memory, without touching the device."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from device.errors import DeviceError
+from device.events import Event
+from device.machine import Device as Machine
+from device.memory.buffers import Buffer
+from device.memory.layouts import BufferType
+from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
+from ops.calls.convolution.arguments import ConvTranspose2dArguments
+from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.calls.convolution.strictness import require_possible, require_sane
+from ops.calls.convolution.validation import validate
+from ops.readings.memory import run_memory
+
+
+class Ground(NamedTuple):
+    """A device as it is, for trials.
+
+    Attributes:
+        machine: The device; it is read only.
+        held: Buffers of the call's own tensors, by their names in a plan.
+        strict: Whether calls that the real library gets wrong are refused.
+    """
+
+    machine: Machine
+    held: Mapping[str, Buffer]
+    strict: bool
+
+
+class Trial(NamedTuple):
+    """What a trial showed.
+
+    Attributes:
+        events: What happened; nothing if the call was refused before.
+        error: Why it failed; None if it fits. (The text alone: an exception kept here would keep the caller's frames
+            alive, and with them tensors.)
+    """
+
+    events: tuple[Event, ...]
+    error: str | None
+
+
+def attempt(
+    a: ConvTranspose2dArguments, ground: Ground, *, l1_small_bytes: int | None = None, cached: bool = True
+) -> Trial:
+    """Plan a call and allocate it on a copy.
+
+    Args:
+        a: The call; an input that lies elsewhere than the one on the device is moved there first.
+        ground: The device.
+        l1_small_bytes: Another size of the L1_SMALL region.
+        cached: False: on a device whose program cache was cleared.
+    """
+    events: list[Event] = []
+    try:
+        validate(a)
+        require_possible(a)
+        require_possible_slices(a)
+        if ground.strict:
+            require_sane(a)
+        machine = _copy(ground, l1_small_bytes, cached=cached)
+        twins = l1_small_bytes is None
+        inputs = {name: _input(machine, name, buffer, a, twins=twins) for name, buffer in ground.held.items()}
+        free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+        machine.recorders.append(events)
+        plan = plan_conv_transpose2d(a, machine.spec, free_l1_bytes=free_l1_bytes)
+        fault = slice_fault(plan, a) if ground.strict else None
+        if fault is not None:
+            return Trial((), fault)
+        run_memory(plan, machine, inputs)
+    except (DeviceError, ValueError) as error:
+        return Trial(tuple(events), str(error))
+    return Trial(tuple(events), None)
+
+
+def _copy(ground: Ground, l1_small_bytes: int | None, *, cached: bool) -> Machine:
+    """A device in the same state; or one that was opened with another L1_SMALL region, with the same tensors."""
+    if l1_small_bytes is None:
+        copy = ground.machine.copy()
+        if not cached:
+            copy.clear_program_cache()
+        return copy
+    kept = {one.number for buffers in ground.machine.program_cache.values() for one in buffers}
+    skipped = kept | {one.number for one in ground.held.values()}
+    reopened = Machine(ground.machine.spec, l1_small_bytes=l1_small_bytes)
+    live = [one for one in ground.machine.memory.live() if one.number not in skipped]
+    for one in sorted(live, key=_fill_order):
+        reopened.allocate(one.spec, one.name)
+    return reopened
+
+
+def _fill_order(buffer: Buffer) -> int:
+    """In this order buffers fill an empty memory as it is filled; L1 fills from the top."""
+    return buffer.address if buffer.spec.buffer_type is BufferType.DRAM else -buffer.address
+
+
+def _input(machine: Machine, name: str, buffer: Buffer, a: ConvTranspose2dArguments, *, twins: bool) -> Buffer:
+    """One of the call's tensors on the copy: its twin, or a new one (beside it, if the input is to lie elsewhere)."""
+    wanted = a.input.spec.buffer(machine.spec) if name == "input" else buffer.spec
+    if twins and buffer.allocated and wanted == buffer.spec:
+        return machine.memory.at(buffer.spec.buffer_type, buffer.address)
+    return machine.allocate(wanted, name)

@@ -1,0 +1,99 @@
+"""Why a call does not fit a device, and what nearby would.
+
+Every suggestion was planned and allocated on a copy of the device before it is made. The order is from the smallest
+change to the largest, the number of trials is bounded, and the same call on the same device always gets the same text.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from device.memory.layouts import BufferType
+from ops.calls.conv_transpose2d.alternatives import MOST_SLICES, TOGETHER, alternatives, costs, index_tensors_in_dram
+from ops.calls.convolution.arguments import ConvTranspose2dArguments
+from ttsim.fitting.consumers import Shortage, bank_bytes, shortage
+from ttsim.fitting.source import conv_config_source, slice_config_source
+from ttsim.fitting.trial import Ground, attempt
+
+SHOWN: Final = 3  # consumers, and suggestions
+TRIALS: Final = 24
+STEPS: Final = 6000  # of all trials' events together, so that many slices do not take many seconds
+L1_SMALL_SIZES: Final = tuple(1 << power for power in range(10, 18))
+
+
+def verdict(a: ConvTranspose2dArguments, ground: Ground, *, planned: bool = True) -> str:
+    """What continues the error of a call that ran out of memory.
+
+    Args:
+        a: The call, validated.
+        ground: The device, as the failed call left it.
+        planned: False if already the plan could not be made, so that nothing was allocated.
+    """
+    found = shortage(attempt(a, ground).events, ground.machine.memory.live()) if planned else None
+    small = found is not None and found.memory is BufferType.L1_SMALL
+    fitting = list(islice(_index_tensors(a, ground) if small else _configs(a, ground), SHOWN))
+    lines = [] if found is None else _largest(found, ground)
+    if not fitting:
+        lines.append("No config that was tried makes it fit as the device is now.")
+        return "\n".join(lines)
+    lines.append("What fits, each simulated on this device as it is now, the smallest change first:")
+    return "\n".join([*lines, *(f"  {one}" for one in fitting)])
+
+
+def _largest(found: Shortage, ground: Ground) -> list[str]:
+    machine = ground.machine
+    total = bank_bytes(machine.spec, found.memory, machine.l1_small_bytes)
+    where = "of a bank of DRAM" if found.memory is BufferType.DRAM else f"of a core's {found.memory.name}"
+    if not found.consumers or not total:
+        return []
+    return [
+        f"The largest parts {where} ({total} B) at that moment:",
+        *(f"  {size} B ({100 * size / total:.0f} %): {text}" for text, size in found.consumers[:SHOWN]),
+    ]
+
+
+def _configs(a: ConvTranspose2dArguments, ground: Ground) -> Iterator[str]:
+    """Changes of the call's configs that fit: the nearest of each kind."""
+    free_l1_bytes = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+    done: set[str] = set()
+    fewest, steps = MOST_SLICES + 1, 0
+    for kind, other in islice(alternatives(a, ground.machine.spec, free_l1_bytes=free_l1_bytes), TRIALS):
+        slices = 0 if other.slice_config is None else other.slice_config.num_slices
+        if kind in done or slices >= fewest or steps > STEPS:
+            continue  # as many slices as fit with a smaller change are no use with a larger one
+        if kind == TOGETHER and not slices and done:
+            continue  # one change was enough
+        trial = attempt(other, ground)
+        steps += len(trial.events)
+        if trial.error is None:
+            done.add(kind)
+            fewest = slices if slices > 1 else fewest
+            yield _changes(a, other)
+
+
+def _index_tensors(a: ConvTranspose2dArguments, ground: Ground) -> Iterator[str]:
+    """What makes room for index tensors."""
+    if ground.machine.program_cache and attempt(a, ground, cached=False).error is None:
+        yield "device.clear_program_cache()"
+    other = index_tensors_in_dram(a)
+    if other is not None and attempt(other.arguments, ground).error is None:
+        yield _changes(a, other.arguments)
+    for size in L1_SMALL_SIZES:
+        if size > ground.machine.l1_small_bytes and attempt(a, ground, l1_small_bytes=size).error is None:
+            yield f"ttnn.open_device(l1_small_size={size})"
+            return
+
+
+def _changes(a: ConvTranspose2dArguments, other: ConvTranspose2dArguments) -> str:
+    """Arguments of a call that differ from another's, as Python, with what they cost as a comment."""
+    parts = []
+    if other.input != a.input:
+        parts.append("input_tensor=ttnn.to_memory_config(input_tensor, ttnn.DRAM_MEMORY_CONFIG)")
+    if other.memory_config != a.memory_config:
+        parts.append("memory_config=None")
+    if other.conv_config != a.conv_config:
+        parts.append(f"conv_config={conv_config_source(other.conv_config)}")
+    if other.slice_config is not None and other.slice_config != a.slice_config:
+        parts.append(f"dram_slice_config={slice_config_source(other.slice_config)}")
+    notes = costs(a, other)
+    return ", ".join(parts) + (f"  # {'; '.join(notes)}" if notes else "")

@@ -1,0 +1,1 @@
+"""The functions of the library, under ttnn's names."""

@@ -1,0 +1,124 @@
+"""ttnn.conv2d: checks what the user gave, has it planned and run, and hands back what was asked for."""
+
+from typing import Any
+
+from device.memory.layouts import MemoryConfig
+from ops.calls.conv2d.plan import plan_conv2d
+from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
+from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig
+from ttsim.functions.conv_calls import handed_back, misfit_shape, named, operand, require_allocated
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import free_l1_bytes, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.compute_config import WormholeComputeKernelConfig
+from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
+from ttsim.types.dtypes import DataType
+from ttsim.types.signature import Padding, Pair, checked, four, two
+
+
+@checked
+def conv2d(
+    *,
+    input_tensor: Tensor,
+    weight_tensor: Tensor,
+    device: Device,
+    in_channels: int,
+    out_channels: int,
+    batch_size: int,
+    input_height: int,
+    input_width: int,
+    kernel_size: Pair,
+    stride: Pair = (1, 1),
+    padding: Padding = (0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+    dtype: DataType | None = None,
+    bias_tensor: Tensor | None = None,
+    conv_config: Conv2dConfig | None = None,
+    compute_config: WormholeComputeKernelConfig | None = None,
+    memory_config: MemoryConfig | None = None,
+    slice_config: Conv2dSliceConfig | None = None,
+    return_output_dim: bool = False,
+    return_weights_and_bias: bool = False,
+) -> Any:
+    """Convolution of a channels-last tensor.
+
+    Args:
+        input_tensor: [N, H, W, C] or [1, 1, N*H*W, C], on the host or the device.
+        weight_tensor: [O, C / groups, kernel height, kernel width] on the host, or prepared on the device.
+        device: Where to run.
+        in_channels: C.
+        out_channels: O.
+        batch_size: N.
+        input_height: H.
+        input_width: W.
+        kernel_size: Height and width.
+        stride: Down and across.
+        padding: (height, width), or (top, bottom, left, right): zeros around the image.
+        dilation: Down and across.
+        groups: Groups of channels.
+        dtype: Of the output; None for the input's.
+        bias_tensor: [1, 1, 1, O] on the host, or prepared on the device.
+        conv_config: Blocks and shards.
+        compute_config: Fidelity and accumulators; None for HiFi4, with float32 sums if input and weights are float32.
+        memory_config: Place of the output, for inputs in L1.
+        slice_config: Slices of inputs in DRAM.
+        return_output_dim: Return (height, width), too.
+        return_weights_and_bias: Return the prepared weights and bias, too; a later call may take them.
+
+    Returns:
+        The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other, ask for what is not simulated (activation reuse, the depthwise
+            convolution of a single row, folded windows of sharded tensors), or (on a strict device) would give a wrong
+            result.
+        DeviceError: The call does not fit the device.
+    """
+    arguments = Conv2dArguments(
+        input=operand(input_tensor),
+        weight=operand(weight_tensor),
+        bias=None if bias_tensor is None else operand(bias_tensor),
+        in_channels=in_channels,
+        out_channels=out_channels,
+        batch_size=batch_size,
+        input_height=input_height,
+        input_width=input_width,
+        kernel_size=two(kernel_size),
+        stride=two(stride),
+        padding=four(padding),
+        dilation=two(dilation),
+        groups=groups,
+        out_format=None if dtype is None else dtype.format,
+        conv_config=ConvConfig() if conv_config is None else conv_config.argument(),
+        compute_config=None if compute_config is None else compute_config.argument(),
+        memory_config=memory_config,
+        slice_config=None if slice_config is None else slice_config.argument(),
+    )
+    require_allocated(input_tensor, weight_tensor, bias_tensor)
+    validate(arguments)
+    require_possible(arguments)
+    if device.strict:
+        require_sane(arguments)
+    tensors = named(input_tensor, weight_tensor, bias_tensor)
+    plan = plan_conv2d(
+        arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=return_weights_and_bias
+    )
+    with device.function("ttnn.conv2d"):
+        results = run(
+            plan,
+            tensors,
+            device,
+            useful_flops=definition_flops(arguments),
+            input_shape=misfit_shape(arguments, input_tensor),
+        )
+    output_dim = output_size(arguments) if return_output_dim else None
+    return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
+
+
+def definition_flops(a: Conv2dArguments) -> int:
+    """Multiplications and additions of the definition: every output sees every kernel position, padding included."""
+    height, width = output_size(a)
+    outputs = a.batch_size * height * width * a.out_channels
+    return 2 * outputs * (a.in_channels // a.groups) * a.kernel_size[0] * a.kernel_size[1]

@@ -1,0 +1,169 @@
+"""ttnn.conv_transpose2d: checks what the user gave, has it planned and run, and hands back what was asked for."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from device.errors import CircularBufferError, OutOfMemoryError
+from device.memory.layouts import MemoryConfig
+from device.plan import Plan
+from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
+from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments
+from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.calls.convolution.strictness import output_size, require_possible, require_sane
+from ops.calls.convolution.validation import validate
+from ops.calls.onednn.forward import Lowering
+from ttsim.fitting.trial import Ground
+from ttsim.fitting.verdict import verdict
+from ttsim.functions.conv_calls import handed_back, misfit_shape, named, operand, require_allocated
+from ttsim.functions.phase_lowering import lowering_of, run_phases
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import free_l1_bytes, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.compute_config import WormholeComputeKernelConfig
+from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
+from ttsim.types.dtypes import DataType
+from ttsim.types.signature import Padding, Pair, checked, four, two
+
+
+@checked
+def conv_transpose2d(
+    *,
+    input_tensor: Tensor,
+    weight_tensor: Tensor,
+    device: Device,
+    in_channels: int,
+    out_channels: int,
+    batch_size: int,
+    input_height: int,
+    input_width: int,
+    kernel_size: Pair,
+    stride: Pair = (1, 1),
+    padding: Padding = (0, 0),
+    output_padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+    dtype: DataType | None = None,
+    bias_tensor: Tensor | None = None,
+    conv_config: Conv2dConfig | None = None,
+    compute_config: WormholeComputeKernelConfig | None = None,
+    memory_config: MemoryConfig | None = None,
+    dram_slice_config: Conv2dSliceConfig | None = None,
+    mirror_kernel: bool = True,
+    return_output_dim: bool = False,
+    return_weights_and_bias: bool = False,
+    lowering: str = "frame",
+) -> Any:
+    """Transposed convolution of a channels-last tensor.
+
+    Args:
+        input_tensor: [N, H, W, C] or [1, 1, N*H*W, C], on the host or the device.
+        weight_tensor: [C, O / groups, kernel height, kernel width] on the host, or prepared on the device.
+        device: Where to run.
+        in_channels: C.
+        out_channels: O.
+        batch_size: N.
+        input_height: H.
+        input_width: W.
+        kernel_size: Height and width.
+        stride: Down and across.
+        padding: (height, width), or (top, bottom, left, right): what is cut off the full output.
+        output_padding: Rows and columns added at the bottom and on the right.
+        dilation: Down and across.
+        groups: Groups of channels.
+        dtype: Of the output; None for the input's.
+        bias_tensor: [1, 1, 1, O] on the host, or prepared on the device.
+        conv_config: Blocks and shards.
+        compute_config: Fidelity and accumulators; None for HiFi4, with float32 sums if input and weights are float32.
+        memory_config: Place of the output, for inputs in L1.
+        dram_slice_config: Slices of inputs in DRAM.
+        mirror_kernel: False if the kernel was flipped already.
+        return_output_dim: Return (height, width), too.
+        return_weights_and_bias: Return the prepared weights and bias, too; a later call may take them.
+        lowering: An extension of this library that ttnn does not have. "frame" is what ttnn does, a convolution over
+            the input with zeros inserted; "phase" computes every phase of the output by a dense convolution of its
+            own, without those zeros. It takes raw weights and plain configs, sums in float32, and leaves the output
+            interleaved, in DRAM unless ``memory_config`` says L1; what it can not do is refused by name.
+
+    Returns:
+        The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other, or (on a strict device) would give a wrong result.
+        DeviceError: The call does not fit the device.
+    """
+    arguments = ConvTranspose2dArguments(
+        input=operand(input_tensor),
+        weight=operand(weight_tensor),
+        bias=None if bias_tensor is None else operand(bias_tensor),
+        in_channels=in_channels,
+        out_channels=out_channels,
+        batch_size=batch_size,
+        input_height=input_height,
+        input_width=input_width,
+        kernel_size=two(kernel_size),
+        stride=two(stride),
+        padding=four(padding),
+        output_padding=two(output_padding),
+        dilation=two(dilation),
+        groups=groups,
+        out_format=None if dtype is None else dtype.format,
+        conv_config=ConvConfig() if conv_config is None else conv_config.argument(),
+        compute_config=None if compute_config is None else compute_config.argument(),
+        memory_config=memory_config,
+        slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
+        mirror_kernel=mirror_kernel,
+    )
+    chosen = lowering_of(lowering)
+    require_allocated(input_tensor, weight_tensor, bias_tensor)
+    validate(arguments)
+    require_possible(arguments)
+    require_possible_slices(arguments)
+    if device.strict:
+        require_sane(arguments)
+    tensors = named(input_tensor, weight_tensor, bias_tensor)
+    runner = _run_frame if chosen is Lowering.FRAME else run_phases
+    results = runner(
+        arguments,
+        tensors,
+        device,
+        useful_flops=definition_flops(arguments),
+        returns_weights=return_weights_and_bias,
+    )
+    output_dim = output_size(arguments) if return_output_dim else None
+    return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
+
+
+def _run_frame(
+    a: ConvTranspose2dArguments,
+    tensors: Mapping[str, Tensor],
+    device: Device,
+    *,
+    useful_flops: int,
+    returns_weights: bool,
+) -> dict[str, Tensor]:
+    """Runs a call as ttnn does; arguments as of `run_phases`."""
+    misfit = misfit_shape(a, tensors["input"])
+    a = replace(a, groups=a.groups or 1)  # the real library takes 0 groups for one
+    held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    plan: Plan | None = None
+    try:
+        plan = plan_conv_transpose2d(
+            a, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights
+        )
+        fault = slice_fault(plan, a) if device.strict else None
+        if fault is not None:
+            warnings.warn(fault, RuntimeWarning, stacklevel=4)
+        with device.function("ttnn.conv_transpose2d"):
+            return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
+    except (OutOfMemoryError, CircularBufferError) as error:
+        told = verdict(a, Ground(device.machine, held, device.strict), planned=plan is not None)
+        raise type(error)(f"{error}\n{told}") from error
+
+
+def definition_flops(a: ConvTranspose2dArguments) -> int:
+    """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
+    pixels = a.batch_size * a.input_height * a.input_width
+    return 2 * pixels * a.in_channels * (a.out_channels // (a.groups or 1)) * a.kernel_size[0] * a.kernel_size[1]

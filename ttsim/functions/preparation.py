@@ -1,0 +1,209 @@
+"""Preparing weights and bias ahead of a transposed convolution, laid out as the call itself would."""
+
+from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
+from device.numbers.formats import FLOAT32
+from device.plan import Allocate, Plan
+from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand
+from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.calls.convolution.strictness import require_possible
+from ops.calls.convolution.validation import validate_bias_preparation, validate_weights_preparation
+from ttsim.functions.conv_calls import operand, require_allocated
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import free_l1_bytes, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.compute_config import WormholeComputeKernelConfig
+from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
+from ttsim.types.dtypes import DataType
+from ttsim.types.signature import Padding, Pair, checked, four, two
+
+
+@checked
+def prepare_conv_transpose2d_weights(
+    *,
+    weight_tensor: Tensor,
+    input_memory_config: MemoryConfig,
+    input_layout: Layout,
+    weights_format: str,
+    in_channels: int,
+    out_channels: int,
+    batch_size: int,
+    input_height: int,
+    input_width: int,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Padding,
+    output_padding: Pair = (0, 0),
+    dilation: Pair,
+    has_bias: bool,
+    groups: int,
+    device: Device,
+    input_dtype: DataType,
+    output_dtype: DataType | None = None,
+    conv_config: Conv2dConfig | None = None,
+    compute_config: WormholeComputeKernelConfig | None = None,
+    dram_slice_config: Conv2dSliceConfig | None = None,
+    mirror_kernel: bool = True,
+) -> Tensor:
+    """The weights as conv_transpose2d with the same arguments prepares them, on the device.
+
+    Args:
+        weight_tensor: [C, O / groups, kernel height, kernel width].
+        input_memory_config: Of the input to come, as the other input_... arguments.
+        input_layout: See input_memory_config.
+        weights_format: "IOHW"; accepted as in ttnn, which does not read it.
+        in_channels: This and the others: see conv_transpose2d.
+        out_channels: See there.
+        batch_size: See there.
+        input_height: See there.
+        input_width: See there.
+        kernel_size: See there.
+        stride: See there.
+        padding: See there.
+        output_padding: See there.
+        dilation: See there.
+        has_bias: Whether the call will have a bias.
+        groups: See there.
+        device: See there.
+        input_dtype: See input_memory_config.
+        output_dtype: ``dtype`` there.
+        conv_config: See there.
+        compute_config: See there.
+        dram_slice_config: See there.
+        mirror_kernel: See there.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other.
+        OutOfMemoryError: No room in DRAM.
+    """
+    require_allocated(weight_tensor)
+    arguments = ConvTranspose2dArguments(
+        input=_future_input(
+            (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
+        ),
+        weight=Operand(spec=weight_tensor.cpu().spec, on_host=True),
+        bias=_placeholder((1, 1, 1, out_channels)) if has_bias else None,
+        in_channels=in_channels,
+        out_channels=out_channels,
+        batch_size=batch_size,
+        input_height=input_height,
+        input_width=input_width,
+        kernel_size=two(kernel_size),
+        stride=two(stride),
+        padding=four(padding),
+        output_padding=two(output_padding),
+        dilation=two(dilation),
+        groups=groups,
+        out_format=None if output_dtype is None else output_dtype.format,
+        conv_config=ConvConfig() if conv_config is None else conv_config.argument(),
+        compute_config=None if compute_config is None else compute_config.argument(),
+        slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
+        mirror_kernel=mirror_kernel,
+    )
+    validate_weights_preparation(arguments)
+    return _prepare(arguments, "weight", weight_tensor.cpu(), device, "ttnn.prepare_conv_transpose2d_weights")
+
+
+@checked
+def prepare_conv_transpose2d_bias(
+    *,
+    bias_tensor: Tensor,
+    input_memory_config: MemoryConfig,
+    input_layout: Layout,
+    in_channels: int,
+    out_channels: int,
+    batch_size: int,
+    input_height: int,
+    input_width: int,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair,
+    device: Device,
+    groups: int,
+    input_dtype: DataType,
+    output_dtype: DataType | None = None,
+    conv_config: Conv2dConfig | None = None,
+    compute_config: WormholeComputeKernelConfig | None = None,
+    dram_slice_config: Conv2dSliceConfig | None = None,
+) -> Tensor:
+    """The bias as conv_transpose2d with the same arguments prepares it, on the device.
+
+    Args:
+        bias_tensor: [1, 1, 1, O], on the host.
+        input_memory_config: This and the others: see prepare_conv_transpose2d_weights.
+        input_layout: See there.
+        in_channels: See there.
+        out_channels: See there.
+        batch_size: See there.
+        input_height: See there.
+        input_width: See there.
+        kernel_size: See there.
+        stride: See there.
+        padding: See there.
+        dilation: See there.
+        device: See there.
+        groups: See there.
+        input_dtype: See there.
+        output_dtype: See there.
+        conv_config: Needed, with weights_dtype: the bias is prepared in that data type.
+        compute_config: See there.
+        dram_slice_config: See there.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other.
+        OutOfMemoryError: No room in DRAM.
+    """
+    require_allocated(bias_tensor)
+    kernel = two(kernel_size)
+    arguments = ConvTranspose2dArguments(
+        input=_future_input(
+            (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
+        ),
+        weight=_placeholder((in_channels, out_channels // max(groups, 1), *kernel)),
+        bias=operand(bias_tensor),
+        in_channels=in_channels,
+        out_channels=out_channels,
+        batch_size=batch_size,
+        input_height=input_height,
+        input_width=input_width,
+        kernel_size=kernel,
+        stride=two(stride),
+        padding=four(padding),
+        dilation=two(dilation),
+        groups=groups,
+        out_format=None if output_dtype is None else output_dtype.format,
+        conv_config=ConvConfig() if conv_config is None else conv_config.argument(),
+        compute_config=None if compute_config is None else compute_config.argument(),
+        slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
+    )
+    validate_bias_preparation(arguments)
+    return _prepare(arguments, "bias", bias_tensor, device, "ttnn.prepare_conv_transpose2d_bias")
+
+
+def _future_input(
+    image_shape: tuple[int, int, int, int], dtype: DataType, layout: Layout, place: MemoryConfig
+) -> Operand:
+    """The input that the call will have; shards are left to the call where the config names none."""
+    batch, height, width, channels = image_shape
+    config = place if place.shard_spec is not None or not place.is_sharded() else DRAM_MEMORY_CONFIG
+    return Operand(
+        spec=TensorSpec((1, 1, batch * height * width, channels), dtype.format, layout, config), on_host=False
+    )
+
+
+def _placeholder(shape: tuple[int, ...]) -> Operand:
+    """A host tensor whose shape alone matters."""
+    return Operand(spec=TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR), on_host=True)
+
+
+def _prepare(arguments: ConvTranspose2dArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
+    """Carries out, of the whole call's plan, only the upload of one tensor."""
+    require_possible(arguments)
+    plan = plan_conv_transpose2d(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
+    name = plan.results[role]
+    upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
+    part = Plan(steps=upload, tensors={name: plan.tensors[name]}, results={role: name})
+    with device.function(function):
+        return run(part, {role: tensor}, device)[role]

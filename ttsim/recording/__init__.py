@@ -1,0 +1,1 @@
+"""What is written down while calls run: captures, memory reports, profiles."""

@@ -1,0 +1,159 @@
+"""How full a device's memories are, under ttnn's names, and the CSV files that the real library dumps of them.
+
+The block table is that of tt-metal's allocator: addresses count from the start of the bank's free range, and blocks
+have the numbers that they have there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from device.errors import DeviceError
+from device.memory.allocator import Allocator, BankStatistics
+from device.memory.free_list import Block
+from device.memory.layouts import BufferType
+from ttsim.runtime.device import Device
+
+NONE = 2**64 - 1  # how the real library writes "no block" in a block table
+REPORTS = Path("generated") / "reports"
+MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
+SMALLEST_CLASS_BYTES = 1024
+LAST_CLASS_BYTES = 128 << 20
+COLUMNS = ("Block", "Address", "Size", "PrevID", "NextID", "Allocated")
+COLUMN_WIDTH = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryView:
+    """How full a memory is, in bytes of one bank; the names are ttnn's."""
+
+    num_banks: int
+    total_bytes_per_bank: int
+    total_bytes_allocated_per_bank: int
+    total_bytes_free_per_bank: int
+    largest_contiguous_bytes_free_per_bank: int
+    block_table: tuple[dict[str, str], ...]
+
+
+def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
+    """How full a memory of a device is.
+
+    Raises:
+        DeviceError: The device has no such memory.
+    """
+    if buffer_type not in MEMORIES:
+        raise DeviceError("get_memory_view: traces are not simulated; ask for DRAM, L1 or L1_SMALL")
+    allocator = device.machine.allocator
+    statistics = allocator.statistics(buffer_type)
+    return MemoryView(
+        num_banks=statistics.num_banks,
+        total_bytes_per_bank=statistics.total_bytes_per_bank,
+        total_bytes_allocated_per_bank=statistics.allocated_bytes_per_bank,
+        total_bytes_free_per_bank=statistics.free_bytes_per_bank,
+        largest_contiguous_bytes_free_per_bank=statistics.largest_free_bytes_per_bank,
+        block_table=tuple(_block_table(allocator.blocks(buffer_type))),
+    )
+
+
+def dump_device_memory_state(device: Device, prefix: str = "") -> None:
+    """Writes three CSV files into generated/reports of the working directory, as ttnn does.
+
+    Args:
+        device: The device.
+        prefix: What the names of the files begin with.
+    """
+    allocator = device.machine.allocator
+    all_statistics = [allocator.statistics(memory) for memory in MEMORIES]
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    files = {
+        "l1_usage_summary.csv": _l1_summary(all_statistics[MEMORIES.index(BufferType.L1)]),
+        "memory_usage_summary.csv": _summary(all_statistics),
+        "detailed_memory_usage.csv": (line for memory in MEMORIES for line in _details(allocator, memory)),
+    }
+    for name, lines in files.items():
+        (REPORTS / f"{prefix}{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _block_table(blocks: tuple[Block, ...]) -> Iterator[dict[str, str]]:
+    """Blocks in the order of their numbers."""
+    for block, before, after in _linked(blocks):
+        yield {
+            "blockID": str(block.number),
+            "address": str(block.address - blocks[0].address),
+            "size": str(block.size_bytes),
+            "prevID": str(NONE if before is None else before.number),
+            "nextID": str(NONE if after is None else after.number),
+            "allocated": "yes" if block.allocated else "no",
+        }
+
+
+def _linked(blocks: tuple[Block, ...]) -> list[tuple[Block, Block | None, Block | None]]:
+    """Each block with the ones below and above it, in the order of their numbers."""
+    neighbors = zip(blocks, (None, *blocks[:-1]), (*blocks[1:], None), strict=True) if blocks else ()
+    return sorted(neighbors, key=lambda three: three[0].number)
+
+
+def _l1_summary(statistics: BankStatistics) -> Iterator[str]:
+    largest = statistics.largest_free_bytes_per_bank
+    yield "This report indicates available space for interleaving L1 buffers"
+    yield ", Largest Contiguous Free Block (B), Total Free L1 Space (B)"
+    yield f",{largest},{largest * statistics.num_banks}"
+
+
+def _summary(all_statistics: list[BankStatistics]) -> Iterator[str]:
+    yield ", Total Allocatable Size (B), Total Allocated (B), Total Free (B), Largest Free Block (B)"
+    for one in all_statistics:
+        yield (
+            f",{one.total_bytes_per_bank},{one.allocated_bytes_per_bank},{one.free_bytes_per_bank},"
+            f"{one.largest_free_bytes_per_bank}"
+        )
+
+
+def _details(allocator: Allocator, memory: BufferType) -> Iterator[str]:
+    """Totals of all banks of a memory, then the allocator's own account of one."""
+    statistics, blocks = allocator.statistics(memory), allocator.blocks(memory)
+    banks = statistics.num_banks
+    yield f",{memory.name}"
+    yield f",Total allocatable (B):,{statistics.total_bytes_per_bank * banks}"
+    yield f",Total allocated (B):,{statistics.allocated_bytes_per_bank * banks}"
+    yield f",Total free (B):,{statistics.free_bytes_per_bank * banks}"
+    yield "FreeListOpt allocator info:"
+    yield "segregated free blocks by size:"
+    yield from _size_classes(blocks, statistics.total_bytes_per_bank)
+    yield f"Free slots in block table: {_listed(allocator.spare_numbers(memory))}"
+    yield "Block table:"
+    yield _row(COLUMNS)
+    for block, before, after in _linked(blocks):
+        yield _row(
+            (
+                block.number,
+                block.address - blocks[0].address,
+                block.size_bytes,
+                "none" if before is None else before.number,
+                "none" if after is None else after.number,
+                "yes" if block.allocated else "no",
+            )
+        )
+
+
+def _size_classes(blocks: tuple[Block, ...], total_bytes: int) -> Iterator[str]:
+    """Free blocks by the power of two below their size."""
+    longest = (LAST_CLASS_BYTES // SMALLEST_CLASS_BYTES).bit_length()
+    count = min(max((total_bytes // SMALLEST_CLASS_BYTES).bit_length(), 2), longest)
+    members: list[list[int]] = [[] for _ in range(count)]
+    for block in blocks:
+        if not block.allocated:
+            size_class = (block.size_bytes // SMALLEST_CLASS_BYTES).bit_length() - 1
+            members[min(max(size_class, 0), count - 1)].append(block.number)
+    for index, numbers in enumerate(members):
+        low = SMALLEST_CLASS_BYTES << index
+        high = "inf" if index == count - 1 else low << 1
+        yield f"  Size class {index}: ({low} - {high}) blocks: {_listed(numbers)}"
+
+
+def _listed(numbers: list[int] | tuple[int, ...]) -> str:
+    return "".join(f"{number} " for number in numbers)
+
+
+def _row(cells: tuple[object, ...]) -> str:
+    return "".join(f"{cell!s:>{COLUMN_WIDTH}} " for cell in cells)

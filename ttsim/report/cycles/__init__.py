@@ -1,0 +1,1 @@
+"""The report on cycles: its figures, and what they say in words."""

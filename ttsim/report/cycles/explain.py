@@ -1,0 +1,183 @@
+"""Cycles in plain words. Every figure is taken from the report as it is; only which of them to tell is decided here."""
+
+from collections.abc import Sequence
+
+from ttsim.report.cycles.figures import CallTime, OperationTime, Roofline, StageTime, Totals
+
+TOLD_SHARE = 0.05  # operations and stages below this share of the whole are not told one by one
+TOLD_STAGES = 4
+FIDELITIES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
+DOES = {
+    "start": "kernels start",
+    "reader": "activations are gathered from L1",
+    "second reader": "the second processor gathers its half of the activations",
+    "activation multicast": "cores send their channels to the others of their row",
+    "weight reader": "weights are read, block by block",
+    "weight multicast": "weights are sent on to the cores that share them",
+    "tilize": "rows become tiles",
+    "unpack": "tiles are brought to the matrix unit",
+    "math": "the matrix unit multiplies",
+    "pack": "results are packed into L1",
+    "bias": "the bias is added",
+    "untilize": "tiles become rows",
+    "writer": "data is written to where it belongs",
+    "network": "transfers cross the network",
+    "dram": "DRAM delivers or takes data",
+}
+
+
+def explain_call(call: CallTime, device: str) -> str:
+    """One call: a paragraph for it, one for each operation that matters."""
+    if not call.operations:
+        return "\n".join([f"{call.name} takes no cycles on {device}.", *untimed_lines(call)])
+    told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
+    ordered = sorted(told, key=lambda one: -one.cycles)
+    return "\n".join(
+        [_overview(call, device), *(_operation(one) for one in ordered), *_rest(call, told), *untimed_lines(call)]
+    )
+
+
+def untimed_lines(call: CallTime) -> list[str]:
+    """Operations that ran and that no figure counts."""
+    return [f"- Not counted: {one.name}, {one.reason}" for one in call.untimed]
+
+
+def explain_inclusion(includes: Sequence[str], leaves_out: Sequence[str]) -> str:
+    """What the figures count."""
+    return f"Cycles count {'; '.join(includes)}. They leave out {'; '.join(leaves_out)}."
+
+
+def _overview(call: CallTime, device: str) -> str:
+    total, count = call.total, len(call.operations)
+    longest = max(call.operations, key=lambda one: one.cycles)
+    operations = "one device operation" if count == 1 else f"{count} device operations"
+    share = "" if count == 1 else f" {longest.name} takes {percent(longest.share)} of it."
+    return (
+        f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in {operations}."
+        f"{share}{_definition(total)}"
+    )
+
+
+def _definition(total: Totals) -> str:
+    math = total.math
+    if not math.issued_flops:
+        return ""
+    return (
+        f" Its definition needs {count_of(math.useful_flops)}FLOP, the matrix units do "
+        f"{count_of(math.issued_flops)}FLOP ({percent(math.useful_share)} useful; the rest are inserted zeros and "
+        f"padding to tiles): {count_of(math.flops_per_second)}FLOP/s of useful work, all matrix units of the device "
+        f"{percent(math.device_utilization)} busy."
+    )
+
+
+def _operation(one: OperationTime) -> str:
+    return "".join(
+        [
+            f"- {one.name}: {cycles(one.cycles)} cycles ({percent(one.share)}) on {_cores(one.core_count)}, ",
+            f"bound by {one.bound_by}{_meaning(one.bound_by)}.",
+            _path(one.stages),
+            _math(one),
+            _traffic(one),
+            _roof(one.roofline),
+            _contention(one),
+            _imbalance(one),
+        ]
+    )
+
+
+def _meaning(stage: str) -> str:
+    return f" ({DOES[stage]})" if stage in DOES else ""
+
+
+def _path(stages: Sequence[StageTime]) -> str:
+    """Where the time goes: on the critical path, or else where cores are busy."""
+    known = any(stage.critical_cycles for stage in stages)
+    shares = {stage.stage: stage.critical_share if known else stage.busy_share for stage in stages}
+    ordered = sorted((name for name in shares if shares[name] >= TOLD_SHARE), key=lambda name: -shares[name])
+    if not ordered:
+        return ""
+    told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:TOLD_STAGES])
+    waits = [stage for stage in stages if stage.stall_share >= TOLD_SHARE]
+    waiting = ", ".join(f"{stage.stage} {percent(stage.stall_share)}" for stage in waits)
+    place = "On the critical path" if known else "Busy"
+    return f" {place}: {told}." + (f" Waiting for others: {waiting}." if waiting else "")
+
+
+def _math(one: OperationTime) -> str:
+    if not one.math.issued_flops:
+        return ""
+    fidelity = FIDELITIES.get(one.fidelity_phases, "unknown fidelity")
+    return (
+        f" Its matrix units multiply {percent(one.math.utilization)} of the time ({fidelity}), "
+        f"{percent(one.math.useful_share)} of it useful."
+    )
+
+
+def _traffic(one: OperationTime) -> str:
+    traffic, told = one.traffic, []
+    if traffic.dram_read_bytes:
+        told.append(f"reads {count_of(traffic.dram_read_bytes)}B from DRAM")
+    if traffic.dram_written_bytes:
+        told.append(f"writes {count_of(traffic.dram_written_bytes)}B to DRAM")
+    if told:
+        rate = f"{count_of(traffic.dram_bytes_per_second)}B/s"
+        told[-1] += f" (at {rate}, {percent(traffic.dram_share)} of its peak)"
+    if traffic.network_bytes:
+        told.append(f"sends {count_of(traffic.network_bytes)}B between cores")
+    return f" It {' and '.join(told)}." if told else ""
+
+
+def _roof(roof: Roofline) -> str:
+    if not roof.cycles:
+        return ""
+    return f" At best {roof.bound} would take {cycles(roof.cycles)} cycles: it reaches {percent(roof.share)} of that."
+
+
+def _contention(one: OperationTime) -> str:
+    if not one.contention_cycles:
+        return ""
+    return f" Without contention it would take {cycles(one.cycles_without_contention)} cycles."
+
+
+def _imbalance(one: OperationTime) -> str:
+    first = one.groups[-1]
+    if 1 - first.share < TOLD_SHARE:
+        return ""
+    count = len(first.coordinates)
+    idle = "One of its cores is" if count == 1 else f"{count} of its cores are"
+    return f" {idle} done {percent(1 - first.share)} earlier than the last."
+
+
+def _rest(call: CallTime, told: Sequence[OperationTime]) -> list[str]:
+    rest = [one for one in call.operations if one not in told]
+    if not rest:
+        return []
+    share = percent(sum(one.share for one in rest))
+    return [f"- The others take {share}: {', '.join(one.name for one in rest)}."]
+
+
+def _cores(count: int) -> str:
+    return "one core" if count == 1 else f"{count} cores"
+
+
+def percent(share: float) -> str:
+    """A share as 12.3 %."""
+    return f"{100 * share:.1f} %"
+
+
+def cycles(value: float) -> str:
+    """Cycles, without a fraction."""
+    return f"{value:,.0f}"
+
+
+def time(nanoseconds: float) -> str:
+    """Nanoseconds as microseconds."""
+    return f"{nanoseconds / 1e3:,.2f} us"
+
+
+def count_of(value: float) -> str:
+    """A number with a decimal prefix, which the unit follows: 1.23 M."""
+    for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if value >= 10**power:
+            return f"{value / 10**power:.3g} {prefix}"
+    return f"{value:.3g} "

@@ -1,0 +1,239 @@
+"""The figures of a report on cycles, as frozen values; `cycles` computes them, writers lay them out.
+
+Shares lie between 0 and 1. Cycles are those of the device's clock; they are estimates and need not be whole.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTime:
+    """One stage of a core, or of several operations together.
+
+    Attributes:
+        stage: Its name: "reader", "math", "writer" ...
+        busy_cycles: It works.
+        stall_cycles: It waits for another stage; 0 where that is not modeled.
+        critical_cycles: It is what the end waits for; over all stages these add up to the whole.
+        busy_share: Of the whole.
+        stall_share: Of the whole.
+        critical_share: Of the whole.
+    """
+
+    stage: str
+    busy_cycles: float
+    stall_cycles: float
+    critical_cycles: float
+    busy_share: float
+    stall_share: float
+    critical_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreGroupTime:
+    """Cores that do the same work.
+
+    Attributes:
+        cores: Which, as ttnn prints them.
+        coordinates: (column, row) of each.
+        cycles: From the start of the program to the end of their last stage.
+        share: Of the operation's cycles.
+        stages: Of each of these cores, in the order of the pipeline.
+    """
+
+    cores: str
+    coordinates: tuple[tuple[int, int], ...]
+    cycles: float
+    share: float
+    stages: tuple[StageTime, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Bytes moved, and how fast on average.
+
+    Attributes:
+        dram_read_bytes: From DRAM.
+        dram_written_bytes: To DRAM.
+        dram_bytes_per_second: Both together.
+        dram_share: That of the data sheet's rate.
+        network_bytes: What leaves a core over a network; a multicast counts once.
+        network_bytes_per_second: The same in time.
+    """
+
+    dram_read_bytes: int
+    dram_written_bytes: int
+    dram_bytes_per_second: float
+    dram_share: float
+    network_bytes: int
+    network_bytes_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MathUse:
+    """What the matrix units do.
+
+    Attributes:
+        issued_flops: Multiplications and additions they do, padding and inserted zeros included.
+        useful_flops: Those that the result needs; for a call, those of its definition.
+        useful_share: The latter of the former.
+        product_cycles: Cycles that the tile products alone take, on all cores together.
+        utilization: Those of the cycles of the cores that take part.
+        device_utilization: Those of the cycles of all worker cores of the device.
+        flops_per_second: Useful ones.
+    """
+
+    issued_flops: int
+    useful_flops: int
+    useful_share: float
+    product_cycles: float
+    utilization: float
+    device_utilization: float
+    flops_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofline:
+    """The least cycles each resource of the device needs for the work, all of it busy all the time.
+
+    Attributes:
+        math_cycles: The tile products, spread over all worker cores.
+        dram_cycles: The bytes to and from DRAM, at the rate that is achieved when all goes well.
+        network_cycles: The bytes between cores, with both networks of the cores that take part.
+        cycles: The largest of the three.
+        bound: Its name: "math", "DRAM" or "network"; "none" if all are 0.
+        share: `cycles` of the estimated ones: how near the work comes to its roof.
+        issued_flops_per_dram_byte: Arithmetic intensity; 0 without bytes to or from DRAM.
+    """
+
+    math_cycles: float
+    dram_cycles: float
+    network_cycles: float
+    cycles: float
+    bound: str
+    share: float
+    issued_flops_per_dram_byte: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationTime:
+    """One device operation.
+
+    Attributes:
+        name: As a graph capture shows it.
+        cycles: From the first core's start to the last core's end.
+        nanoseconds: The same in time.
+        share: Of the call's cycles.
+        bound_by: The stage that binds it.
+        core_count: Cores that take part.
+        fidelity_phases: 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
+        contention_cycles: Part of `cycles` due to cores that share links, banks or receivers.
+        cycles_without_contention: The rest.
+        stages: Of the cores that end last.
+        groups: All cores, the slowest first.
+        traffic: Bytes.
+        math: The matrix units.
+        roofline: What it could take at best.
+    """
+
+    name: str
+    cycles: float
+    nanoseconds: float
+    share: float
+    bound_by: str
+    core_count: int
+    fidelity_phases: int
+    contention_cycles: float
+    cycles_without_contention: float
+    stages: tuple[StageTime, ...]
+    groups: tuple[CoreGroupTime, ...]
+    traffic: Traffic
+    math: MathUse
+    roofline: Roofline
+
+    def on_core(self, column: int, row: int) -> CoreGroupTime:
+        """What one core does.
+
+        Raises:
+            ValueError: It takes no part.
+        """
+        for group in self.groups:
+            if (column, row) in group.coordinates:
+                return group
+        raise ValueError(f"{self.name}: core {column}-{row} takes no part; {self.core_count} others do")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreTime:
+    """One core over a call, or over all.
+
+    Attributes:
+        column: Where.
+        row: Where.
+        cycles: From the start to the end of its own work, added up over the operations.
+        share: Of all cycles: the rest it waits for other cores, or has nothing to do.
+    """
+
+    column: int
+    row: int
+    cycles: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Operations that ran one after the other, together.
+
+    Attributes:
+        cycles: Of all.
+        nanoseconds: The same in time.
+        contention_cycles: Part of them due to contention.
+        cycles_without_contention: The rest.
+        stages: Of the slowest cores of each operation, added up by stage.
+        cores: Every core that took part, row by row.
+        traffic: Bytes.
+        math: The matrix units; `utilization` is weighted by the cores and cycles of each operation.
+        roofline: The operations' rooflines added up; `bound` is what most of it is.
+    """
+
+    cycles: float
+    nanoseconds: float
+    contention_cycles: float
+    cycles_without_contention: float
+    stages: tuple[StageTime, ...]
+    cores: tuple[CoreTime, ...]
+    traffic: Traffic
+    math: MathUse
+    roofline: Roofline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntimedOperation:
+    """A device operation that ran and that no model knows.
+
+    Attributes:
+        name: Which.
+        reason: Why.
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTime:
+    """One call of a function.
+
+    Attributes:
+        name: The function.
+        share: Of the report's cycles.
+        total: Its operations together.
+        operations: In order.
+        untimed: Those that no model knows; no figure has them in.
+    """
+
+    name: str
+    share: float
+    total: Totals
+    operations: tuple[OperationTime, ...]
+    untimed: tuple[UntimedOperation, ...] = ()

@@ -1,0 +1,253 @@
+"""Every figure of a report on cycles, computed once, from what the readings of a plan say.
+
+Operations run one after the other, as on the device: figures of a call are sums. `CycleReport` is what users get.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from device.memory.tiles import TILE
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
+from ttsim.report.cycles.figures import (
+    CallTime,
+    CoreGroupTime,
+    CoreTime,
+    MathUse,
+    OperationTime,
+    Roofline,
+    StageTime,
+    Totals,
+    Traffic,
+    UntimedOperation,
+)
+
+FLOPS_OF_A_PRODUCT = 2 * TILE**3
+NETWORKS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationReading:
+    """A device operation that ran, and what it takes.
+
+    Attributes:
+        name: Which.
+        cycles: The reading of cycles.
+        phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
+    """
+
+    name: str
+    cycles: OperationCycles
+    phases: int = 0
+
+    @property
+    def product_phases(self) -> float:
+        """Fidelity phases of all its tile products."""
+        return self.cycles.issued_flops / FLOPS_OF_A_PRODUCT * max(self.phases, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedCall:
+    """A call and the device operations that it ran.
+
+    Attributes:
+        name: The function.
+        operations: In order.
+        untimed: Those that no model knows; figures leave them out.
+        useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
+    """
+
+    name: str
+    operations: tuple[OperationReading, ...]
+    untimed: tuple[UntimedOperation, ...] = ()
+    useful_flops: int | None = None
+
+
+def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
+    """The figures of each call."""
+    everything = _cycles(operation for call in calls for operation in call.operations)
+    return tuple(
+        CallTime(
+            name=call.name,
+            share=_share(_cycles(call.operations), everything),
+            total=totals([call], spec),
+            operations=tuple(
+                operation_time(operation, spec, of_cycles=_cycles(call.operations)) for operation in call.operations
+            ),
+            untimed=call.untimed,
+        )
+        for call in calls
+    )
+
+
+def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: float) -> OperationTime:
+    """The figures of one operation.
+
+    Args:
+        operation: What ran.
+        spec: Where.
+        of_cycles: Cycles of the call, for its share.
+    """
+    timed = operation.cycles
+    groups = sorted(timed.groups, key=lambda group: -group.cycles)
+    return OperationTime(
+        name=operation.name,
+        cycles=timed.cycles,
+        nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
+        share=_share(timed.cycles, of_cycles),
+        bound_by=timed.bound_by.value,
+        core_count=timed.cores,
+        fidelity_phases=operation.phases,
+        contention_cycles=timed.contention_cycles,
+        cycles_without_contention=timed.cycles - timed.contention_cycles,
+        stages=stage_times(timed.slowest.stages, of_cycles=timed.cycles),
+        groups=tuple(_group_time(group, timed.cycles) for group in groups),
+        traffic=traffic([operation], spec),
+        math=math_use([operation], spec, useful_flops=timed.useful_flops),
+        roofline=roofline([operation], spec),
+    )
+
+
+def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
+    """The figures of calls that ran one after the other."""
+    operations = [operation for call in calls for operation in call.operations]
+    cycles = _cycles(operations)
+    contention = sum(operation.cycles.contention_cycles for operation in operations)
+    return Totals(
+        cycles=cycles,
+        nanoseconds=nanoseconds(cycles, spec.clock_hz),
+        contention_cycles=contention,
+        cycles_without_contention=cycles - contention,
+        stages=stage_times(
+            (stage for operation in operations for stage in operation.cycles.slowest.stages), of_cycles=cycles
+        ),
+        cores=_core_times(operations, cycles),
+        traffic=traffic(operations, spec),
+        math=math_use(operations, spec, useful_flops=sum(_useful_flops(call) for call in calls)),
+        roofline=roofline(operations, spec),
+    )
+
+
+def stage_times(stages: Iterable[StageCycles], *, of_cycles: float) -> tuple[StageTime, ...]:
+    """Stages added up by their names, in the order of the pipeline, with their shares of some cycles."""
+    added: dict[Stage, list[float]] = {}
+    for one in stages:
+        sums = added.setdefault(one.stage, [0.0, 0.0, 0.0])
+        for at, cycles in enumerate((one.busy_cycles, one.stall_cycles, one.critical_cycles)):
+            sums[at] += cycles
+    return tuple(
+        StageTime(
+            stage=stage.value,
+            busy_cycles=busy,
+            stall_cycles=stall,
+            critical_cycles=critical,
+            busy_share=_share(busy, of_cycles),
+            stall_share=_share(stall, of_cycles),
+            critical_share=_share(critical, of_cycles),
+        )
+        for stage, (busy, stall, critical) in ((one, added[one]) for one in Stage if one in added)
+    )
+
+
+def traffic(operations: Sequence[OperationReading], spec: DeviceSpec) -> Traffic:
+    """Bytes moved by operations that ran one after the other."""
+    read = sum(operation.cycles.dram_read_bytes for operation in operations)
+    written = sum(operation.cycles.dram_written_bytes for operation in operations)
+    network = sum(operation.cycles.network_bytes for operation in operations)
+    seconds = nanoseconds(_cycles(operations), spec.clock_hz) / 1e9
+    rate = _share(read + written, seconds)
+    return Traffic(
+        dram_read_bytes=read,
+        dram_written_bytes=written,
+        dram_bytes_per_second=rate,
+        dram_share=rate / spec.dram.peak_bytes_per_second,
+        network_bytes=network,
+        network_bytes_per_second=_share(network, seconds),
+    )
+
+
+def math_use(operations: Sequence[OperationReading], spec: DeviceSpec, *, useful_flops: int) -> MathUse:
+    """What the matrix units do; a tile product takes `phase_cycles` for each fidelity phase."""
+    issued = sum(operation.cycles.issued_flops for operation in operations)
+    cycles = _cycles(operations)
+    products = spec.compute.phase_cycles * sum(operation.product_phases for operation in operations)
+    taken = sum(operation.cycles.cores * operation.cycles.cycles for operation in operations)
+    return MathUse(
+        issued_flops=issued,
+        useful_flops=useful_flops,
+        useful_share=_share(useful_flops, issued),
+        product_cycles=products,
+        utilization=_share(products, taken),
+        device_utilization=_share(products, spec.grid.cores * cycles),
+        flops_per_second=_share(useful_flops, nanoseconds(cycles, spec.clock_hz) / 1e9),
+    )
+
+
+def roofline(operations: Sequence[OperationReading], spec: DeviceSpec) -> Roofline:
+    """What operations that run one after the other need at least."""
+    roofs = [_roofs(operation, spec) for operation in operations]
+    math, dram, network = (sum(roof[at] for roof in roofs) for at in range(3))
+    limits = {"math": math, "DRAM": dram, "network": network}
+    cycles = sum(max(roof) for roof in roofs)
+    dram_bytes = sum(operation.cycles.dram_read_bytes + operation.cycles.dram_written_bytes for operation in operations)
+    return Roofline(
+        math_cycles=math,
+        dram_cycles=dram,
+        network_cycles=network,
+        cycles=cycles,
+        bound=max(limits, key=lambda name: limits[name]) if cycles else "none",
+        share=_share(cycles, _cycles(operations)),
+        issued_flops_per_dram_byte=_share(sum(operation.cycles.issued_flops for operation in operations), dram_bytes),
+    )
+
+
+def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[float, float, float]:
+    """Least cycles of matrix units, DRAM and networks."""
+    timed = operation.cycles
+    return (
+        spec.compute.phase_cycles * operation.product_phases / spec.grid.cores,
+        (timed.dram_read_bytes + timed.dram_written_bytes) / spec.dram.achieved_bytes_per_cycle,
+        timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle),
+    )
+
+
+def _group_time(group: CoreGroupCycles, of_cycles: float) -> CoreGroupTime:
+    return CoreGroupTime(
+        cores=str(group.cores),
+        coordinates=tuple((core.x, core.y) for core in group.cores.cores()),
+        cycles=group.cycles,
+        share=_share(group.cycles, of_cycles),
+        stages=stage_times(group.stages, of_cycles=of_cycles),
+    )
+
+
+def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tuple[CoreTime, ...]:
+    """Every core's cycles, added up; a core of several groups of an operation is there until the last of them ends."""
+    added: dict[tuple[int, int], float] = {}
+    for operation in operations:
+        ends: dict[tuple[int, int], float] = {}
+        for group in operation.cycles.groups:
+            for core in group.cores.cores():
+                at = (core.y, core.x)
+                ends[at] = max(ends.get(at, 0.0), group.cycles)
+        for at, cycles in ends.items():
+            added[at] = added.get(at, 0.0) + cycles
+    return tuple(
+        CoreTime(column=column, row=row, cycles=cycles, share=_share(cycles, of_cycles))
+        for (row, column), cycles in sorted(added.items())
+    )
+
+
+def _useful_flops(call: TimedCall) -> int:
+    if call.useful_flops is not None:
+        return call.useful_flops
+    return sum(operation.cycles.useful_flops for operation in call.operations)
+
+
+def _cycles(operations: Iterable[OperationReading]) -> float:
+    return sum(operation.cycles.cycles for operation in operations)
+
+
+def _share(part: float, whole: float) -> float:
+    """A part of a whole; 0 of nothing."""
+    return part / whole if whole else 0.0

@@ -1,0 +1,98 @@
+"""The report on cycles that users get."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from device.spec.device_spec import DeviceSpec
+from ttsim.report.cycles.explain import cycles, explain_call, explain_inclusion, time, untimed_lines
+from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
+from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
+from ttsim.report.cycles.rows import text_table
+from ttsim.report.plain import text
+
+FORMAT = 1  # raised when a field changes its meaning or goes
+INCLUDES = (
+    "kernel time of every device operation, from the first core's start to the last core's end",
+    "operations run one after the other",
+)
+LEAVES_OUT = (
+    "dispatch and launch of programs, and gaps between operations",
+    "compiling kernels at the first call",
+    "preparing weights and bias on the host",
+    "copies between host and device",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleReport:
+    """What calls took on a device.
+
+    ``print(report)`` shows a table; all figures are fields, and lie the same way in ``to_json()``.
+
+    Attributes:
+        device: Its name.
+        clock_hz: Its clock.
+        worker_cores: Of the whole grid.
+        calls: In order, each with its operations.
+        total: All together.
+        includes: What the cycles count.
+        leaves_out: What they do not count.
+    """
+
+    device: str
+    clock_hz: int
+    worker_cores: int
+    calls: tuple[CallTime, ...]
+    total: Totals
+    includes: tuple[str, ...] = INCLUDES
+    leaves_out: tuple[str, ...] = LEAVES_OUT
+
+    @property
+    def cycles(self) -> float:
+        """Of all calls."""
+        return self.total.cycles
+
+    @property
+    def nanoseconds(self) -> float:
+        """Of all calls."""
+        return self.total.nanoseconds
+
+    @property
+    def operations(self) -> tuple[OperationTime, ...]:
+        """The device operations of all calls, in order."""
+        return tuple(operation for call in self.calls for operation in call.operations)
+
+    def explain(self) -> str:
+        """Where the time goes and what bounds it, in words."""
+        if not self.calls:
+            return f"No call that takes cycles was made on {self.device}."
+        paragraphs = [explain_call(call, self.device) for call in self.calls]
+        return "\n".join([*paragraphs, explain_inclusion(self.includes, self.leaves_out)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, by the names of their fields."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def to_json(self) -> str:
+        """All figures; the same bytes for the same calls."""
+        return text(self.to_dict())
+
+    def __str__(self) -> str:
+        """A table, and what it counts."""
+        if not self.calls:
+            return self.explain()
+        head = f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
+        untimed = (line for call in self.calls for line in untimed_lines(call))
+        return "\n".join([head, text_table(self.calls), *untimed, explain_inclusion(self.includes, self.leaves_out)])
+
+
+def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
+    """The report on calls that ran one after the other on a device."""
+    return CycleReport(
+        device=spec.name,
+        clock_hz=spec.clock_hz,
+        worker_cores=spec.grid.cores,
+        calls=call_times(calls, spec),
+        total=totals(calls, spec),
+    )

@@ -1,0 +1,78 @@
+"""Cycles as rows of text: what every table of them shows, and such a table in plain characters."""
+
+from collections.abc import Sequence
+
+from ttsim.report.cycles.explain import count_of, cycles, percent, time
+from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
+
+TEXT_COLUMNS = 1  # how many columns hold words; all others hold figures
+HEADINGS = ("operation", "cycles", "time", "of call", "bound by", "cores", "math", "useful", "DRAM", "network",
+            "uncontended", "of roof")  # fmt: skip
+
+
+def operation_row(one: OperationTime) -> tuple[str, ...]:
+    """One operation."""
+    return (
+        one.name,
+        cycles(one.cycles),
+        time(one.nanoseconds),
+        percent(one.share),
+        one.bound_by,
+        str(one.core_count),
+        *_shared_cells(one),
+        cycles(one.cycles_without_contention),
+        _roof(one),
+    )
+
+
+def total_row(call: CallTime) -> tuple[str, ...]:
+    """All of a call."""
+    total = call.total
+    return (
+        call.name,
+        cycles(total.cycles),
+        time(total.nanoseconds),
+        "",
+        "",
+        str(len(total.cores)),
+        *_shared_cells(total),
+        cycles(total.cycles_without_contention),
+        _roof(total),
+    )
+
+
+def rows(call: CallTime) -> list[tuple[str, ...]]:
+    """The operations of a call; then all together, if there are several."""
+    found = [operation_row(one) for one in call.operations]
+    return [*found, total_row(call)] if len(found) != 1 else found
+
+
+def text_table(calls: Sequence[CallTime]) -> str:
+    """A table in plain characters, figures to the right."""
+    table = [HEADINGS, *(row for call in calls for row in rows(call))]
+    widths = [max(len(row[at]) for row in table) for at in range(len(HEADINGS))]
+    return "\n".join(_aligned(row, widths) for row in table)
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        cell.ljust(width) if at < TEXT_COLUMNS else cell.rjust(width)
+        for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _shared_cells(one: OperationTime | Totals) -> tuple[str, ...]:
+    """Math utilization, useful share, and rates of DRAM and network."""
+    math, traffic = one.math, one.traffic
+    multiplies = math.issued_flops > 0
+    return (
+        percent(math.utilization) if multiplies else "",
+        percent(math.useful_share) if multiplies else "",
+        f"{count_of(traffic.dram_bytes_per_second)}B/s" if traffic.dram_bytes_per_second else "",
+        f"{count_of(traffic.network_bytes_per_second)}B/s" if traffic.network_bytes_per_second else "",
+    )
+
+
+def _roof(one: OperationTime | Totals) -> str:
+    return percent(one.roofline.share) if one.roofline.cycles else ""

@@ -1,0 +1,1 @@
+"""The report on a call: memory, partition, output, accuracy."""

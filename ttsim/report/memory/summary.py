@@ -1,0 +1,212 @@
+"""Every figure of a report, computed once: what the device operations of a call used, and what came out.
+
+The figures come from the list of events and from the plan; writers lay them out and compute nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from device.cores import CoreCoord, CoreRangeSet
+from device.events import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBufferAllocated,
+    CircularBuffersFreed,
+    Event,
+    OperationBegin,
+    OperationEnd,
+    usage_per_core,
+)
+from device.memory.layouts import BufferType, TensorSpec
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.layout import ConvLayout
+from ttsim.report.cycles.report import CycleReport
+from ttsim.report.memory.accuracy import Accuracy
+from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition, Summary
+
+IN_L1 = (BufferType.L1, BufferType.L1_SMALL)
+DEVICE_OPERATION = "DeviceOperation"
+
+
+def summarize(
+    *,
+    spec: DeviceSpec,
+    before: Sequence[Event],
+    events: Sequence[Event],
+    layouts: Iterable[ConvLayout],
+    output: TensorSpec,
+    output_size: tuple[int, int],
+    accuracy: Accuracy | None = None,
+    cycles: CycleReport | None = None,
+) -> Summary:
+    """All figures of one call.
+
+    Args:
+        spec: The device.
+        before: What happened on the device until the call: what it left allocated counts in peaks and headroom.
+        events: What happened in the call.
+        layouts: Of its convolutions, from the plan.
+        output: Spec of the output tensor.
+        output_size: (rows, columns) of an output image.
+        accuracy: Of the output, where there are values.
+        cycles: Of the call, where they are estimated.
+    """
+    operations = operation_uses(spec, before, events)
+    return Summary(
+        device=spec.name,
+        output=OutputUse(
+            shape=output.shape,
+            padded_shape=output.padded_shape,
+            dtype=output.data_format.name,
+            layout=output.layout.name,
+            memory_config=str(output.memory_config),
+            height=output_size[0],
+            width=output_size[1],
+        ),
+        partitions=partitions_of(layouts),
+        l1=l1_use(spec, [*before, *events], operations),
+        operations=operations,
+        accuracy=accuracy,
+        cycles=cycles,
+    )
+
+
+def partitions_of(layouts: Iterable[ConvLayout]) -> tuple[Partition, ...]:
+    """The different partitions among some layouts, in order of their first convolution."""
+    counted = Counter(partition_of(layout) for layout in layouts)
+    return tuple(replace(partition, convolutions=times) for partition, times in counted.items())
+
+
+def partition_of(layout: ConvLayout) -> Partition:
+    """The figures of a layout."""
+    shards, blocks = layout.shards, layout.blocks
+    return Partition(
+        scheme=layout.scheme.name,
+        input_cores=layout.config.cores.num_cores(),
+        output_cores=layout.out_config.cores.num_cores(),
+        cores=str(layout.out_config.cores),
+        input_shard=(shards.in_rows, shards.in_width),
+        output_shard=(shards.out_rows, shards.out_width),
+        act_block_tiles=(blocks.act_h_tiles, blocks.act_w_tiles),
+        subblock_tiles=(blocks.subblock_h_tiles, blocks.subblock_w_tiles),
+        k_blocks=blocks.k_blocks,
+        split_reader=layout.split_reader,
+    )
+
+
+def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[OperationUse]) -> L1Use:
+    """L1 of a core, over events from the opening of the device on."""
+    usage = usage_per_core(events)
+    tightest = min(operations, key=lambda operation: operation.headroom_bytes, default=None)
+    usable = spec.l1.usable_bytes
+    headroom = usable if tightest is None else tightest.headroom_bytes
+    return L1Use(
+        usable_bytes=usable,
+        peak_circular_bytes=usage.peak_cb,
+        peak_buffer_bytes=usage.peak_l1,
+        peak_total_bytes=usage.peak_total,
+        peak_share=usage.peak_total / usable,
+        headroom_bytes=headroom,
+        headroom_share=headroom / usable,
+        tightest="" if tightest is None else tightest.name,
+    )
+
+
+def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:
+    """The device operations of a call, each with what lay in memory when it ended, or when it failed."""
+    live: dict[int, BufferAllocated] = {}
+    track(live, before)
+    found: list[OperationUse] = []
+    circular: list[CircularBufferAllocated] = []
+    running: str | None = None
+    for event in events:
+        track(live, (event,))
+        if isinstance(event, CircularBufferAllocated):
+            circular.append(event)
+        elif isinstance(event, CircularBuffersFreed):
+            circular = []
+        elif isinstance(event, OperationBegin) and is_program(event.name):
+            running, circular = event.name, []
+        elif isinstance(event, OperationEnd) and event.name == running:
+            found.append(operation_use(spec, running, circular, live.values()))
+            running = None
+    if running is not None:
+        found.append(operation_use(spec, running, circular, live.values()))
+    return tuple(found)
+
+
+def is_program(name: str) -> bool:
+    """Whether a function is a device operation."""
+    return name.endswith(DEVICE_OPERATION)
+
+
+def track(live: dict[int, BufferAllocated], events: Iterable[Event]) -> None:
+    """Keep the buffers that are allocated, by their running number."""
+    for event in events:
+        if isinstance(event, BufferAllocated):
+            live[event.number] = event
+        elif isinstance(event, BufferFreed):
+            live.pop(event.number, None)
+
+
+def operation_use(
+    spec: DeviceSpec, name: str, circular: Sequence[CircularBufferAllocated], live: Iterable[BufferAllocated]
+) -> OperationUse:
+    """One device operation with its circular buffers and the buffers around it."""
+    usable = spec.l1.usable_bytes
+    buffers = list(live)
+    local = [event for event in circular if not event.view]
+    in_l1 = [event for event in buffers if event.buffer.buffer_type in IN_L1]
+    circular_bytes = fullest_core_bytes(local)
+    buffer_bytes = sum(event.buffer.bank_bytes for event in in_l1)
+    top = max((event.address + event.size_bytes for event in local), default=spec.l1.base_bytes)
+    bottom = min((event.address for event in in_l1), default=spec.l1.bytes)
+    return OperationUse(
+        name=name,
+        circular_buffers=tuple(
+            CircularBufferUse(
+                name=event.name,
+                size_bytes=event.size_bytes,
+                address=event.address,
+                cores=str(event.cores),
+                core_count=event.cores.num_cores(),
+                view=event.view,
+                l1_share=0.0 if event.view else event.size_bytes / usable,
+            )
+            for event in circular
+        ),
+        buffers=tuple(buffer_use(event, usable) for event in buffers),
+        circular_bytes=circular_bytes,
+        buffer_bytes=buffer_bytes,
+        used_share=(circular_bytes + buffer_bytes) / usable,
+        headroom_bytes=bottom - top,
+    )
+
+
+def buffer_use(event: BufferAllocated, usable_bytes: int) -> BufferUse:
+    """The figures of one buffer."""
+    buffer = event.buffer
+    return BufferUse(
+        name=event.name,
+        memory=buffer.buffer_type.name,
+        memory_layout=buffer.memory_layout.name,
+        size_bytes=buffer.size_bytes,
+        bank_bytes=buffer.bank_bytes,
+        address=event.address,
+        l1_share=buffer.bank_bytes / usable_bytes if buffer.buffer_type in IN_L1 else 0.0,
+    )
+
+
+def fullest_core_bytes(local: Sequence[CircularBufferAllocated]) -> int:
+    """Bytes of circular buffers on the core that has most; cores are told apart only where the sets differ."""
+    by_cores: dict[CoreRangeSet, int] = {}
+    for event in local:
+        by_cores[event.cores] = by_cores.get(event.cores, 0) + event.size_bytes
+    if len(by_cores) <= 1:
+        return sum(by_cores.values())
+    by_core: dict[CoreCoord, int] = {}
+    for cores, size in by_cores.items():
+        for core in cores.cores():
+            by_core[core] = by_core.get(core, 0) + size
+    return max(by_core.values())

@@ -1,0 +1,68 @@
+"""Cycles for a terminal, drawn with rich. Every figure is taken from the report as it is."""
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ttsim.report.cycles.explain import cycles, percent, time, untimed_lines
+from ttsim.report.cycles.figures import CallTime
+from ttsim.report.cycles.report import CycleReport
+from ttsim.report.cycles.rows import HEADINGS, rows
+
+TOLD_SHARE = 0.005  # stages below this share are left out
+WORDS = ("operation", "bound by")
+
+
+def print_call(console: Console, call: CallTime) -> None:
+    """The operations of a call, what their stages do, and which operations are missing."""
+    console.print(cycles_table(call))
+    console.print()
+    console.print(stages_table(call))
+    for line in untimed_lines(call):
+        console.print(f"[red]{escape(line)}", highlight=False, soft_wrap=True)
+
+
+def cycles_line(report: CycleReport, call: CallTime) -> str:
+    """A call in one line."""
+    total = call.total
+    if not call.operations:
+        return "no operation that takes cycles"
+    longest = max(call.operations, key=lambda one: one.cycles)
+    return (
+        f"{cycles(total.cycles)} in {time(total.nanoseconds)} at {report.clock_hz / 1e9:g} GHz, "
+        f"{percent(longest.share)} of it {longest.name}, bound by {longest.bound_by}; matrix units of the device "
+        f"{percent(total.math.device_utilization)} busy"
+    )
+
+
+def cycles_table(call: CallTime) -> Table:
+    """A row for each operation, and one for all."""
+    table = Table(box=None, pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading in WORDS else "right", no_wrap=True)
+    for row in rows(call):
+        table.add_row(*(escape(cell) for cell in row))
+    return table
+
+
+def stages_table(call: CallTime) -> Table:
+    """What the stages of each operation's slowest cores do, as shares of the operation's cycles.
+
+    Who waits, and the critical path, are known of programs that were walked block by block.
+    """
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("operation")
+    table.add_column("stage")
+    for heading in ("busy cycles", "busy", "waiting", "critical"):
+        table.add_column(heading, justify="right")
+    for operation in call.operations:
+        table.add_section()
+        name = operation.name
+        walked = any(stage.critical_share for stage in operation.stages)  # otherwise it is the slowest of its stages
+        for stage in operation.stages:
+            busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
+            if max(busy, waiting, critical) >= TOLD_SHARE:
+                shares = (percent(busy), *((percent(waiting), percent(critical)) if walked else ("", "")))
+                table.add_row(escape(name), stage.stage, cycles(stage.busy_cycles), *shares)
+                name = ""
+    return table

@@ -1,0 +1,31 @@
+"""Reports as JSON: the fields of the figures under their own names, the same bytes for the same run."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from device.spec.device_spec import DeviceSpec
+from ttsim.report.memory.result import LayerResult
+from ttsim.report.plain import text
+
+FORMAT = 1  # raised when a field changes its meaning or goes
+
+
+def layers_as_json(results: Sequence[LayerResult]) -> str:
+    """A document with one entry for each layer: what was asked, the summary, or the error and how far it came."""
+    return text({"format": FORMAT, "layers": [entry(result) for result in results]})
+
+
+def entry(result: LayerResult) -> dict[str, Any]:
+    """One layer."""
+    return {
+        "layer": asdict(result.layer),
+        "summary": None if result.summary is None else asdict(result.summary),
+        "error": result.error,
+        "reached": [asdict(operation) for operation in result.reached],
+    }
+
+
+def devices_as_json(specs: Sequence[DeviceSpec]) -> str:
+    """A document with the figures of devices."""
+    return text({"format": FORMAT, "devices": [spec.to_dict() for spec in specs]})

@@ -1,0 +1,197 @@
+"""Reports for a terminal, drawn with rich. Every figure is taken from the summary as it is."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from device.spec.device_spec import DeviceSpec
+from ttsim.report.cycles.explain import cycles, explain_inclusion, time
+from ttsim.report.memory.accuracy import Accuracy
+from ttsim.report.memory.figures import L1Use, OperationUse, Partition, Summary
+from ttsim.report.memory.result import LayerResult
+from ttsim.report.writers.cycle_table import cycles_line, print_call
+
+
+def print_layers(console: Console, results: Sequence[LayerResult]) -> None:
+    """Every layer in detail, then one line for each."""
+    for result in results:
+        print_layer(console, result)
+    if len(results) > 1:
+        console.print(overview(results))
+    counted = next((one.summary.cycles for one in results if one.summary and one.summary.cycles), None)
+    if counted is not None:
+        console.print(explain_inclusion(counted.includes, counted.leaves_out), highlight=False, soft_wrap=True)
+
+
+def print_layer(console: Console, result: LayerResult) -> None:
+    """One layer: what was asked, what it gave, and its operations with their buffers."""
+    layer = result.layer
+    console.rule(f"[bold]{escape(layer.name)}", align="left")
+    image = by((layer.batch_size, layer.input_height, layer.input_width, layer.in_channels))
+    kernel, stride = by(layer.kernel_size), by(layer.stride)
+    console.print(
+        f"{image} {layer.input_dtype} {layer.input_layout} in {layer.input_memory} -> {layer.out_channels} channels, "
+        f"kernel {kernel}, stride {stride}",
+        highlight=False,
+    )
+    if result.summary is None:
+        console.print(f"[red]{escape(result.error or 'no result')}", highlight=False)
+        if result.reached:
+            console.print(operations_table(result.reached))
+        return
+    for line in headlines(result.summary):
+        console.print(line, highlight=False, soft_wrap=True)
+    console.print(operations_table(result.summary.operations))
+    if result.summary.cycles is not None:
+        for call in result.summary.cycles.calls:
+            console.print()
+            print_call(console, call)
+
+
+def headlines(summary: Summary) -> list[str]:
+    """Output, partitions, L1, accuracy and cycles, a line each."""
+    output = summary.output
+    lines = [
+        f"device     {escape(summary.device)}",
+        f"output     {list(output.shape)} {output.dtype} {output.layout}, {output.height}x{output.width} an image",
+        f"           {escape(output.memory_config)}",
+        *(f"partition  {partition_line(partition)}" for partition in summary.partitions),
+        f"L1         {l1_line(summary.l1)}",
+    ]
+    if summary.accuracy is not None:
+        lines.append(f"accuracy   {accuracy_line(summary.accuracy)}")
+    if summary.cycles is not None:
+        lines += [f"cycles     {escape(cycles_line(summary.cycles, call))}" for call in summary.cycles.calls]
+    return lines
+
+
+def partition_line(partition: Partition) -> str:
+    """How a convolution was cut up."""
+    cores = f"{partition.input_cores} -> {partition.output_cores} cores {escape(partition.cores)}"
+    shards = f"shards {by(partition.input_shard)} -> {by(partition.output_shard)}"
+    blocks = f"blocks of {by(partition.act_block_tiles)} tiles, sub-blocks of {by(partition.subblock_tiles)}"
+    readers = "split reader" if partition.split_reader else "one reader"
+    times = f"{partition.convolutions} convolutions, " if partition.convolutions > 1 else ""
+    return f"{times}{partition.scheme}, {cores}, {shards}, {blocks}, {partition.k_blocks} K blocks, {readers}"
+
+
+def l1_line(use: L1Use) -> str:
+    """L1 of a core over the call."""
+    return (
+        f"peak {kib(use.peak_total_bytes)} of {kib(use.usable_bytes)} a core ({use.peak_share:.1%}): circular buffers "
+        f"{kib(use.peak_circular_bytes)}, buffers {kib(use.peak_buffer_bytes)}; headroom {kib(use.headroom_bytes)} "
+        f"({use.headroom_share:.1%}) in {use.tightest or 'no operation'}"
+    )
+
+
+def accuracy_line(accuracy: Accuracy) -> str:
+    """How close the output is to float64."""
+    return (
+        f"PCC {accuracy.pcc:.7f} against float64, max error {accuracy.max_abs_error:.4g}, rms {accuracy.rms_error:.4g} "
+        f"(the output's deviation is {accuracy.exact_std:.4g})"
+    )
+
+
+def operations_table(operations: Sequence[OperationUse]) -> Table:
+    """A section for each device operation: its circular buffers, then the L1 buffers around it."""
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("operation")
+    table.add_column("circular buffer or buffer")
+    for heading in ("bytes a core", "of L1", "address"):
+        table.add_column(heading, justify="right")
+    table.add_column("where")
+    for operation in operations:
+        table.add_section()
+        table.add_row(
+            f"[bold]{escape(operation.name)}",
+            f"circular {kib(operation.circular_bytes)}, buffers {kib(operation.buffer_bytes)}",
+            f"{operation.circular_bytes + operation.buffer_bytes:,}",
+            f"{operation.used_share:.1%}",
+            "",
+            f"headroom {kib(operation.headroom_bytes)}",
+        )
+        for circular in operation.circular_buffers:
+            share = "view" if circular.view else f"{circular.l1_share:.1%}"
+            where = escape(circular.cores)
+            table.add_row(
+                "", f"  {escape(circular.name)}", f"{circular.size_bytes:,}", share, str(circular.address), where
+            )
+        for buffer in operation.buffers:
+            share = f"{buffer.l1_share:.1%}" if buffer.l1_share else ""
+            where = f"{buffer.memory} {buffer.memory_layout}"
+            table.add_row("", f"  {escape(buffer.name)}", f"{buffer.bank_bytes:,}", share, str(buffer.address), where)
+    return table
+
+
+def overview(results: Sequence[LayerResult]) -> Table:
+    """One line for each layer."""
+    table = Table(title="layers", title_justify="left")
+    for heading in ("layer", "output", "scheme"):
+        table.add_column(heading)
+    for heading in ("cores", "peak L1", "of L1", "headroom", "PCC", "max error", "cycles", "time"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        summary = result.summary
+        if summary is None:
+            table.add_row(escape(result.layer.name), "[red]failed")
+            continue
+        accuracy = summary.accuracy
+        schemes = {partition.scheme.removesuffix("_SHARDED") for partition in summary.partitions}
+        cores = {str(partition.output_cores) for partition in summary.partitions}
+        table.add_row(
+            escape(result.layer.name),
+            f"{summary.output.height}x{summary.output.width}x{summary.output.shape[-1]} {summary.output.dtype}",
+            ", ".join(sorted(schemes)),
+            ", ".join(sorted(cores)),
+            kib(summary.l1.peak_total_bytes),
+            f"{summary.l1.peak_share:.1%}",
+            kib(summary.l1.headroom_bytes),
+            "" if accuracy is None else f"{accuracy.pcc:.6f}",
+            "" if accuracy is None else f"{accuracy.max_abs_error:.3g}",
+            "" if summary.cycles is None else cycles(summary.cycles.cycles),
+            "" if summary.cycles is None else time(summary.cycles.nanoseconds),
+        )
+    return table
+
+
+def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
+    """One line for each device; all figures if there is only one."""
+    table = Table()
+    for heading in ("device", "architecture"):
+        table.add_column(heading)
+    for heading in ("cores", "clock", "L1 a core", "DRAM banks", "DRAM"):
+        table.add_column(heading, justify="right")
+    for spec in specs:
+        table.add_row(
+            escape(spec.name),
+            escape(spec.arch),
+            f"{spec.grid.cols}x{spec.grid.rows}",
+            f"{spec.clock_hz / 1e9:g} GHz",
+            kib(spec.l1.usable_bytes),
+            str(spec.dram.banks),
+            f"{spec.dram.peak_bytes_per_second / 1e9:g} GB/s",
+        )
+    console.print(table)
+    if len(specs) == 1:
+        for key, value in flat(specs[0].to_dict()):
+            console.print(f"{key} = {value}", highlight=False, markup=False)
+
+
+def flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    """Nested names as part.field, in order."""
+    found: list[tuple[str, object]] = []
+    for key, value in values.items():
+        found += flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
+    return found
+
+
+def kib(size_bytes: int) -> str:
+    """Bytes in KiB."""
+    return f"{size_bytes / 1024:,.1f} KiB"
+
+
+def by(sizes: Sequence[int]) -> str:
+    """Sizes as 2x3."""
+    return "x".join(map(str, sizes))

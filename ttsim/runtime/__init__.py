@@ -1,0 +1,1 @@
+"""Devices, tensors, and carrying out plans."""

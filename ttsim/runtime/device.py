@@ -1,0 +1,269 @@
+"""Devices under ttnn's names: opening, closing, and what they say about themselves."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, get_args
+
+from device.cores import CoreCoord, CoreGrid
+from device.events import Event, OperationBegin, OperationEnd
+from device.machine import Device as Machine
+from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
+from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.session import current, remember
+
+DEFAULT_L1_SMALL_SIZE = 0
+DEFAULT_TRACE_REGION_SIZE = 0
+SPEC_VARIABLE = "TTSIM_DEVICE"
+
+Values = Literal["exact", "fast", "off"]
+
+
+class Arch(Enum):
+    """Architectures; the names are ttnn's."""
+
+    WORMHOLE_B0 = 2
+    BLACKHOLE = 3
+    Invalid = 255
+
+
+class Device:
+    """One simulated device; ``open_device`` makes it. Also a context manager that closes it.
+
+    Attributes:
+        device_id: The number it was opened with.
+        machine: Memories, allocator and program cache.
+        values: "exact" computes what the device would, bit for bit; "fast" with BLAS, differing in the last places;
+            "off" plans memory and cycles only, and results have no values.
+        cycles: Whether cycles are estimated.
+        strict: Whether calls that the real library accepts and gets wrong are refused.
+        profilers: Lists to which every call that ran is appended.
+    """
+
+    def __init__(
+        self,
+        spec: str | Path | DeviceSpec,
+        *,
+        device_id: int = 0,
+        l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
+        values: Values = "exact",
+        cycles: bool = True,
+        strict: bool = True,
+    ) -> None:
+        if values not in get_args(Values):
+            raise ValueError(f"open_device: values must be one of {', '.join(get_args(Values))}, not {values!r}")
+        self.device_id = device_id
+        self.machine = Machine(load_spec(spec), l1_small_bytes=l1_small_size)
+        self.values = values
+        self.cycles = cycles
+        self.strict = strict
+        self.profilers: list[list[RanCall]] = []
+        self._running: list[str] = []
+
+    @property
+    def spec(self) -> DeviceSpec:
+        """What the device is made of."""
+        return self.machine.spec
+
+    def listened(self) -> Machine:
+        """The machine, with every running graph capture listening: to be used for whatever a capture should see."""
+        for capture in current().captures:
+            capture.listen(self.machine)
+        return self.machine
+
+    @contextmanager
+    def function(self, name: str) -> Iterator[None]:
+        """Marks what happens inside as a function of the library, for whoever listens."""
+        machine = self.listened()
+        machine.record(OperationBegin(name))
+        self._running.append(name)
+        try:
+            yield
+        finally:
+            self._running.pop()
+            machine.record(OperationEnd(name))
+
+    @property
+    def running(self) -> str:
+        """The function of the library that the user called and that has not returned yet; empty if there is none."""
+        return self._running[0] if self._running else ""
+
+    @contextmanager
+    def recording(self, events: list[Event]) -> Iterator[Machine]:
+        """Appends what happens on the device meanwhile to ``events``; gives the machine, as ``listened`` does."""
+        machine = self.listened()
+        machine.recorders.append(events)
+        try:
+            yield machine
+        finally:
+            machine.recorders[:] = [one for one in machine.recorders if one is not events]
+
+    def id(self) -> int:
+        """The number it was opened with."""
+        return self.device_id
+
+    def arch(self) -> Arch:
+        """The architecture; Invalid for a description with a name of its own."""
+        return Arch.__members__.get(self.spec.arch.upper(), Arch.Invalid)
+
+    @property
+    def core_grid(self) -> CoreGrid:
+        """Columns and rows of worker cores."""
+        return CoreGrid(x=self.spec.grid.cols, y=self.spec.grid.rows)
+
+    def compute_with_storage_grid_size(self) -> CoreCoord:
+        """Columns and rows of worker cores, as a coordinate."""
+        return CoreCoord(self.spec.grid.cols, self.spec.grid.rows)
+
+    def dram_grid_size(self) -> CoreCoord:
+        """DRAM banks, in one row."""
+        return CoreCoord(self.spec.dram.banks, 1)
+
+    def get_num_devices(self) -> int:
+        """One: meshes of devices are not simulated."""
+        return 1
+
+    def num_program_cache_entries(self) -> int:
+        """Programs in the program cache."""
+        return len(self.machine.program_cache)
+
+    def enable_program_cache(self) -> None:
+        """Does nothing: the program cache is always on, as in ttnn."""
+
+    def clear_program_cache(self) -> None:
+        """Forgets all programs and frees what they keep in memory."""
+        self.listened().clear_program_cache()
+
+    def disable_and_clear_program_cache(self) -> None:
+        """Clears the program cache; it cannot be disabled."""
+        self.clear_program_cache()
+
+    def close(self) -> None:
+        """Frees everything; closing twice is harmless."""
+        self.machine.close()
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the device."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Name and grid."""
+        grid = self.spec.grid
+        return f"MeshDevice(1x1 grid, 1 devices: {self.spec.name}, {grid.cols}x{grid.rows} cores)"
+
+
+MeshDevice = Device
+
+
+def open_device(
+    device_id: int = 0,
+    *,
+    l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
+    spec: str | Path | DeviceSpec | None = None,
+    values: Values = "exact",
+    cycles: bool = True,
+    strict: bool = True,
+    trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
+    num_command_queues: int = 1,
+    dispatch_core_config: object = None,
+) -> Device:
+    """Opens a simulated device; every call gives a new one, whatever its number.
+
+    Args:
+        device_id: A number, for display.
+        l1_small_size: Bytes of L1 set apart on every core for the index tensors of convolutions; 32768 is usual.
+        spec: Name of a catalog entry, path of a TOML file, or a description; None for the environment's TTSIM_DEVICE,
+            or else "wormhole_n150".
+        values: "exact" computes results bit for bit, "fast" with BLAS (last places differ), "off" leaves them out, for
+            planning only.
+        cycles: Whether cycles are estimated.
+        strict: Refuse calls that the real library accepts and gets wrong; False accepts them as it does.
+        trace_region_size: Accepted as in ttnn; traces are not simulated.
+        num_command_queues: Accepted as in ttnn; there is one queue.
+        dispatch_core_config: Accepted as in ttnn; no worker core is taken away for dispatch.
+
+    Raises:
+        SpecError: The device is unknown.
+        DeviceError: ``l1_small_size`` leaves no L1.
+    """
+    chosen = spec if spec is not None else os.environ.get(SPEC_VARIABLE) or "wormhole_n150"
+    return Device(chosen, device_id=device_id, l1_small_size=l1_small_size, values=values, cycles=cycles, strict=strict)
+
+
+def CreateDevice(  # noqa: N802 - ttnn's name
+    device_id: int = 0,
+    num_command_queues: int = 1,
+    l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
+    trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
+    dispatch_core_config: object = None,
+) -> Device:
+    """``open_device`` under its older name; the arguments are described there."""
+    return open_device(device_id, l1_small_size=l1_small_size, trace_region_size=trace_region_size)
+
+
+def close_device(device: Device) -> None:
+    """Frees everything on a device; closing twice is harmless."""
+    device.close()
+
+
+CloseDevice = close_device
+
+
+@contextmanager
+def manage_device(device_id: int = 0) -> Iterator[Device]:
+    """Opens a device for the length of a ``with`` block."""
+    with open_device(device_id) as device:
+        yield device
+
+
+def SetDefaultDevice(device: Device | None) -> None:  # noqa: N802 - ttnn's name
+    """Remembers a device for GetDefaultDevice."""
+    remember(replace(current(), default_device=device))
+
+
+def GetDefaultDevice() -> Device | None:  # noqa: N802 - ttnn's name
+    """The device set by SetDefaultDevice, if any."""
+    device = current().default_device
+    return device if isinstance(device, Device) else None
+
+
+def GetNumPCIeDevices() -> int:  # noqa: N802 - ttnn's name
+    """One."""
+    return 1
+
+
+GetNumAvailableDevices = GetNumPCIeDevices
+
+
+def GetPCIeDeviceID(device_id: int) -> int:  # noqa: N802 - ttnn's name
+    """The same number."""
+    return device_id
+
+
+def synchronize_device(device: Device, *ignored: object) -> None:
+    """Does nothing: every call has finished when it returns."""
+
+
+def is_wormhole_b0(device: Device) -> bool:
+    """Whether a device is a Wormhole."""
+    return device.arch() is Arch.WORMHOLE_B0
+
+
+def is_blackhole(device: Device) -> bool:
+    """Whether a device is a Blackhole."""
+    return device.arch() is Arch.BLACKHOLE
+
+
+def device_names() -> tuple[str, ...]:
+    """Names that ``open_device(spec=...)`` knows."""
+    return catalog_names()

@@ -1,0 +1,127 @@
+"""Carries out a plan on a device: allocate what it needs, compute what it returns."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from device.errors import DeviceError
+from device.events import Event, OperationBegin
+from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
+from device.memory.buffers import Buffer
+from device.memory.layouts import BufferType
+from device.numbers.formats import Array
+from device.plan import Plan
+from ops.readings.memory import Evaluate, run_memory, run_values
+from ops.readings.values import evaluator
+from ttsim.runtime.device import Device
+from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.session import current
+from ttsim.runtime.tensor import Tensor
+
+ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
+
+
+def free_l1_bytes(device: Device) -> int:
+    """Bytes of every L1 bank that no buffer has."""
+    return device.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+
+
+def run(
+    plan: Plan,
+    tensors: Mapping[str, Tensor],
+    device: Device,
+    *,
+    useful_flops: int | None = None,
+    input_shape: tuple[int, int] | None = None,
+    evaluate: Evaluate | None = None,
+) -> dict[str, Tensor]:
+    """Runs a plan.
+
+    Args:
+        plan: What to do.
+        tensors: The caller's tensors by their names in the plan, on the host or on the device.
+        device: Where.
+        useful_flops: Multiplications and additions of the call's definition, for profiles.
+        input_shape: Sticks and channels that the call says its input has, if the input has other ones: what it has too
+            many is left out, what is missing reads as zero.
+        evaluate: What the plan's works do to numbers, if it is not made of the works of ttnn's operations.
+
+    Returns:
+        Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is.
+
+    Raises:
+        DeviceError: A buffer or the circular buffers of a program do not fit, or a tensor lives on another device.
+    """
+    require_here(device, tensors)
+    dispatch = current().dispatch
+    computes = dispatch and device.values != "off"
+    arrays = {name: _array(name, tensor) for name, tensor in tensors.items()} if computes else {}
+    if computes and input_shape is not None:
+        arrays["input"] = _sticks(arrays["input"], *input_shape)
+    held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    buffers = place(plan, held, device, useful_flops=useful_flops)
+    results = {}
+    for role, name in plan.results.items():
+        own = tensors.get(name)
+        results[role] = own if own is not None else Tensor.of_buffer(device, buffers[name], plan.tensors[name])
+    if computes:
+        meaning = evaluate or evaluator(device.spec, ARITHMETIC[device.values])
+        made = run_values(plan, arrays, meaning)
+        for name in set(plan.results.values()) - set(tensors):
+            buffers[name].store(made[name], plan.tensors[name])
+    return results
+
+
+def place(
+    plan: Plan, held: Mapping[str, Buffer], device: Device, *, useful_flops: int | None = None
+) -> dict[str, Buffer]:
+    """Allocates what a plan needs, and tells profiles which of its device operations ran.
+
+    Args:
+        plan: What to do.
+        held: Buffers of the plan's tensors that are on the device already, by name.
+        device: Where.
+        useful_flops: Multiplications and additions of the call's definition.
+
+    Returns:
+        The buffers of the plan's results, by name.
+
+    Raises:
+        DeviceError: A buffer or the circular buffers of a program do not fit.
+    """
+    dispatch = current().dispatch
+    events: list[Event] = []
+    with device.recording(events) as machine:
+        buffers = run_memory(plan, machine, held, dispatch=dispatch)
+    if device.profilers and device.cycles and dispatch:
+        ran = tuple(event.name for event in events if isinstance(event, OperationBegin))
+        call = RanCall(function=device.running, plan=plan, ran=ran, useful_flops=useful_flops)
+        for profiler in device.profilers:
+            profiler.append(call)
+    return buffers
+
+
+def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
+    """Raises DeviceError if one of the tensors lives on another device."""
+    for name, tensor in tensors.items():
+        home = tensor.device()
+        if home is not None and home is not device:
+            raise DeviceError(
+                f"{name}_tensor lives on another device ({home!r}) than the call runs on ({device!r}); "
+                "bring it to the host with .cpu() and give it to this one with .to(device)"
+            )
+
+
+def _array(name: str, tensor: Tensor) -> Array:
+    """A tensor's values as a plan reads them: what was prepared with its padding, all else without."""
+    prepared = tensor.device() is not None and name != "input"
+    return tensor.padded_values() if prepared else tensor.values()
+
+
+def _sticks(values: Array, sticks: int, channels: int) -> Array:
+    """The first ``sticks`` * ``channels`` elements as [1, 1, sticks, channels]; zeros where there are none."""
+    result = np.zeros(sticks * channels, values.dtype)
+    count = min(values.size, result.size)
+    result[:count] = values.reshape(-1)[:count]
+    return result.reshape(1, 1, sticks, channels)

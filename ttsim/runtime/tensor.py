@@ -1,0 +1,343 @@
+"""Tensors: shape, format, layout and place, with values on the host or in a buffer of a device.
+
+A host tensor keeps its values in logical order, rounded to its format. A device tensor owns a buffer; the last tensor
+that shares one frees it. Tensors have no arithmetic of their own.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from math import prod
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from device.errors import DeviceError
+from device.memory.buffers import Buffer
+from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
+from device.numbers.formats import Array, quantize
+from ttsim.runtime.arrays import default_type, numbers
+from ttsim.runtime.device import Device
+from ttsim.runtime.storage import DeviceStorage
+from ttsim.runtime.torch_bridge import torch_from_numpy
+from ttsim.types.dtypes import DataType
+from ttsim.types.requirements import require_type_or_none
+from ttsim.types.shapes import Shape, resolved_shape
+
+
+class StorageType(Enum):
+    """Where the values of a tensor are."""
+
+    HOST = 0
+    DEVICE = 1
+
+
+class Tensor:
+    """A tensor of ttnn.
+
+    Attributes:
+        spec: Shape, format, layout and place.
+    """
+
+    __slots__ = ("__weakref__", "_storage", "_values", "spec")
+
+    def __init__(
+        self,
+        data: Any,
+        data_type: DataType | None = None,
+        device: Device | None = None,
+        layout: Layout | None = None,
+        mem_config: MemoryConfig | None = None,
+    ) -> None:
+        """Makes a tensor of a numpy array, a torch tensor or nested lists.
+
+        Args:
+            data: The values, in logical order.
+            data_type: What to round them to; None for what the array holds.
+            device: Where to put them; None for the host.
+            layout: TILE by default for block floats, else ROW_MAJOR.
+            mem_config: Place on the device; DRAM by default.
+
+        Raises:
+            TypeError: ``data`` holds no numbers, or another argument is not of its type.
+            DeviceError: Block floats in row-major layout, or no room on the device.
+        """
+        values = numbers(data)
+        chosen = default_type(values) if data_type is None else data_type
+        if not isinstance(chosen, DataType):
+            raise TypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {chosen!r}")
+        require_type_or_none("Tensor", Device, device=device)
+        require_type_or_none("Tensor", Layout, layout=layout)
+        require_type_or_none("Tensor", MemoryConfig, mem_config=mem_config)
+        data_format = chosen.format
+        order = layout or (Layout.TILE if data_format.is_block else Layout.ROW_MAJOR)
+        self.spec = TensorSpec(values.shape, data_format, order)
+        rounded = quantize(values, data_format)
+        self._values: Array | None = _frozen(rounded.copy() if np.shares_memory(rounded, values) else rounded)
+        self._storage: DeviceStorage | None = None
+        if device is not None:
+            placed = self.to(device, mem_config)
+            self.spec, self._values, self._storage = placed.spec, None, placed._storage
+            if placed._storage is not None:
+                placed._storage.sharers.add(self)
+
+    @classmethod
+    def of_host(cls, values: Array, spec: TensorSpec) -> "Tensor":
+        """A host tensor of rounded values that will not change, in spec.shape and the format's storage type."""
+        tensor = cls.__new__(cls)
+        tensor.spec, tensor._values, tensor._storage = spec, _frozen(values), None
+        return tensor
+
+    @classmethod
+    def of_buffer(cls, device: Device, buffer: Buffer, spec: TensorSpec) -> "Tensor":
+        """A device tensor that owns ``buffer`` from now on."""
+        return cls._sharing(DeviceStorage(device, buffer), spec)
+
+    @classmethod
+    def _sharing(cls, storage: DeviceStorage, spec: TensorSpec) -> "Tensor":
+        tensor = cls.__new__(cls)
+        tensor.spec, tensor._values, tensor._storage = spec, None, storage
+        storage.sharers.add(tensor)
+        return tensor
+
+    @property
+    def shape(self) -> Shape:
+        """Logical shape."""
+        return Shape(self.spec.shape)
+
+    @property
+    def padded_shape(self) -> Shape:
+        """Shape with padding."""
+        return Shape(self.spec.padded_shape)
+
+    @property
+    def dtype(self) -> DataType:
+        """Data type."""
+        return DataType.of(self.spec.data_format)
+
+    @property
+    def layout(self) -> Layout:
+        """Tiles or rows."""
+        return self.spec.layout
+
+    def memory_config(self) -> MemoryConfig:
+        """Where it lives; of a host tensor, the default place."""
+        return self.spec.memory_config.reported()
+
+    def storage_type(self) -> StorageType:
+        """Host or device."""
+        return StorageType.HOST if self._storage is None else StorageType.DEVICE
+
+    def device(self) -> Device | None:
+        """The device it lives on, if any."""
+        return None if self._storage is None else self._storage.device
+
+    def is_allocated(self) -> bool:
+        """Whether it still has its memory."""
+        return self._values is not None if self._storage is None else self._storage.buffer.allocated
+
+    def is_sharded(self) -> bool:
+        """Whether its pages are dealt shard by shard."""
+        return self.spec.memory_config.is_sharded()
+
+    def volume(self) -> int:
+        """Elements of the padded shape."""
+        return prod(self.spec.padded_shape)
+
+    def logical_volume(self) -> int:
+        """Elements of the logical shape."""
+        return self.spec.volume
+
+    def element_size(self) -> int:
+        """Bytes of an element; 1 for block floats."""
+        return self.spec.data_format.element_bytes or 1
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer of a device tensor.
+
+        Raises:
+            DeviceError: It is on the host, or was deallocated.
+        """
+        if self._storage is None:
+            raise DeviceError(
+                "Device Operations expect device tensors as inputs\nthe tensor is on the host; use .to(device) first"
+            )
+        if not self._storage.buffer.allocated:
+            raise not_allocated()
+        return self._storage.buffer
+
+    def buffer_address(self) -> int:
+        """Address of its buffer in every bank; raises DeviceError for a host tensor or a deallocated one."""
+        return self.buffer.address
+
+    def values(self) -> Array:
+        """Read-only values in the format's storage type, in the logical shape, wherever the tensor is.
+
+        Raises:
+            DeviceError: It was deallocated, or its device computes no values.
+        """
+        if self._storage is None:
+            if self._values is None:
+                raise not_allocated()
+            return self._values
+        if not self.buffer.written:
+            raise DeviceError(
+                "the tensor has no values: its device was opened with values='off', which plans memory and cycles "
+                "only; open it with values='fast'"
+            )
+        stored = self.buffer.values
+        if stored.size == self.spec.volume:
+            return _frozen(stored.reshape(self.spec.shape))
+        lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(self.spec.shape))
+        return _frozen(stored[lead + tuple(slice(side) for side in self.spec.shape)])
+
+    def padded_values(self) -> Array:
+        """Like ``values``, in the padded shape; padding that nobody wrote is zero."""
+        values = self.values()
+        if self._storage is not None and self.buffer.values.shape == self.spec.padded_shape:
+            return self.buffer.values
+        lead = len(self.spec.padded_shape) - values.ndim
+        padded = np.zeros(self.spec.padded_shape, values.dtype)
+        padded[(0,) * lead + tuple(map(slice, values.shape))] = values
+        return padded
+
+    def to_numpy(self) -> Array:
+        """A copy of the values: float32 for floats, else integers; raises as ``values``."""
+        values = self.values()
+        return values.astype(np.float32) if self.spec.data_format.is_float else values.copy()
+
+    def to_list(self) -> list[Any]:
+        """The values as nested lists; raises as ``values``."""
+        nested: list[Any] = self.to_numpy().tolist()
+        return nested
+
+    def to_torch(self) -> Any:
+        """The values as a torch tensor: bfloat16, float32 (block floats too) or integers; raises as ``values``.
+
+        Raises:
+            ImportError: torch is not installed.
+        """
+        return torch_from_numpy(self.to_numpy(), self.spec.data_format.name)
+
+    def item(self) -> float:
+        """The only value of a tensor with one element.
+
+        Raises:
+            DeviceError: It has more, or none.
+        """
+        if self.spec.volume != 1:
+            raise DeviceError(f"item: the tensor must have one element, not {self.spec.volume}; use to_list()")
+        return float(self.to_numpy().reshape(()))
+
+    def to(self, target: Device | Layout, mem_config: MemoryConfig | None = None) -> "Tensor":
+        """The tensor on a device, or in another layout.
+
+        Args:
+            target: A device, or a layout.
+            mem_config: Place on the device; DRAM by default.
+
+        Raises:
+            TypeError: ``target`` or ``mem_config`` is something else.
+            OutOfMemoryError: No room.
+            DeviceError: The shards do not fit the tensor, or it was deallocated.
+        """
+        if isinstance(target, Layout):
+            return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, target, self.spec.memory_config))
+        if not isinstance(target, Device):
+            raise TypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
+        require_type_or_none("to", MemoryConfig, mem_config=mem_config)
+        spec = TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config or DRAM_MEMORY_CONFIG)
+        return _placed(target, self.values(), spec, by="Tensor::to_device")
+
+    def cpu(self) -> "Tensor":
+        """The tensor on the host; itself if it is there."""
+        if self._storage is None:
+            return self
+        spec = TensorSpec(self.spec.shape, self.spec.data_format, self.layout)
+        return Tensor.of_host(self.values(), spec)
+
+    def with_memory_config(self, mem_config: MemoryConfig) -> "Tensor":
+        """A device tensor in another place; raises DeviceError for a host tensor, or when there is no room."""
+        self.buffer  # noqa: B018 - raises for a tensor that is not on a device
+        return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config))
+
+    def with_dtype(self, dtype: DataType) -> "Tensor":
+        """The values rounded to another data type; block floats come out in tiles."""
+        layout = Layout.TILE if dtype.format.is_block else self.layout
+        return self._changed(TensorSpec(self.spec.shape, dtype.format, layout, self.spec.memory_config))
+
+    def reshape(self, *shape: SupportsIndex | Sequence[int]) -> "Tensor":
+        """The same elements in another shape; one side may be -1.
+
+        A device tensor whose pages stay the same keeps its buffer; another gets a new one.
+
+        Raises:
+            DeviceError: The shapes have different volumes.
+        """
+        wanted = resolved_shape(shape, self.spec.volume)
+        spec = TensorSpec(wanted, self.spec.data_format, self.layout, self.spec.memory_config)
+        if self._storage is None:
+            return Tensor.of_host(self.values().reshape(wanted), spec)
+        whole = not self.buffer.written or self.buffer.values.size == self.spec.volume
+        if whole and spec.matrix == self.spec.matrix:
+            return Tensor._sharing(self._storage, spec)
+        return self._changed(spec)
+
+    def deallocate(self, force: bool = True) -> None:
+        """Frees the tensor's memory; doing so twice is harmless.
+
+        Args:
+            force: Free a buffer that other tensors share, too; without it, such a buffer is kept.
+        """
+        if self._storage is None:
+            self._values = None
+        elif force or len(self._storage.sharers) == 1:
+            self._storage.free()
+
+    def _changed(self, spec: TensorSpec) -> "Tensor":
+        """The values rounded and placed as ``spec`` says, in a new tensor."""
+        if self._storage is None:
+            return Tensor.of_host(quantize(self.values(), spec.data_format).reshape(spec.shape), spec)
+        values = quantize(self.values(), spec.data_format).reshape(spec.shape) if self.buffer.written else None
+        return _placed(self._storage.device, values, spec, by="tt::tt_metal::create_device_tensor")
+
+    def __repr__(self) -> str:
+        """Values (cut short), shape, data type and layout, as the real library prints them."""
+        name = self.dtype.name
+        if not self.is_allocated():
+            shown = "<buffer is not allocated>"
+        elif self._storage is not None and not self._storage.buffer.written:
+            shown = "<no values>"
+        else:
+            shown = np.array2string(
+                self.to_numpy(),
+                precision=4,
+                floatmode="fixed",
+                separator=", ",
+                threshold=16,
+                edgeitems=2,
+                prefix=" " * 13,
+            )
+        return f"ttnn.Tensor({shown}, shape={self.shape}, dtype=DataType::{name}, layout=Layout::{self.layout.name})"
+
+
+def _placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -> Tensor:
+    """A new device tensor, with values if there are any."""
+    buffer = device.listened().allocate(spec.buffer(device.spec), "tensor", by=by)
+    if values is not None:
+        buffer.store(values, spec)
+    return Tensor.of_buffer(device, buffer, spec)
+
+
+def _frozen(values: Array) -> Array:
+    """The array, read-only from now on."""
+    values.flags.writeable = False
+    return values
+
+
+def not_allocated() -> DeviceError:
+    """What using a deallocated tensor raises."""
+    return DeviceError(
+        "Tensor is not allocated\nit was deallocated, by deallocate() or because an operation was told to consume it "
+        "(deallocate_activation); keep it allocated, or make it again"
+    )
