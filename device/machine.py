@@ -15,7 +15,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec, load_spec
 
 
-class Device:
+class Machine:
     """One simulated device.
 
     Attributes:
@@ -57,9 +57,9 @@ class Device:
     ) -> None:
         self.close()
 
-    def copy(self) -> "Device":
+    def copy(self) -> "Machine":
         """Another device in the same state, to try things on: buffers have twins without contents, nobody listens."""
-        other = Device(self.spec, l1_small_bytes=self.l1_small_bytes)
+        other = Machine(self.spec, l1_small_bytes=self.l1_small_bytes)
         other.allocator = self.allocator.copy()
         other.closed = self.closed
         other._buffers_made, other._programs_made = self._buffers_made, self._programs_made

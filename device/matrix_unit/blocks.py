@@ -57,7 +57,7 @@ class _Work(NamedTuple):
     def multiply_adds(self) -> int:
         """In all phases."""
         rows, depth = self.activations.shape
-        return int(rows * depth * self.weights.shape[1] * self.mode.phases)
+        return int(rows * depth * self.weights.shape[1] * self.mode.fidelity_phases)
 
 
 class _Unit(NamedTuple):
@@ -169,7 +169,7 @@ def _multiply_truth(work: _Work) -> Array:
     dst = work.dst
     first = 0
     for count in work.half_counts:
-        for number in range(work.mode.phases):
+        for number in range(work.mode.fidelity_phases):
             for half in range(first, first + count):
                 depth = slice(half * STEP_DEPTH, (half + 1) * STEP_DEPTH)
                 dst = accumulate_step(
@@ -254,7 +254,7 @@ def _unit_runner(
             activations[unit.rows],
             dst,
             tile_starts,
-            work.mode.phases,
+            work.mode.fidelity_phases,
             work.mode.fp32_dest,
             minus_one,
             max_activation_exponent,

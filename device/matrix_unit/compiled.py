@@ -223,7 +223,7 @@ def multiply_column_block(
     activations: Array,
     dst: Array,
     tile_starts: Array,
-    phases: int,
+    fidelity_phases: int,
     fp32_dest: bool,
     minus_one: int,
     max_activation_exponent: int,
@@ -236,7 +236,7 @@ def multiply_column_block(
         activations: int32 bit patterns [rows, halves, 16].
         dst: int32 bit patterns [rows, LANES], without denormals, negative zeros and NaNs.
         tile_starts: First half of each K tile, and the number of halves at the end.
-        phases: Fidelity phases, 1 to 4.
+        fidelity_phases: Fidelity phases, 1 to 4.
         fp32_dest: Width of Dst.
         minus_one: The sum that is normalized wrongly: -1, or 0 for none.
         max_activation_exponent: Largest exponent field that may be computed in float32.
@@ -259,7 +259,7 @@ def multiply_column_block(
                         return False
                     if present[slot]:
                         _largest_sums(weight_exponents, start + slot, exponents, slot, largest)
-                for phase in range(phases):
+                for phase in range(fidelity_phases):
                     for slot in range(count):
                         if present[slot] and fp32_dest:
                             _step_32(weights, start + slot, parts, slot, largest, phase, minus_one, dst, row)

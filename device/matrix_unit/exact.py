@@ -52,19 +52,21 @@ class MatrixUnitMode:
     """How the matrix unit is set up for an operation.
 
     Attributes:
-        phases: Fidelity phases that run: 1 for LoFi, 2, 3, 4 for HiFi2, HiFi3, HiFi4.
+        fidelity_phases: Fidelity phases that run: 1 for LoFi, 2, 3, 4 for HiFi2, HiFi3, HiFi4.
         fp32_dest: Whether Dst keeps 32 bits of a number; otherwise 16 (bfloat16).
         minus_one_quirk: Whether a sum of exactly -1 unit is normalized wrongly (a figure of the device).
     """
 
-    phases: int
+    fidelity_phases: int
     fp32_dest: bool
     minus_one_quirk: bool
 
     def __post_init__(self) -> None:
         """Refuses a number of phases that does not exist."""
-        if self.phases not in (1, 2, 3, 4):
-            raise ValueError(f"phases must be 1 (LoFi), 2 (HiFi2), 3 (HiFi3) or 4 (HiFi4), not {self.phases!r}")
+        if self.fidelity_phases not in (1, 2, 3, 4):
+            raise ValueError(
+                f"fidelity_phases must be 1 (LoFi), 2 (HiFi2), 3 (HiFi3) or 4 (HiFi4), not {self.fidelity_phases!r}"
+            )
 
 
 class _Term(NamedTuple):

@@ -28,14 +28,14 @@ _SMALLEST: Final = 1e-30  # largest value of a group below which it is as good a
 
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Activations cut, in place, to what the phases multiply."""
-    if mode.phases < 3:
+    if mode.fidelity_phases < 3:
         values.view(np.uint32)[...] &= np.uint32(_ACTIVATION_HIGH)
     return values
 
 
 def weight_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Weights cut to what the phases multiply."""
-    return _cut(values, _WEIGHT_HIGH if mode.phases == 1 else _WEIGHT_BOTH)
+    return _cut(values, _WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH)
 
 
 def product(
@@ -58,7 +58,7 @@ def product(
     Returns:
         float32 [rows, columns]; bfloat16 values when Dst is 16 bits wide.
     """
-    if mode.phases == 3:
+    if mode.fidelity_phases == 3:
         high = _cut(activations, _ACTIVATION_HIGH)
         result: Array = high @ weights
         result += (activations - high) @ _cut(weights, _WEIGHT_HIGH)

@@ -76,7 +76,7 @@ def _multiply_tile(activations: Array, weights: Array, dst: Array, mode: MatrixU
     """All phases of one K tile, into ``dst``: [rows, 16 or 32] and [16 or 32, cols]."""
     depths = [slice(start, start + STEP_DEPTH) for start in range(0, weights.shape[0], STEP_DEPTH)]
     if not in_range(largest_exponent(weights), largest_exponent(activations)):
-        for number in range(mode.phases):
+        for number in range(mode.fidelity_phases):
             for depth in depths:
                 dst[...] = accumulate_step(
                     activations[:, depth],
@@ -89,7 +89,7 @@ def _multiply_tile(activations: Array, weights: Array, dst: Array, mode: MatrixU
         return
     halves = [half for depth in depths if (half := _half(activations[:, depth], weights[depth])) is not None]
     signed = dst.view(np.int32)
-    for number in range(mode.phases):
+    for number in range(mode.fidelity_phases):
         for half in halves:
             _step(half, signed, phase_of(number), mode)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from device.errors import DeviceError
 from device.events import OperationBegin, OperationEnd
-from device.machine import Device
+from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.numbers.formats import Array
 from device.plan import Allocate, Free, Operation, Plan, Relocate
@@ -18,7 +18,9 @@ Evaluate = Callable[[object, Sequence[Array | None]], Array]
 MOVE = "MoveDeviceOperation"
 
 
-def run_memory(plan: Plan, device: Device, inputs: Mapping[str, Buffer], *, dispatch: bool = True) -> dict[str, Buffer]:
+def run_memory(
+    plan: Plan, device: Machine, inputs: Mapping[str, Buffer], *, dispatch: bool = True
+) -> dict[str, Buffer]:
     """Allocate and release everything a plan does, in order, and record it on the device.
 
     Args:
@@ -47,7 +49,7 @@ def run_memory(plan: Plan, device: Device, inputs: Mapping[str, Buffer], *, disp
 class _MemoryReading:
     """The buffers of a plan while it is read."""
 
-    def __init__(self, device: Device, buffers: dict[str, Buffer], *, dispatch: bool) -> None:
+    def __init__(self, device: Machine, buffers: dict[str, Buffer], *, dispatch: bool) -> None:
         self.device = device
         self.buffers = buffers
         self.dispatch = dispatch

@@ -3,7 +3,7 @@ import pytest
 from device.cores import CoreRangeSet, first_cores
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
-from device.machine import Device
+from device.machine import Machine
 from device.memory.layouts import BufferSpec, BufferType, Layout, MemoryConfig, TensorSpec
 from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer
@@ -13,7 +13,7 @@ CORES = first_cores(8, 8, 8)
 L1 = MemoryConfig(buffer_type=BufferType.L1)
 
 
-def rows(device: Device, count: int) -> BufferSpec:
+def rows(device: Machine, count: int) -> BufferSpec:
     return TensorSpec([count, 512], BFLOAT16, Layout.ROW_MAJOR, L1).buffer(device.spec)
 
 
@@ -32,7 +32,7 @@ def circular(
 
 
 def test_two_devices_do_not_know_of_each_other() -> None:
-    one, other = Device("wormhole_n150"), Device("blackhole_p150", l1_small_bytes=1000)
+    one, other = Machine("wormhole_n150"), Machine("blackhole_p150", l1_small_bytes=1000)
     first, second = one.allocate(rows(one, 1)), other.allocate(rows(other, 1))
     assert (first.address, second.address) == (1498112, 1570816)
     assert (one.l1_small_bytes, other.l1_small_bytes) == (0, 1024)
@@ -43,11 +43,11 @@ def test_two_devices_do_not_know_of_each_other() -> None:
 
 def test_a_device_takes_a_spec() -> None:
     spec = load_spec("wormhole_n150").replace(grid_rows=7)
-    assert Device(spec).spec is spec
+    assert Machine(spec).spec is spec
 
 
 def test_every_recorder_hears_what_happens() -> None:
-    device = Device("wormhole_n150")
+    device = Machine("wormhole_n150")
     heard: list[Event] = []
     device.recorders.append(heard)
     buffer = device.allocate(rows(device, 1), "x", by="Tensor::to_device")
@@ -62,7 +62,7 @@ def test_every_recorder_hears_what_happens() -> None:
 
 
 def test_a_program_gets_its_circular_buffers_and_views() -> None:
-    device = Device("wormhole_n150")
+    device = Machine("wormhole_n150")
     device.recorders.append(heard := [])
     parts = [circular("a", 100), circular("out", 64, view_of="y", offset_bytes=32), circular("b", 64)]
     assert device.make_program("Conv2dDeviceOperation", parts, {"y": 1000000}) == (105824, 1000032, 105952)
@@ -75,7 +75,7 @@ def test_a_program_gets_its_circular_buffers_and_views() -> None:
 
 
 def test_programs_that_do_not_fit_are_refused_after_they_were_recorded() -> None:
-    device = Device("wormhole_n150")
+    device = Machine("wormhole_n150")
     device.recorders.append(heard := [])
     device.make_program("MoveDeviceOperation", (), {})
     with pytest.raises(CircularBufferError, match=r"on core range \[0-0 - 7-0\] grow to 1605824 B"):
@@ -89,7 +89,7 @@ def test_programs_that_do_not_fit_are_refused_after_they_were_recorded() -> None
 
 
 def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared() -> None:
-    device = Device("wormhole_n150", l1_small_bytes=4096)
+    device = Machine("wormhole_n150", l1_small_bytes=4096)
     first, second, again = (device.allocate(rows(device, 1), name) for name in ("first", "second", "again"))
     device.cache_program("k", [first])
     device.cache_program("other", [second])
@@ -102,7 +102,7 @@ def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared() -> None
 
 
 def test_closing_frees_everything_once_and_for_all() -> None:
-    with Device("wormhole_n150") as device:
+    with Machine("wormhole_n150") as device:
         buffer = device.allocate(rows(device, 3))
         device.cache_program("k", [device.allocate(rows(device, 1))])
     assert device.closed
@@ -116,7 +116,7 @@ def test_closing_frees_everything_once_and_for_all() -> None:
 
 
 def test_a_refusal_is_recorded_before_it_is_raised() -> None:
-    device = Device("wormhole_n150")
+    device = Machine("wormhole_n150")
     device.recorders.append(heard := [])
     large = rows(device, 10**8)
     with pytest.raises(OutOfMemoryError) as error:

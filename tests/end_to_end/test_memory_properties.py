@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from device.errors import DeviceError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed
-from device.machine import Device
+from device.machine import Machine
 from device.memory.layouts import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
@@ -212,7 +212,7 @@ def statistics(device):
 @settings(max_examples=150, deadline=None)
 @given(calls(), st.sampled_from(sorted(SPECS)), st.lists(st.integers(1, 40), max_size=6))
 def test_memory(call, spec, others):
-    device = Device(SPECS[spec], l1_small_bytes=L1_SMALL_BYTES)
+    device = Machine(SPECS[spec], l1_small_bytes=L1_SMALL_BYTES)
     kept = fill(device, others)
     at_first = statistics(device)
     plan, inputs = made(call, device)

@@ -26,7 +26,7 @@ def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows:
     weights = rng.standard_normal((DEPTH, COLS), np.float32)
     work = partial(block_product, activations, weights, mode=mode, engine=engine, threads=threads)
     work()
-    return least_seconds(work, repeats) / (rows * DEPTH * COLS * mode.phases) * 1e12
+    return least_seconds(work, repeats) / (rows * DEPTH * COLS * mode.fidelity_phases) * 1e12
 
 
 def call_seconds(repeats: int) -> float:
@@ -55,8 +55,8 @@ def bench_exact(repeats: int) -> Iterator[Figure]:
         cases += [("compiled", ROWS, 1, COMPILED_PS), ("compiled", ROWS, 2, None)]
     for engine, rows, threads, limit in cases:
         for fp32_dest in (False, True):
-            for phases in (1, 4):
-                mode = MatrixUnitMode(phases=phases, fp32_dest=fp32_dest, minus_one_quirk=True)
-                case = f"{engine}, {threads} thread(s), {phases} phase(s), {32 if fp32_dest else 16}-bit Dst"
+            for fidelity_phases in (1, 4):
+                mode = MatrixUnitMode(fidelity_phases=fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=True)
+                case = f"{engine}, {threads} thread(s), {fidelity_phases} phase(s), {32 if fp32_dest else 16}-bit Dst"
                 value = multiply_add_ps(engine, mode, repeats, rows=rows, threads=threads)
                 yield Figure(bench="exact", case=case, name="multiply-add", value=value, unit="ps", limit=limit)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from device.errors import DeviceError
-from device.machine import Device
+from device.machine import Machine
 from device.memory.layouts import BufferType
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvTranspose2dArguments
@@ -61,7 +61,7 @@ def group_of(a: ConvTranspose2dArguments) -> str:
 
 def recorded_calls() -> Iterator[Call]:
     """The calls of mode "plan": of the full collection where it lies beside the checkout, else of the sample."""
-    devices = {arch: Device(name, l1_small_bytes=32768) for arch, name in SPEC_OF_ARCH.items()}
+    devices = {arch: Machine(name, l1_small_bytes=32768) for arch, name in SPEC_OF_ARCH.items()}
     for record in read_records(FULL_COLLECTION if FULL_COLLECTION.is_dir() else DATA):
         if record["mode"] == "plan":
             arguments, device = planner_arguments(record["case"]), devices[record["arch"]]

@@ -117,7 +117,7 @@ def _compute_config(case: Mapping[str, Any]) -> ComputeConfig | None:
     if all(case.get(name) is None for name in COMPUTE_FIELDS):
         return None
     return ComputeConfig(
-        phases=PHASES[case.get("math_fidelity") or "LoFi"],
+        fidelity_phases=PHASES[case.get("math_fidelity") or "LoFi"],
         fp32_dest=bool(case.get("fp32_dest_acc_en")),
         packer_l1_acc=bool(case.get("packer_l1_acc")),
     )

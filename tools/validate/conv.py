@@ -154,7 +154,7 @@ def _work(row: Row, spec: DeviceSpec) -> ConvWork:
         options=options,
         layout=layout,
         k_blocks=blocks,
-        phases=PHASES[row["fidelity"]],
+        fidelity_phases=PHASES[row["fidelity"]],
         partials_format=partials_format(buffers),
         l1_accumulation=l1_accumulation(
             requested=options.packer_l1_acc, bias=problem.bias, k_blocks=buffers.accumulation_blocks

@@ -110,7 +110,7 @@ def read_gemm_row(row: Row) -> GemmRow:
     )
     config = benchmark_config(problem, grid, spec, sharded=sharded)
     work = MatmulWork(
-        problem=problem, config=config, phases=PHASES[row["fidelity"]], out_channels=problem.n_tiles * TILE
+        problem=problem, config=config, fidelity_phases=PHASES[row["fidelity"]], out_channels=problem.n_tiles * TILE
     )
     return GemmRow(spec, work, sharded)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from device.errors import DeviceError
 from device.events import Event
-from device.machine import Device as Machine
+from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.layouts import BufferType
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault

@@ -132,7 +132,11 @@ def _multiply(
     config = None if compute is None else compute.argument()
     chosen: dict[str, Any] = {}
     if config is not None:
-        chosen = {"phases": config.phases, "fp32_dest": config.fp32_dest, "packer_l1_acc": config.packer_l1_acc}
+        chosen = {
+            "fidelity_phases": config.fidelity_phases,
+            "fp32_dest": config.fp32_dest,
+            "packer_l1_acc": config.packer_l1_acc,
+        }
     arguments = MatmulArguments(
         first=first.spec,
         second=second.spec,

@@ -22,7 +22,7 @@ def timed_call(call: RanCall, spec: DeviceSpec) -> TimedCall:
     return TimedCall(
         name=call.function,
         operations=tuple(
-            OperationReading(name=one.name, cycles=one.cycles, phases=fidelity_phases(work))
+            OperationReading(name=one.name, cycles=one.cycles, fidelity_phases=fidelity_phases(work))
             for one, work in ran
             if one.cycles is not None
         ),
@@ -52,9 +52,9 @@ def that_ran(
 def fidelity_phases(work: object) -> int:
     """Fidelity phases of an operation's tile products; 0 if it multiplies nothing."""
     match work:
-        case ConvWork(phases=phases) | MatmulWork(phases=phases):
-            return phases
+        case ConvWork(fidelity_phases=count) | MatmulWork(fidelity_phases=count):
+            return count
         case PatchMatmul(matmul=matmul) | PixelMatmul(matmul=matmul):
-            return matmul.phases
+            return matmul.fidelity_phases
         case _:
             return 0

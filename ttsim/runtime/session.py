@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from device.events import Event
-from device.machine import Device as Machine
+from device.machine import Machine
 
 
 class Capture:

@@ -16,7 +16,7 @@ class MathFidelity(Enum):
     Invalid = 255
 
     @property
-    def phases(self) -> int:
+    def fidelity_phases(self) -> int:
         """Fidelity phases; an invalid fidelity runs as LoFi."""
         return self.value if self.value in (2, 3, 4) else 1
 
@@ -54,7 +54,9 @@ class WormholeComputeKernelConfig(CheckedRecord):
     def argument(self) -> ComputeConfig:
         """The config in the machine's own types."""
         return ComputeConfig(
-            phases=self.math_fidelity.phases, fp32_dest=self.fp32_dest_acc_en, packer_l1_acc=self.packer_l1_acc
+            fidelity_phases=self.math_fidelity.fidelity_phases,
+            fp32_dest=self.fp32_dest_acc_en,
+            packer_l1_acc=self.packer_l1_acc,
         )
 
 

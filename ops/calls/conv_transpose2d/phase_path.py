@@ -129,7 +129,7 @@ def deconvolution_of(a: ConvTranspose2dArguments) -> Deconvolution:
         data_format=a.input.spec.data_format,
         out_format=output_format(a),
         precision=Precision.DEVICE,
-        phases=compute_config(a).phases,
+        fidelity_phases=compute_config(a).fidelity_phases,
         channels_last=True,
         weights_format="IOX",
     )

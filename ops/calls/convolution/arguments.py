@@ -70,12 +70,12 @@ class ComputeConfig:
     """A compute kernel config (reference, 1.4).
 
     Attributes:
-        phases: Fidelity phases: 1 (LoFi, also for an invalid fidelity) to 4 (HiFi4).
+        fidelity_phases: Fidelity phases: 1 (LoFi, also for an invalid fidelity) to 4 (HiFi4).
         fp32_dest: fp32_dest_acc_en.
         packer_l1_acc: packer_l1_acc.
     """
 
-    phases: int = 1
+    fidelity_phases: int = 1
     fp32_dest: bool = False
     packer_l1_acc: bool = False
 

@@ -254,7 +254,7 @@ def conv_work(call: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
             call.problem.kernel,
             full_inner_dim=options.full_inner_dim,
         ),
-        phases=compute_config(call.arguments).phases,
+        fidelity_phases=compute_config(call.arguments).fidelity_phases,
         partials_format=partials_format(buffers),
         l1_accumulation=l1_accumulation(
             requested=options.packer_l1_acc, bias=call.problem.bias, k_blocks=buffers.accumulation_blocks

@@ -219,7 +219,7 @@ def _matmul(
     work = MatmulWork(
         problem=problem,
         config=config,
-        phases=compute_config(call.arguments).phases,
+        fidelity_phases=compute_config(call.arguments).fidelity_phases,
         out_channels=call.problem.out_channels,
         activation=activation,
     )

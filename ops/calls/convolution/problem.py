@@ -26,7 +26,7 @@ def compute_config(a: ConvArguments) -> ComputeConfig:
     if a.compute_config is not None:
         return a.compute_config
     both_float32 = a.input.spec.data_format == FLOAT32 and weight_format(a) == FLOAT32
-    return ComputeConfig(phases=DEFAULT_PHASES, fp32_dest=both_float32)
+    return ComputeConfig(fidelity_phases=DEFAULT_PHASES, fp32_dest=both_float32)
 
 
 def is_matmul(a: ConvArguments) -> bool:

@@ -33,7 +33,7 @@ class MatmulArguments:
         out_format: Output format; None for the first operand's.
         memory_config: Where the output lies, interleaved.
         activation: Its name in lower case and its parameters; None without.
-        phases: Fidelity phases; None for the library's default.
+        fidelity_phases: Fidelity phases; None for the library's default.
         fp32_dest: Dst is 32 bits wide; read only with phases given, as packer_l1_acc.
         packer_l1_acc: Partial sums are added in L1.
     """
@@ -44,7 +44,7 @@ class MatmulArguments:
     out_format: DataFormat | None
     memory_config: MemoryConfig
     activation: tuple[str, tuple[float, ...]] | None = None
-    phases: int | None = None
+    fidelity_phases: int | None = None
     fp32_dest: bool = False
     packer_l1_acc: bool = False
 
@@ -59,13 +59,13 @@ def with_defaults(a: MatmulArguments, spec: DeviceSpec) -> MatmulArguments:
 
     Two float32 operands get HiFi4, but HiFi3 on devices whose HiFi4 errs with a 32-bit Dst.
     """
-    if a.phases is not None:
+    if a.fidelity_phases is not None:
         return a
     formats, wide = (a.first.data_format, a.second.data_format), a.output_format == FLOAT32
-    phases = LOW_PRECISION_PHASES if all(one.is_block for one in formats) else DEFAULT_PHASES
+    fidelity_phases = LOW_PRECISION_PHASES if all(one.is_block for one in formats) else DEFAULT_PHASES
     if formats == (FLOAT32, FLOAT32):
-        phases = 3 if spec.compute.minus_one_quirk else 4
-    return replace(a, phases=phases, fp32_dest=wide, packer_l1_acc=not wide)
+        fidelity_phases = 3 if spec.compute.minus_one_quirk else 4
+    return replace(a, fidelity_phases=fidelity_phases, fp32_dest=wide, packer_l1_acc=not wide)
 
 
 def plan_matmul(arguments: MatmulArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
@@ -133,7 +133,9 @@ def _program(a: MatmulArguments, spec: DeviceSpec, free_l1_bytes: int) -> tuple[
 def _matmul(
     a: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, made: TensorSpec, spec: DeviceSpec
 ) -> Operation:
-    work = MatmulWork(problem=problem, config=config, phases=a.phases or 1, out_channels=made.shape[-1])
+    work = MatmulWork(
+        problem=problem, config=config, fidelity_phases=a.fidelity_phases or 1, out_channels=made.shape[-1]
+    )
     return Operation(
         name="MatmulDeviceOperation",
         inputs=("input", "weight", *(("bias",) if problem.bias else ())),

@@ -21,7 +21,7 @@ class Deconvolution:
         data_format: Type of all tensors.
         out_format: Type of the destination, if it is another one.
         precision: What results should be like.
-        phases: Fidelity phases, where precision is that of the device.
+        fidelity_phases: Fidelity phases, where precision is that of the device.
         channels_last: Tensors are [N, *spatial, C], not [N, C, *spatial].
         weights_format: Order of the axes of the weights: "IOX", "XOI", "OIX" or "XIO".
     """
@@ -34,14 +34,14 @@ class Deconvolution:
     data_format: DataFormat
     out_format: DataFormat | None = None
     precision: Precision = Precision.IEEE
-    phases: int = ALL_PHASES
+    fidelity_phases: int = ALL_PHASES
     channels_last: bool = True
     weights_format: str = "XOI"
 
     @property
     def slicing(self) -> Slicing:
         """How its numbers are multiplied."""
-        return slicing_of(self.data_format, self.precision, phases=self.phases)
+        return slicing_of(self.data_format, self.precision, fidelity_phases=self.fidelity_phases)
 
     @property
     def dst_format(self) -> DataFormat:

@@ -137,7 +137,7 @@ def _matmul(work: ConvWork, spec: DeviceSpec, *, reload: bool) -> Work:
     subblocks = (blocks.act_h_tiles // blocks.subblock_h_tiles) * div_up(
         layout.shards.out_col_tiles, blocks.subblock_w_tiles
     )
-    multiply = blocks.act_w_tiles * tiles * spec.compute.phase_cycles * work.phases
+    multiply = blocks.act_w_tiles * tiles * spec.compute.phase_cycles * work.fidelity_phases
     streamed, waited = _unpack_cycles(work, spec)
     streamed, waited = blocks.act_w_tiles * streamed, blocks.act_w_tiles * waited
     behind = max(0.0, streamed - multiply) + waited

@@ -39,7 +39,7 @@ class Reading:
     def mode(self) -> MatrixUnitMode:
         """How the matrix unit is set up."""
         return MatrixUnitMode(
-            phases=self.work.phases,
+            fidelity_phases=self.work.fidelity_phases,
             fp32_dest=self.work.options.fp32_dest,
             minus_one_quirk=self.spec.compute.minus_one_quirk,
         )

@@ -16,7 +16,7 @@ class ConvWork:
         options: The caller's choices.
         layout: Partition, shards and blocks.
         k_blocks: The K blocks, first to last; they follow from the fields above, so that a hash need not look at them.
-        phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
+        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
         partials_format: What partial sums are packed to between K blocks.
         l1_accumulation: Partial sums are added in L1.
         activation: Fused activation: its name in lower case and its parameters; None without.
@@ -26,7 +26,7 @@ class ConvWork:
     options: ConvOptions
     layout: ConvLayout
     k_blocks: tuple[KBlock, ...] = field(hash=False)
-    phases: int
+    fidelity_phases: int
     partials_format: DataFormat
     l1_accumulation: bool
     activation: tuple[str, tuple[float, ...]] | None = None

@@ -68,7 +68,7 @@ def matmul_cycles(
     passes = rounds * div_up(config.per_core_m, config.out_block_h) * div_up(config.per_core_n, config.out_block_w)
     operands = _operands(work, spec, in_sharded=in_sharded, out_sharded=out_sharded, in_dram=in_dram)
     unpack = max(problem.in_format.tile_bytes, problem.weight_format.tile_bytes) / costs.unpack_bytes_per_cycle
-    product = spec.compute.phase_cycles * work.phases + costs.product_cycles
+    product = spec.compute.phase_cycles * work.fidelity_phases + costs.product_cycles
     compute = products * max(product, unpack)
     handshakes = passes * k_blocks(problem, config) * costs.k_block_cycles
     readers = max(operands.first_cycles, operands.second_cycles) + handshakes

@@ -36,7 +36,9 @@ def matmul_values(
     """
     problem = work.problem
     depth = problem.k_tiles * TILE
-    mode = MatrixUnitMode(phases=work.phases, fp32_dest=problem.fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk)
+    mode = MatrixUnitMode(
+        fidelity_phases=work.fidelity_phases, fp32_dest=problem.fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk
+    )
     seen = _unpacked(work, weights[:depth], problem.weight_format, arithmetic)
     operand = arithmetic.weight_operand(seen, mode)
     row = None if bias is None else _unpacked(work, bias, problem.weight_format, arithmetic)

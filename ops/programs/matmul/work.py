@@ -12,13 +12,13 @@ class MatmulWork:
     Attributes:
         problem: Sizes and formats.
         config: How it is dealt to cores and cut into blocks.
-        phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
+        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
         out_channels: Columns of the output that are no padding.
         activation: Activation fused into the program: its name in lower case and its parameters; None without.
     """
 
     problem: MatmulProblem
     config: MatmulConfig
-    phases: int
+    fidelity_phases: int
     out_channels: int
     activation: tuple[str, tuple[float, ...]] | None = None

@@ -150,7 +150,7 @@ def _matmul(
     grid = spec.grid if rows is None else replace(spec.grid, rows=rows)
     share, of = MATMUL_SHARE
     config = gathering_config(problem, grid, l1_bytes=spec.l1.usable_bytes * share // of, rows=rows is None)
-    return MatmulWork(problem=problem, config=config, phases=slicing.phases, out_channels=columns)
+    return MatmulWork(problem=problem, config=config, fidelity_phases=slicing.fidelity_phases, out_channels=columns)
 
 
 def patch_matmul(work: PatchMatmul, *, inputs: Sequence[str], output: str) -> Operation:

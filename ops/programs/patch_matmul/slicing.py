@@ -22,7 +22,7 @@ FEWEST_FOR_TF32: Final = 3  # phases that multiply all bits of the first operand
 
 TF32: Final = 0xFFFFE000  # sign, exponent and ten bits
 SIX_BITS: Final = 0xFFFE0000  # of the mantissa: what the first operand keeps in one phase or two
-NINE_BITS: Final = 0xFFFFC000  # what the second operand keeps in two phases or more
+NINE_BITS: Final = 0xFFFFC000  # what the second operand keeps in two fidelity phases or more
 FOUR_BITS: Final = 0xFFF80000  # and in one
 
 
@@ -47,14 +47,14 @@ class Slicing:
         in0_slices: Slices of the first operand; 1 if it is whole.
         in1_slices: Slices of the second operand.
         passes: Which slices are multiplied, in order.
-        phases: Fidelity phases of every pass.
+        fidelity_phases: Fidelity phases of every pass.
     """
 
     part_format: DataFormat
     in0_slices: int = 1
     in1_slices: int = 1
     passes: tuple[tuple[int, int], ...] = ((0, 0),)
-    phases: int = ALL_PHASES
+    fidelity_phases: int = ALL_PHASES
 
 
 # Bits below the largest products that results are to have: those of the format, and some against false roundings.
@@ -62,16 +62,16 @@ SINGLE_BITS: Final = 25
 HALF_BITS: Final = 18
 
 
-def slicing_of(data_format: DataFormat, precision: Precision, *, phases: int = ALL_PHASES) -> Slicing:
+def slicing_of(data_format: DataFormat, precision: Precision, *, fidelity_phases: int = ALL_PHASES) -> Slicing:
     """How operands of a format are multiplied.
 
     Args:
         data_format: float32, float16 or bfloat16.
         precision: What results should be like.
-        phases: Fidelity phases of a single pass.
+        fidelity_phases: Fidelity phases of a single pass.
     """
     if precision is Precision.DEVICE:
-        return Slicing(part_format=data_format, phases=phases)
+        return Slicing(part_format=data_format, fidelity_phases=fidelity_phases)
     wanted = SINGLE_BITS if data_format == FLOAT32 else HALF_BITS
     pairs = [(i, j) for i in range(wanted) for j in range(wanted) if i * IN0_BITS + j * IN1_BITS < wanted]
     passes = tuple(sorted(pairs, key=lambda pair: -(pair[0] * IN0_BITS + pair[1] * IN1_BITS)))
@@ -80,7 +80,7 @@ def slicing_of(data_format: DataFormat, precision: Precision, *, phases: int = A
         in0_slices=1 + max(i for i, _ in passes),
         in1_slices=1 + max(j for _, j in passes),
         passes=passes,
-        phases=1,
+        fidelity_phases=1,
     )
 
 
@@ -122,7 +122,7 @@ def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> 
     """
     if len(slicing.passes) > 1:
         return values
-    if slicing.phases < (2 if weights_side else FEWEST_FOR_TF32):
+    if slicing.fidelity_phases < (2 if weights_side else FEWEST_FOR_TF32):
         return cut(values, FOUR_BITS if weights_side else SIX_BITS)
     if slicing.part_format == FLOAT32 or (weights_side and slicing.part_format != BFLOAT16):
         return cut(values, NINE_BITS if weights_side else TF32)

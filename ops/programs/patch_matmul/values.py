@@ -55,7 +55,7 @@ class Exact:
             float32 [rows, columns].
         """
         quirk = self.spec.compute.minus_one_quirk
-        mode = MatrixUnitMode(phases=slicing.phases, fp32_dest=True, minus_one_quirk=quirk)
+        mode = MatrixUnitMode(fidelity_phases=slicing.fidelity_phases, fp32_dest=True, minus_one_quirk=quirk)
         in0 = slices(operands[0], slicing.in0_slices, IN0_BITS, exponents[0])
         in1 = slices(operands[1], slicing.in1_slices, IN1_BITS, exponents[1])
         dst = np.zeros((in0[0].shape[0], in1[0].shape[1]), np.float32)

@@ -104,7 +104,7 @@ def test_mvmul_names_what_does_not_fit(change, message):
 # half, 1.0625 * 1.015625 stands in the second. All low parts are zero, and still the exponents of phase 1 shift Dst.
 @pytest.mark.parametrize("engine", ["truth", *ENGINES])
 @pytest.mark.parametrize(
-    ("phases", "fp32_dest", "want"),
+    ("fidelity_phases", "fp32_dest", "want"),
     [
         (1, True, 1.0791016),
         (2, True, 1.078125),
@@ -114,12 +114,12 @@ def test_mvmul_names_what_does_not_fit(change, message):
         (4, False, 0.0),
     ],
 )
-def test_a_phase_of_zeros_still_shifts_dst(engine, phases, fp32_dest, want):
+def test_a_phase_of_zeros_still_shifts_dst(engine, fidelity_phases, fp32_dest, want):
     weights = np.zeros((32, 1), np.float32)
     activations = np.zeros((1, 32), np.float32)
     weights[[0, 1, 16], 0] = 2.0**20, -(2.0**20), 1.0625
     activations[0, [0, 1, 16]] = 1.0, 1.0, 1.015625
-    mode = MatrixUnitMode(phases=phases, fp32_dest=fp32_dest, minus_one_quirk=True)
+    mode = MatrixUnitMode(fidelity_phases=fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=True)
     assert block_product(activations, weights, mode=mode, engine=engine)[0, 0] == np.float32(want)
 
 
@@ -131,7 +131,7 @@ def test_a_sum_of_minus_one(engine, quirk, exponent):
     activations = np.zeros((1, 16), np.float32)
     weights[0, 0], activations[0, 0] = -1.0, 1.0
     dst = np.array([[bits(1.0) - 1]], np.uint32)  # 1 - 2**-24 is 1, half up, on the scale of 1
-    mode = MatrixUnitMode(phases=1, fp32_dest=True, minus_one_quirk=quirk)
+    mode = MatrixUnitMode(fidelity_phases=1, fp32_dest=True, minus_one_quirk=quirk)
     assert block_product(activations, weights, dst, mode=mode, half_counts=[1], engine=engine)[0, 0] == 0.0
     weights[0, 0] = -1.0 - 2.0**-4
     weights[1, 0], activations[0, 1] = 1.0, 2.0**-4
@@ -145,21 +145,23 @@ def test_a_sum_of_minus_one(engine, quirk, exponent):
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    phases=st.integers(1, 4),
+    fidelity_phases=st.integers(1, 4),
     quirk=st.booleans(),
     spread=st.sampled_from([0, 1, 2, 5, 12, 30, 127]),
     centers=st.sampled_from([(127, 127), (127, 60), (40, 160), (70, 70), (60, 60), (180, 180), (240, 120), (230, 30)]),
     zeros=st.sampled_from([0.0, 0.1, 0.95]),
     half_counts=st.lists(st.integers(0, 2), min_size=1, max_size=4),
 )
-def test_twins_give_the_bits_of_the_truth(engine, fp32_dest, seed, phases, quirk, spread, centers, zeros, half_counts):
+def test_twins_give_the_bits_of_the_truth(
+    engine, fp32_dest, seed, fidelity_phases, quirk, spread, centers, zeros, half_counts
+):
     rng = np.random.default_rng(seed)
     depth, rows, cols = 16 * sum(half_counts), int(rng.integers(1, 6)), int(rng.integers(1, 80))
     activations = operands(rng, (rows, depth), center=centers[0], spread=spread, zeros=zeros)
     weights = operands(rng, (depth, cols), center=centers[1], spread=spread)
     near = centers[0] + centers[1] - 127
     dst = operands(rng, (rows, cols), center=near, spread=spread + 2, cut=0 if fp32_dest else 16)
-    mode = MatrixUnitMode(phases=phases, fp32_dest=fp32_dest, minus_one_quirk=quirk)
+    mode = MatrixUnitMode(fidelity_phases=fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=quirk)
     agree(activations, weights, dst, engine=engine, mode=mode, half_counts=half_counts)
 
 
@@ -177,7 +179,7 @@ def test_cancelling_sums(engine, fp32_dest):
         dst = (activations.view(np.float32) @ -weights.view(np.float32)).astype(np.float32).view(np.int32) + noise
         dst = dst.view(np.uint32) & np.uint32(0xFFFFFFFF if fp32_dest else 0xFFFF0000)
         for quirk in (False, True):
-            mode = MatrixUnitMode(phases=4, fp32_dest=fp32_dest, minus_one_quirk=quirk)
+            mode = MatrixUnitMode(fidelity_phases=4, fp32_dest=fp32_dest, minus_one_quirk=quirk)
             agree(activations, weights, dst, engine=engine, mode=mode)
 
 
@@ -194,7 +196,7 @@ def test_extremes_among_ordinary_numbers(engine, fp32_dest, value, where):
         "dst": operands(rng, (3, 20), spread=3, cut=16),
     }
     arrays[where][1, 7] = pattern
-    mode = MatrixUnitMode(phases=3, fp32_dest=fp32_dest, minus_one_quirk=True)
+    mode = MatrixUnitMode(fidelity_phases=3, fp32_dest=fp32_dest, minus_one_quirk=True)
     agree(*arrays.values(), engine=engine, mode=mode)
 
 
@@ -205,7 +207,7 @@ def test_both_sides_of_the_float_range(engine, sum_of_exponents):
     for weight_exponent in (115, 177, 239, 240):
         activations = operands(rng, (4, 32), center=sum_of_exponents - weight_exponent, spread=0)
         weights = operands(rng, (32, 16), center=weight_exponent, spread=0)
-        mode = MatrixUnitMode(phases=4, fp32_dest=True, minus_one_quirk=False)
+        mode = MatrixUnitMode(fidelity_phases=4, fp32_dest=True, minus_one_quirk=False)
         agree(activations, weights, None, engine=engine, mode=mode)
 
 
@@ -218,7 +220,7 @@ def test_results_at_the_ends_of_the_exponent(engine):
         weights = operands(rng, (32, 16), center=center, spread=2)
         for fp32_dest in (False, True):
             dst = operands(rng, (4, 16), center=start, spread=1, cut=16)
-            mode = MatrixUnitMode(phases=2, fp32_dest=fp32_dest, minus_one_quirk=True)
+            mode = MatrixUnitMode(fidelity_phases=2, fp32_dest=fp32_dest, minus_one_quirk=True)
             agree(activations, weights, dst, engine=engine, mode=mode)
 
 
@@ -227,7 +229,7 @@ def test_several_units_threads_and_column_blocks(engine):
     rng = np.random.default_rng(17)
     activations = operands(rng, (1100, 48), zeros=0.3)
     weights = operands(rng, (48, 130))
-    mode = MatrixUnitMode(phases=4, fp32_dest=True, minus_one_quirk=True)
+    mode = MatrixUnitMode(fidelity_phases=4, fp32_dest=True, minus_one_quirk=True)
     whole = block_product(activations, weights, mode=mode, half_counts=[2, 1], engine=engine, threads=2)
     assert same_bits(
         whole, block_product(activations, weights, mode=mode, half_counts=[2, 1], engine=engine, threads=1)
@@ -246,7 +248,7 @@ def test_halves_of_zeros_may_be_left_out(engine, fp32_dest):
     present = np.array([True, False, False, False, True, True])
     activations[:, np.repeat(~present, 16)] = 0
     kept = np.repeat(present, 16)
-    mode = MatrixUnitMode(phases=4, fp32_dest=fp32_dest, minus_one_quirk=True)
+    mode = MatrixUnitMode(fidelity_phases=4, fp32_dest=fp32_dest, minus_one_quirk=True)
     whole = block_product(activations, weights, mode=mode, engine=engine)
     part = block_product(activations[:, kept], weights[kept], mode=mode, half_counts=[1, 0, 2], engine=engine)
     assert same_bits(whole, part)
@@ -255,7 +257,7 @@ def test_halves_of_zeros_may_be_left_out(engine, fp32_dest):
 @pytest.mark.parametrize("engine", ["truth", *ENGINES])
 @pytest.mark.parametrize(("rows", "depth", "cols"), [(0, 32, 5), (3, 0, 5), (3, 32, 0)])
 def test_nothing_to_multiply(engine, rows, depth, cols):
-    mode = MatrixUnitMode(phases=2, fp32_dest=True, minus_one_quirk=False)
+    mode = MatrixUnitMode(fidelity_phases=2, fp32_dest=True, minus_one_quirk=False)
     dst = np.ones((rows, cols), np.float32)
     got = block_product(
         np.zeros((rows, depth), np.float32), np.ones((depth, cols), np.float32), dst, mode=mode, engine=engine
@@ -268,7 +270,7 @@ def test_a_dst_no_step_would_leave(engine):
     """NaN, denormals and negative zero do not occur in Dst; skipping steps must make no difference to them."""
     dst = np.array([[np.nan, -np.nan, 1e-40, -0.0, -np.inf]], np.float32)
     for activations in (np.zeros((1, 32), np.float32), np.full((1, 32), 2.0**-60, np.float32)):
-        mode = MatrixUnitMode(phases=1, fp32_dest=True, minus_one_quirk=False)
+        mode = MatrixUnitMode(fidelity_phases=1, fp32_dest=True, minus_one_quirk=False)
         got = block_product(activations, np.zeros((32, 5), np.float32), dst, mode=mode, engine=engine)
         assert got.tolist() == [[np.inf, -np.inf, 0.0, 0.0, -np.inf]]
         assert not np.signbit(got[0, 2:4]).any()
@@ -281,7 +283,7 @@ def test_arguments_are_left_alone(engine):
     copies = [array.copy() for array in arrays]
     for array in arrays:
         array.flags.writeable = False
-    block_product(*arrays, mode=MatrixUnitMode(phases=4, fp32_dest=False, minus_one_quirk=True), engine=engine)
+    block_product(*arrays, mode=MatrixUnitMode(fidelity_phases=4, fp32_dest=False, minus_one_quirk=True), engine=engine)
     assert all(np.array_equal(array, copy) for array, copy in zip(arrays, copies, strict=True))
 
 
@@ -291,7 +293,7 @@ sys.modules["numba"] = None
 import numpy as np
 from device.matrix_unit.exact import MatrixUnitMode
 from device.matrix_unit.blocks import WORTH_LOADING, block_product
-mode = MatrixUnitMode(phases=4, fp32_dest=True, minus_one_quirk=False)
+mode = MatrixUnitMode(fidelity_phases=4, fp32_dest=True, minus_one_quirk=False)
 rows = WORTH_LOADING // (32 * 64 * 4) + 1
 result = block_product(np.ones((rows, 32), np.float32), np.ones((32, 64), np.float32), mode=mode)
 assert (result == 32).all()
@@ -317,14 +319,14 @@ import sys
 import numpy as np
 from device.matrix_unit.exact import MatrixUnitMode
 from device.matrix_unit.blocks import block_product
-mode = MatrixUnitMode(phases=4, fp32_dest=True, minus_one_quirk=False)
+mode = MatrixUnitMode(fidelity_phases=4, fp32_dest=True, minus_one_quirk=False)
 block_product(np.ones((8, 32), np.float32), np.ones((32, 64), np.float32), mode=mode)
 assert "numba" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-ANY_MODE = MatrixUnitMode(phases=1, fp32_dest=False, minus_one_quirk=False)
+ANY_MODE = MatrixUnitMode(fidelity_phases=1, fp32_dest=False, minus_one_quirk=False)
 
 
 @pytest.mark.parametrize(
@@ -356,5 +358,5 @@ def test_an_odd_number_of_halves_needs_half_counts():
 
 
 def test_mode_names_what_does_not_fit():
-    with pytest.raises(ValueError, match=r"^phases must be 1 \(LoFi\), .* not 0$"):
-        MatrixUnitMode(phases=0, fp32_dest=True, minus_one_quirk=True)
+    with pytest.raises(ValueError, match=r"^fidelity_phases must be 1 \(LoFi\), .* not 0$"):
+        MatrixUnitMode(fidelity_phases=0, fp32_dest=True, minus_one_quirk=True)

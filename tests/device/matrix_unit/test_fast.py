@@ -28,8 +28,8 @@ def operand(values):
     return (values.view(np.uint32) & np.uint32(TF32_MASK)).view(np.float32)
 
 
-def mode(phases=4, *, fp32_dest=True):
-    return MatrixUnitMode(phases=phases, fp32_dest=fp32_dest, minus_one_quirk=False)
+def mode(fidelity_phases=4, *, fp32_dest=True):
+    return MatrixUnitMode(fidelity_phases=fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=False)
 
 
 def products(activations, weights, dst, how):
@@ -39,14 +39,14 @@ def products(activations, weights, dst, how):
     return exact, FAST.product(*operands, None if dst is None else dst.copy(), mode=how)
 
 
-@pytest.mark.parametrize("phases", [1, 2, 3, 4])
+@pytest.mark.parametrize("fidelity_phases", [1, 2, 3, 4])
 @pytest.mark.parametrize("start", [False, True])
-def test_every_fidelity_multiplies_the_same_parts(phases, start):
+def test_every_fidelity_multiplies_the_same_parts(fidelity_phases, start):
     """One product for each result, which a float32 Dst holds with all its bits."""
     activations, weights = np.zeros((33, 32), np.float32), operand(numbers((32, 40), 2, 0))
     activations[:, 5] = operand(numbers((33,), 1, 0))
     dst = np.zeros((33, 40), np.float32) if start else None
-    exact, fast = products(activations, weights, dst, mode(phases))
+    exact, fast = products(activations, weights, dst, mode(fidelity_phases))
     assert np.array_equal(exact, fast)
 
 
@@ -59,7 +59,7 @@ def test_sums_are_close():
 
 def test_fidelities_differ():
     activations, weights = operand(numbers((8, 32), 1, 0)), operand(numbers((32, 8), 2, 0))
-    results = [products(activations, weights, None, mode(phases))[1] for phases in (1, 2, 3, 4)]
+    results = [products(activations, weights, None, mode(fidelity_phases))[1] for fidelity_phases in (1, 2, 3, 4)]
     assert all((one != other).any() for one, other in pairwise(results))
 
 
@@ -71,12 +71,12 @@ def test_a_16_bit_dst_is_rounded_once():
     assert FAST.product(activations, weights, None, mode=mode()).ravel().tolist() == [257.0, -257.0]
 
 
-@pytest.mark.parametrize("phases", [1, 2, 3, 4])
-def test_products_leave_operands_and_dst_alone(phases):
+@pytest.mark.parametrize("fidelity_phases", [1, 2, 3, 4])
+def test_products_leave_operands_and_dst_alone(fidelity_phases):
     activations, weights, dst = numbers((4, 32), 4), numbers((32, 4), 5), numbers((4, 4), 6)
     kept = [array.copy() for array in (activations, weights, dst)]
-    FAST.product(activations, weights, dst, mode=mode(phases))
-    FAST.weight_operand(weights, mode(phases))
+    FAST.product(activations, weights, dst, mode=mode(fidelity_phases))
+    FAST.weight_operand(weights, mode(fidelity_phases))
     assert all(np.array_equal(a, b) for a, b in zip((activations, weights, dst), kept, strict=True))
 
 

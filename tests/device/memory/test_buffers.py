@@ -3,7 +3,7 @@ import pytest
 
 from device.cores import first_cores
 from device.errors import MemoryAccessError, PoisonError
-from device.machine import Device
+from device.machine import Machine
 from device.memory.layouts import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 
@@ -11,11 +11,11 @@ ROWS = TensorSpec([70, 20], FLOAT32, Layout.ROW_MAJOR, MemoryConfig(buffer_type=
 
 
 @pytest.fixture
-def device() -> Device:
-    return Device("wormhole_n150", l1_small_bytes=1024)
+def device() -> Machine:
+    return Machine("wormhole_n150", l1_small_bytes=1024)
 
 
-def test_what_was_stored_lies_at_its_address(device: Device) -> None:
+def test_what_was_stored_lies_at_its_address(device: Machine) -> None:
     buffer = device.allocate(ROWS.buffer(device.spec), "rows")
     values = np.arange(1400, dtype=np.float32).reshape(70, 20)
     buffer.store(values, ROWS)
@@ -27,7 +27,7 @@ def test_what_was_stored_lies_at_its_address(device: Device) -> None:
     assert np.array_equal(buffer.decoded(), values)
 
 
-def test_tiles_lie_face_by_face(device: Device) -> None:
+def test_tiles_lie_face_by_face(device: Machine) -> None:
     tensor = TensorSpec([32, 32], BFLOAT16, Layout.TILE)
     buffer = device.allocate(tensor.buffer(device.spec))
     values = quantize(np.arange(1024, dtype=np.float32).reshape(32, 32) % 251, BFLOAT16)
@@ -36,7 +36,7 @@ def test_tiles_lie_face_by_face(device: Device) -> None:
     assert np.array_equal(second_face.view(BFLOAT16.storage), values[0, 16:])
 
 
-def test_block_floats_can_be_read_by_address(device: Device) -> None:
+def test_block_floats_can_be_read_by_address(device: Machine) -> None:
     tensor = TensorSpec([32, 32], BFLOAT8_B, Layout.TILE)
     buffer = device.allocate(tensor.buffer(device.spec))
     buffer.store(quantize(np.full((32, 32), 1.0, np.float32), BFLOAT8_B), tensor)
@@ -44,7 +44,7 @@ def test_block_floats_can_be_read_by_address(device: Device) -> None:
     assert set(device.read(BufferType.DRAM, 0, buffer.address + 64, 1024)) == {64}
 
 
-def test_fresh_memory_is_poison(device: Device) -> None:
+def test_fresh_memory_is_poison(device: Machine) -> None:
     buffer = device.allocate(ROWS.buffer(device.spec), "rows")
     assert not buffer.written
     for read in (lambda: buffer.values, buffer.pages, lambda: buffer.page_location(0)):
@@ -54,7 +54,7 @@ def test_fresh_memory_is_poison(device: Device) -> None:
         device.read(BufferType.L1, 0, buffer.address, 4)
 
 
-def test_padding_and_banks_without_a_share_are_poison(device: Device) -> None:
+def test_padding_and_banks_without_a_share_are_poison(device: Machine) -> None:
     shards = ShardSpec(first_cores(2, 8, 8), [2, 5])
     config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
     tensor = TensorSpec([3, 5], BFLOAT16, Layout.ROW_MAJOR, config)
@@ -66,7 +66,7 @@ def test_padding_and_banks_without_a_share_are_poison(device: Device) -> None:
             buffer.read(bank, buffer.address + offset, 11)
 
 
-def test_reads_outside_a_buffer_are_refused(device: Device) -> None:
+def test_reads_outside_a_buffer_are_refused(device: Machine) -> None:
     with pytest.raises(MemoryAccessError, match=r"address 5 in DRAM belongs to no buffer; no buffer lies below"):
         device.read(BufferType.DRAM, 0, 5, 1)
     buffer = device.allocate(ROWS.buffer(device.spec), "rows")
@@ -80,7 +80,7 @@ def test_reads_outside_a_buffer_are_refused(device: Device) -> None:
         buffer.page_location(70)
 
 
-def test_a_freed_buffer_is_gone(device: Device) -> None:
+def test_a_freed_buffer_is_gone(device: Machine) -> None:
     buffer = device.allocate(ROWS.buffer(device.spec), "rows")
     buffer.store(np.zeros((70, 20), np.float32), ROWS)
     address = buffer.address
@@ -93,7 +93,7 @@ def test_a_freed_buffer_is_gone(device: Device) -> None:
         device.read(BufferType.L1, 0, address, 1)
 
 
-def test_a_tensor_of_another_size_does_not_go_in(device: Device) -> None:
+def test_a_tensor_of_another_size_does_not_go_in(device: Machine) -> None:
     buffer = device.allocate(ROWS.buffer(device.spec))
     other = TensorSpec([71, 20], FLOAT32, Layout.ROW_MAJOR, ROWS.memory_config)
     with pytest.raises(MemoryAccessError, match=r"can not hold a tensor of"):

@@ -13,7 +13,7 @@ from device.events import (
     OperationEnd,
     Refused,
 )
-from device.machine import Device
+from device.machine import Machine
 from device.memory.layouts import BufferType, Layout, MemoryConfig, TensorSpec
 from device.numbers.formats import BFLOAT16, UINT16
 from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate
@@ -61,7 +61,7 @@ def plan(*steps, output="y"):
 
 @pytest.fixture
 def device():
-    return Device(SPEC, l1_small_bytes=4096)
+    return Machine(SPEC, l1_small_bytes=4096)
 
 
 def state(device):

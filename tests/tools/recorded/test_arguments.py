@@ -34,7 +34,7 @@ def test_fields():
     assert (memory.memory_layout, memory.buffer_type) == (TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1)
     assert (made.weight.spec.data_format, made.conv_config.weights_format) == (FLOAT32, BFLOAT8_B)
     assert (made.conv_config.replicate_padding, made.conv_config.activation) == (True, ("relu", ()))
-    assert made.compute_config == ComputeConfig(phases=2, packer_l1_acc=True)
+    assert made.compute_config == ComputeConfig(fidelity_phases=2, packer_l1_acc=True)
     assert made.slice_config == SliceConfig(slice_type=SliceType.DRAM_WIDTH)
 
 

@@ -50,14 +50,14 @@ def test_cycles_and_fidelity_of_a_call(fidelity):
     assert tuple(one.name for one in timed.operations) == made.ran
     assert timed.name == "ttnn.conv_transpose2d"
     assert timed.untimed == ()
-    phases = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}[fidelity]
-    assert {one.phases for one in timed.operations if one.name == "Conv2dDeviceOperation"} == {phases}
-    assert {one.phases for one in timed.operations if one.name != "Conv2dDeviceOperation"} == {0}
+    fidelity_phases = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}[fidelity]
+    assert {one.fidelity_phases for one in timed.operations if one.name == "Conv2dDeviceOperation"} == {fidelity_phases}
+    assert {one.fidelity_phases for one in timed.operations if one.name != "Conv2dDeviceOperation"} == {0}
 
 
 def test_a_1x1_convolution_multiplies_as_a_matmul():
     made = ran_call(kernel_size=(1, 1), stride=(1, 1), compute={"math_fidelity": "HiFi3"})
-    assert [one.phases for one in timed_call(made, SPEC).operations if "Matmul" in one.name] == [3]
+    assert [one.fidelity_phases for one in timed_call(made, SPEC).operations if "Matmul" in one.name] == [3]
 
 
 @pytest.mark.parametrize(("groups", "stride"), [(1, (1, 1)), (1, (2, 2)), (4, (2, 1))])

@@ -54,7 +54,7 @@ def conv():
         useful_flops=32 * 20 * PRODUCT_FLOPS,
         contention_cycles=0,
     )
-    return OperationReading(name="Conv2dDeviceOperation", cycles=cycles, phases=2)
+    return OperationReading(name="Conv2dDeviceOperation", cycles=cycles, fidelity_phases=2)
 
 
 @pytest.fixture

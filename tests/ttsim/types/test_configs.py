@@ -103,18 +103,18 @@ def test_slices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fidelity", "phases"), [("LoFi", 1), ("HiFi2", 2), ("HiFi3", 3), ("HiFi4", 4), ("Invalid", 1)]
+    ("fidelity", "fidelity_phases"), [("LoFi", 1), ("HiFi2", 2), ("HiFi3", 3), ("HiFi4", 4), ("Invalid", 1)]
 )
-def test_fidelity_is_a_number_of_phases(fidelity: str, phases: int) -> None:
+def test_fidelity_is_a_number_of_phases(fidelity: str, fidelity_phases: int) -> None:
     config = WormholeComputeKernelConfig(math_fidelity=MathFidelity[fidelity])
-    assert config.argument().phases == phases
+    assert config.argument().fidelity_phases == fidelity_phases
 
 
 def test_compute_configs() -> None:
     bare = WormholeComputeKernelConfig()
     assert (bare.math_fidelity, bare.math_approx_mode, bare.fp32_dest_acc_en) == (MathFidelity.Invalid, True, False)
     made = init_device_compute_kernel_config("any", math_fidelity=MathFidelity.HiFi4, fp32_dest_acc_en=True)
-    assert made.argument() == ComputeConfig(phases=4, fp32_dest=True)
+    assert made.argument() == ComputeConfig(fidelity_phases=4, fp32_dest=True)
     assert init_device_compute_kernel_config("any").math_fidelity is MathFidelity.LoFi
     assert init_device_compute_kernel_config("any", made) is made
 

@@ -33,17 +33,17 @@ class OperationReading:
     Attributes:
         name: Which.
         cycles: The reading of cycles.
-        phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
+        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
     """
 
     name: str
     cycles: OperationCycles
-    phases: int = 0
+    fidelity_phases: int = 0
 
     @property
     def product_phases(self) -> float:
         """Fidelity phases of all its tile products."""
-        return self.cycles.issued_flops / FLOPS_OF_A_PRODUCT * max(self.phases, 1)
+        return self.cycles.issued_flops / FLOPS_OF_A_PRODUCT * max(self.fidelity_phases, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         share=_share(timed.cycles, of_cycles),
         bound_by=timed.bound_by.value,
         core_count=timed.cores,
-        fidelity_phases=operation.phases,
+        fidelity_phases=operation.fidelity_phases,
         contention_cycles=timed.contention_cycles,
         cycles_without_contention=timed.cycles - timed.contention_cycles,
         stages=stage_times(timed.slowest.stages, of_cycles=timed.cycles),

@@ -212,7 +212,7 @@ def test_programs_are_told_apart_by_all_that_they_are_made_of():
     changes = [
         {"bias": True},
         {"out_format": FLOAT32},
-        {"compute_config": ComputeConfig(phases=2)},
+        {"compute_config": ComputeConfig(fidelity_phases=2)},
         {"config": ConvConfig(activation=("relu", ()))},
         {"config": ConvConfig(config_tensors_in_dram=True)},
         {"config": ConvConfig(weights_format=BFLOAT8_B)},

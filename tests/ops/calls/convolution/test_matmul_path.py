@@ -7,7 +7,7 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.machine import Device
+from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import (
     DRAM_MEMORY_CONFIG,
@@ -112,7 +112,7 @@ def test_output_padding_leaves_the_tensor_as_it_is():
 
 
 def refusal(a):
-    device = Device(SPEC, l1_small_bytes=32768)
+    device = Machine(SPEC, l1_small_bytes=32768)
     inputs = {"input": device.allocate(a.input.spec.buffer(SPEC))}
     with pytest.raises(DeviceError) as caught:
         run_memory(plan(a), device, inputs)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from device.errors import OutOfMemoryError
-from device.machine import Device
+from device.machine import Machine
 from device.memory.layouts import BufferType, Layout, TensorSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
@@ -30,7 +30,7 @@ FORMATS = {"bf16": BFLOAT16, "bf8": BFLOAT8_B, "fp32": FLOAT32}
 SCHEMES = {"HEIGHT_SHARDED": "H", "BLOCK_SHARDED": "B", "WIDTH_SHARDED": "W"}
 L1_SMALL_BYTES = {"cfgdram": 0, "groups": 1024, "ulp": 16384, "fp32auto": 16384, "sweep": 32768}  # the others: 65536
 TILED = ("simple", "fruit", "cfgdram")  # tests whose inputs are in tiles, whatever their format
-FULL_ACCUMULATION = ComputeConfig(phases=4, fp32_dest=True, packer_l1_acc=True)
+FULL_ACCUMULATION = ComputeConfig(fidelity_phases=4, fp32_dest=True, packer_l1_acc=True)
 
 
 def rows():
@@ -84,7 +84,7 @@ def arguments(row):
 
 
 def planned(row, call):
-    device = Device(SPECS[row["device"]], l1_small_bytes=L1_SMALL_BYTES.get(row["test"].partition(" ")[0], 65536))
+    device = Machine(SPECS[row["device"]], l1_small_bytes=L1_SMALL_BYTES.get(row["test"].partition(" ")[0], 65536))
     inputs = {"input": device.allocate(call.input.spec.buffer(device.spec), "input")}
     free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
     return device, inputs, plan_conv_transpose2d(call, device.spec, free_l1_bytes=free)

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from device.errors import DeviceError
-from device.machine import Device
+from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.memory.layouts import (
     DRAM_MEMORY_CONFIG,
@@ -76,7 +76,7 @@ def geometry(made):
 
 def planned(made, device=None, **changes):
     """The plan of a call on a device that holds its input, and that device."""
-    device = device or Device(SPEC, l1_small_bytes=L1_SMALL_BYTES)
+    device = device or Machine(SPEC, l1_small_bytes=L1_SMALL_BYTES)
     inputs = {}
     if not made.input.on_host:
         inputs["input"] = device.allocate(made.input.spec.buffer(SPEC), "input")

@@ -60,11 +60,11 @@ def test_formats_follow_the_tensors_unless_given():
 )
 def test_without_a_compute_config_only_float32_throughout_gets_a_float32_dst(in_format, weights, fp32_dest):
     got = compute_config(call(ConvConfig(weights_format=weights), in_format=in_format))
-    assert got == ComputeConfig(phases=4, fp32_dest=fp32_dest, packer_l1_acc=False)
+    assert got == ComputeConfig(fidelity_phases=4, fp32_dest=fp32_dest, packer_l1_acc=False)
 
 
 def test_a_given_compute_config_is_taken_as_it_is():
-    given = ComputeConfig(phases=2, packer_l1_acc=True)
+    given = ComputeConfig(fidelity_phases=2, packer_l1_acc=True)
     assert compute_config(call(in_format=FLOAT32, raw_format=FLOAT32, compute_config=given)) == given
     _, options = lower(call(compute_config=given))
     assert (options.fp32_dest, options.packer_l1_acc) == (False, True)
@@ -155,7 +155,7 @@ def test_every_option_comes_from_somewhere():
                 enable_act_double_buffer=True, enable_weights_double_buffer=True, full_inner_dim=True,
                 force_split_reader=True, config_tensors_in_dram=True, core_grid=GRID, override_sharding_config=True,
             ),
-            compute_config=ComputeConfig(phases=1, fp32_dest=True, packer_l1_acc=True),
+            compute_config=ComputeConfig(fidelity_phases=1, fp32_dest=True, packer_l1_acc=True),
         )
     )  # fmt: skip
     default = ConvOptions()
@@ -178,4 +178,4 @@ def test_a_slice_is_tiled_and_keeps_what_the_call_settled():
     assert (config.output_layout, config.deallocate_activation) == (Layout.TILE, True)
     assert (config.reallocate_halo_output, config.act_block_h_override) == (True, 64)
     assert (output_format(part), weight_format(part)) == (FLOAT32, FLOAT32)
-    assert compute_config(part) == compute_config(whole) == ComputeConfig(phases=4, fp32_dest=True)
+    assert compute_config(part) == compute_config(whole) == ComputeConfig(fidelity_phases=4, fp32_dest=True)

@@ -9,7 +9,7 @@ import pytest
 
 from device.errors import DeviceError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, OperationBegin, usage_per_core
-from device.machine import Device
+from device.machine import Machine
 from device.memory.layouts import BufferType, TensorMemoryLayout
 from device.spec.device_spec import load_spec
 from ops.calls.convolution.plan import plan_conv_transpose2d
@@ -41,7 +41,7 @@ def recorded_calls():
 
 def planned(record, call):
     """What planning and allocating a call does on a fresh device, in the record's words."""
-    device = Device(SPECS[record["arch"]], l1_small_bytes=record["case"].get("l1_small_size", 32768))
+    device = Machine(SPECS[record["arch"]], l1_small_bytes=record["case"].get("l1_small_size", 32768))
     inputs = {}
     if not call.input.on_host:
         inputs["input"] = device.allocate(call.input.spec.buffer(device.spec), "input")

@@ -75,11 +75,11 @@ def test_defaults_of_the_compute_config():
     """Source: the library's documentation of HiFi4 with 32-bit sums on Wormhole, and its choice of attributes."""
     wide, block = matrix(64, 96, data_format=FLOAT32), matrix(64, 96, data_format=BFLOAT8_B)
     plain = with_defaults(call(), SPEC)
-    assert (plain.phases, plain.fp32_dest, plain.packer_l1_acc) == (2, False, True)
+    assert (plain.fidelity_phases, plain.fp32_dest, plain.packer_l1_acc) == (2, False, True)
     floats = call(first=wide, second=matrix(96, 128, data_format=FLOAT32))
-    assert with_defaults(floats, SPEC).phases == 3
-    assert with_defaults(floats, load_spec("blackhole_p150")).phases == 4
+    assert with_defaults(floats, SPEC).fidelity_phases == 3
+    assert with_defaults(floats, load_spec("blackhole_p150")).fidelity_phases == 4
     assert with_defaults(call(first=wide), SPEC).fp32_dest
-    assert with_defaults(call(first=block), SPEC).phases == 2
-    assert with_defaults(call(first=block, second=matrix(96, 128, data_format=BFLOAT8_B)), SPEC).phases == 1
-    assert with_defaults(call(phases=4, packer_l1_acc=False), SPEC).packer_l1_acc is False
+    assert with_defaults(call(first=block), SPEC).fidelity_phases == 2
+    assert with_defaults(call(first=block, second=matrix(96, 128, data_format=BFLOAT8_B)), SPEC).fidelity_phases == 1
+    assert with_defaults(call(fidelity_phases=4, packer_l1_acc=False), SPEC).packer_l1_acc is False

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device.machine import Device
+from device.machine import Machine
 from device.numbers.formats import FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
@@ -84,7 +84,7 @@ def test_zero_insertion_costs_the_square_of_the_stride():
 
 @pytest.mark.parametrize("lowering", Lowering)
 def test_nothing_is_left_but_the_result(lowering):
-    plan, device = plan_forward(problem((2, 2), (3, 3)), SPEC, bias=True, lowering=lowering), Device(SPEC)
+    plan, device = plan_forward(problem((2, 2), (3, 3)), SPEC, bias=True, lowering=lowering), Machine(SPEC)
     run_memory(plan, device, {})
     assert len(device.memory.live()) == 1
 

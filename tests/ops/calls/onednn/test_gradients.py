@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from device.machine import Device
+from device.machine import Machine
 from device.memory.layouts import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation
@@ -53,7 +53,7 @@ def test_plans_compute_the_gradients(groups, size):
 @pytest.mark.parametrize("plan_of", [plan_backward_data, plan_backward_weights])
 @pytest.mark.parametrize("size", [6, 60])
 def test_nothing_is_left_but_the_result(plan_of, size):
-    plan, device = plan_of(problem(BFLOAT16, size=size), SPEC), Device(SPEC)
+    plan, device = plan_of(problem(BFLOAT16, size=size), SPEC), Machine(SPEC)
     made = {step.tensor for step in plan.steps if isinstance(step, Allocate)}
     made |= {one.tensor for step in plan.steps if isinstance(step, Operation) for one in step.outputs}
     freed = {step.tensor for step in plan.steps if isinstance(step, Free)}

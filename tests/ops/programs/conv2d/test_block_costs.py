@@ -40,7 +40,7 @@ def work(spec, scheme=HEIGHT, *, subblock=None, weight_format=BFLOAT8_B, dilatio
         options=chosen,
         layout=layout,
         k_blocks=(),
-        phases=1,
+        fidelity_phases=1,
         partials_format=BFLOAT16,
         l1_accumulation=False,
     )

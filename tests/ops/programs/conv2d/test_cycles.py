@@ -22,7 +22,17 @@ RATES = {"dram_bytes_per_cycle", "act_multicast_bytes_per_cycle"}
 
 
 def conv(
-    spec, scheme=HEIGHT, *, channels=(64, 64), side=32, batch=1, kernel=3, stride=None, phases=1, bias=True, **options
+    spec,
+    scheme=HEIGHT,
+    *,
+    channels=(64, 64),
+    side=32,
+    batch=1,
+    kernel=3,
+    stride=None,
+    fidelity_phases=1,
+    bias=True,
+    **options,
 ):
     """A convolution with the library's blocks; with a stride a transposed one."""
     if stride is None:
@@ -57,7 +67,7 @@ def conv(
         options=chosen,
         layout=layout,
         k_blocks=blocks,
-        phases=phases,
+        fidelity_phases=fidelity_phases,
         partials_format=BFLOAT16,
         l1_accumulation=l1_accumulation(requested=chosen.packer_l1_acc, bias=bias, k_blocks=layout.blocks.k_blocks),
     )
@@ -72,7 +82,7 @@ def convolutions(draw, spec=None):
         "side": draw(st.integers(8, 40)),
         "kernel": draw(st.sampled_from([1, 3, 4])),
         "stride": draw(st.sampled_from([None, 2])),
-        "phases": draw(st.integers(1, 4)),
+        "fidelity_phases": draw(st.integers(1, 4)),
         "bias": draw(st.booleans()),
         "untilize_out": draw(st.booleans()),
         "packer_l1_acc": draw(st.booleans()),
@@ -138,9 +148,9 @@ def test_sharing_dram_never_makes_it_faster(drawn):
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-@pytest.mark.parametrize(("phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
-def test_cycles_of_a_tile_product(spec, phases, cycles):
-    work = conv(spec, phases=phases)
+@pytest.mark.parametrize(("fidelity_phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
+def test_cycles_of_a_tile_product(spec, fidelity_phases, cycles):
+    work = conv(spec, fidelity_phases=fidelity_phases)
     shards, blocks = work.layout.shards, work.layout.blocks
     products = shards.out_row_tiles * shards.out_col_tiles * blocks.act_w_tiles * blocks.k_blocks
     busy = {one.stage: one.busy_cycles for one in conv_cycles(work, spec).slowest.stages}

@@ -59,7 +59,7 @@ class Case:
     in_format: DataFormat = BFLOAT16
     weight_format: DataFormat = BFLOAT16
     out_format: DataFormat = BFLOAT16
-    phases: int = 4
+    fidelity_phases: int = 4
     activation: tuple[str, tuple[float, ...]] | None = None
     options: ConvOptions = DEFAULTS
     replicate: bool = False
@@ -118,7 +118,7 @@ def work_of(case):
             case.kernel,
             full_inner_dim=options.full_inner_dim,
         ),
-        phases=case.phases,
+        fidelity_phases=case.fidelity_phases,
         partials_format=partials_format(buffers),
         l1_accumulation=l1_accumulation(
             requested=options.packer_l1_acc, bias=case.bias, k_blocks=buffers.accumulation_blocks
@@ -206,7 +206,7 @@ def cases(draw):
         in_format=draw(formats),
         weight_format=draw(formats),
         out_format=out_format,
-        phases=draw(st.integers(1, 4)),
+        fidelity_phases=draw(st.integers(1, 4)),
         activation=draw(st.sampled_from([None, ("relu", ())])),
         options=options,
     )
@@ -247,7 +247,7 @@ def normal(seed):
         (ROOMY, 2**-8),
         (NARROW, 2**-6),
         (replace(ROOMY, out_format=BFLOAT8_B, weight_format=BFLOAT8_B), 2**-5),
-        (replace(ROOMY, phases=1), 2**-4),
+        (replace(ROOMY, fidelity_phases=1), 2**-4),
     ],
     ids=["float32", "bfloat16", "bfloat16 in a 16-bit Dst", "bfloat8_b", "LoFi"],
 )
@@ -377,7 +377,7 @@ def test_partials_are_rounded_between_kernel_rows(arithmetic):
     """
     case = Case(
         size=(3, 1), channels=1, outputs=1, kernel=(3, 1), stride=(1, 1), padding=(2, 2, 0, 0),
-        options=ConvOptions(fp32_dest=True), phases=4,
+        options=ConvOptions(fp32_dest=True), fidelity_phases=4,
     )  # fmt: skip
     x = np.array([256.0, 1.0, -1.0], np.float32).reshape(1, 3, 1, 1)
     w = np.ones((1, 1, 3, 1), np.float32)

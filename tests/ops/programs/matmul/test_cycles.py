@@ -12,7 +12,9 @@ from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.work import MatmulWork
 
 
-def work(*, m=32, k=32, n=32, grid=(8, 8), phases=2, data_format=BFLOAT8_B, program=MatmulProgram.MCAST_2D, blocks=1):
+def work(
+    *, m=32, k=32, n=32, grid=(8, 8), fidelity_phases=2, data_format=BFLOAT8_B, program=MatmulProgram.MCAST_2D, blocks=1
+):
     cols, rows = grid
     down, across = {
         MatmulProgram.MCAST_2D: (rows, cols),
@@ -29,7 +31,7 @@ def work(*, m=32, k=32, n=32, grid=(8, 8), phases=2, data_format=BFLOAT8_B, prog
         program=program, grid=GridSpec(cols=cols, rows=rows), in0_block_w=4,
         out_block_h=-(-per_core_m // blocks), out_block_w=per_core_n, per_core_m=per_core_m, per_core_n=per_core_n,
     )  # fmt: skip
-    return MatmulWork(problem=problem, config=config, phases=phases, out_channels=32 * n)
+    return MatmulWork(problem=problem, config=config, fidelity_phases=fidelity_phases, out_channels=32 * n)
 
 
 def cycles(one, spec, **changes):
@@ -43,7 +45,7 @@ kinds = st.fixed_dictionaries(
         "m": sizes,
         "k": sizes,
         "n": sizes,
-        "phases": st.integers(1, 4),
+        "fidelity_phases": st.integers(1, 4),
         "data_format": st.sampled_from([BFLOAT16, BFLOAT8_B, BFLOAT4_B]),
         "program": st.sampled_from(MatmulProgram),
     }
@@ -68,8 +70,11 @@ def test_less_to_work_with_is_never_faster(spec, kind):
 def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
     fast = spec.replace(matmul_costs_unpack_bytes_per_cycle=1e9)
     stages = [
-        {stage.stage: stage.busy_cycles for stage in cycles(work(k=k, phases=phases), fast).slowest.stages}
-        for phases in (1, 2, 3, 4)
+        {
+            stage.stage: stage.busy_cycles
+            for stage in cycles(work(k=k, fidelity_phases=fidelity_phases), fast).slowest.stages
+        }
+        for fidelity_phases in (1, 2, 3, 4)
     ]
     products = 4 * 4 * k
     more = spec.matmul_costs.product_cycles
@@ -79,8 +84,8 @@ def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
 def test_large_tiles_are_bound_by_unpacking_where_phases_are_few():
     spec = load_spec("wormhole_n150")
     large = {"m": 256, "k": 256, "n": 256, "data_format": BFLOAT16}
-    assert cycles(work(**large, phases=2), spec).bound_by is Stage.UNPACK
-    assert cycles(work(**large, phases=4), spec).bound_by is Stage.MATH
+    assert cycles(work(**large, fidelity_phases=2), spec).bound_by is Stage.UNPACK
+    assert cycles(work(**large, fidelity_phases=4), spec).bound_by is Stage.MATH
 
 
 def test_bytes_are_those_of_the_operands():

@@ -24,7 +24,7 @@ def work_of(k=2, n=1, depth=1, out=BFLOAT16, *, bias=False, fp32_dest=False, l1_
         fp32_dest=fp32_dest, packer_l1_acc=l1_acc,
     )  # fmt: skip
     config = MatmulConfig(program=MatmulProgram.MCAST_2D, grid=GridSpec(cols=1, rows=1), in0_block_w=depth)
-    return MatmulWork(problem=problem, config=config, phases=4, out_channels=n * 32 - 5, activation=activation)
+    return MatmulWork(problem=problem, config=config, fidelity_phases=4, out_channels=n * 32 - 5, activation=activation)
 
 
 @pytest.mark.parametrize("name", ARITHMETICS)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device.errors import DeviceError
-from device.machine import Device
+from device.machine import Machine
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from ops.programs.patch_matmul.axis import PatchAxis
@@ -40,7 +40,7 @@ def test_circular_buffers_fit_into_l1(name, size, channels, others, data_format)
     patch, pixel = works(size, channels, others, data_format, spec)
     operations = [patch_matmul(patch, inputs=("image", "weights", "bias"), output="result")]
     operations += pixel_matmul(pixel, inputs=("image", "other"), output="sums", spec=spec)[0]
-    device = Device(spec)
+    device = Machine(spec)
     for operation in operations:
         assert all(one.size_bytes > 0 for one in operation.circular_buffers)
         device.make_program(operation.name, operation.circular_buffers, {})
@@ -83,4 +83,4 @@ def test_what_does_not_fit_is_refused_by_the_device():
     operation = patch_matmul(patch, inputs=("image", "weights", "bias"), output="result")
     buffer = operation.circular_buffers[0]
     with pytest.raises(DeviceError, match="Statically allocated circular buffers"):
-        Device(SPEC).make_program("x", [replace(buffer, size_bytes=2_000_000, page_bytes=2_000_000)], {})
+        Machine(SPEC).make_program("x", [replace(buffer, size_bytes=2_000_000, page_bytes=2_000_000)], {})

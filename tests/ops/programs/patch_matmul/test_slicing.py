@@ -67,7 +67,7 @@ def test_passes_go_from_the_smallest_products_to_the_largest(data_format, passes
     assert weights == sorted(weights, reverse=True)
     assert made.passes[-1] == (0, 0)
     assert len(made.passes) == passes
-    assert made.phases == 1
+    assert made.fidelity_phases == 1
     assert made.in0_slices == 1 + max(i for i, _ in made.passes)
     assert made.in1_slices == 1 + max(j for _, j in made.passes)
 

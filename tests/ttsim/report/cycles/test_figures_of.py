@@ -18,12 +18,12 @@ from ttsim.report.cycles.figures_of import (
 PRODUCT_FLOPS = 65536
 
 
-def products(count, *, phases, cores=1, cycles=1000.0):
+def products(count, *, fidelity_phases, cores=1, cycles=1000.0):
     group = CoreGroupCycles(cores=first_cores(cores, 8, 8), cycles=cycles, stages=(StageCycles(Stage.MATH, cycles),))
     timed = OperationCycles(
         cycles=cycles, groups=(group,), bound_by=Stage.MATH, issued_flops=count * PRODUCT_FLOPS, useful_flops=0
     )
-    return OperationReading(name="Op", cycles=timed, phases=phases)
+    return OperationReading(name="Op", cycles=timed, fidelity_phases=fidelity_phases)
 
 
 def test_an_operation(conv, spec):
@@ -38,9 +38,9 @@ def test_an_operation(conv, spec):
     assert sum(stage.critical_share for stage in found.stages) == 1
 
 
-@pytest.mark.parametrize(("phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
-def test_a_tile_product_costs_16_cycles_a_phase(phases, cycles, spec):
-    found = math_use([products(1, phases=phases)], spec, useful_flops=0)
+@pytest.mark.parametrize(("fidelity_phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
+def test_a_tile_product_costs_16_cycles_a_phase(fidelity_phases, cycles, spec):
+    found = math_use([products(1, fidelity_phases=fidelity_phases)], spec, useful_flops=0)
     assert found.product_cycles == cycles
     assert found.utilization == cycles / 1000
     assert found.device_utilization == cycles / 1000 / 64
@@ -74,11 +74,11 @@ def test_roofs(halo, conv, spec):
     both = roofline([halo, conv], spec)
     assert both.bound == "math"
     assert both.cycles == found.cycles + other.cycles
-    assert roofline([products(0, phases=0)], spec).bound == "none"
+    assert roofline([products(0, fidelity_phases=0)], spec).bound == "none"
 
 
 def test_a_roof_is_the_devices_not_the_partitions(spec):
-    few, many = (roofline([products(640, phases=1, cores=cores)], spec) for cores in (1, 64))
+    few, many = (roofline([products(640, fidelity_phases=1, cores=cores)], spec) for cores in (1, 64))
     assert few.math_cycles == many.math_cycles == 160
 
 
