@@ -20,18 +20,18 @@ from device.memory.layouts import (
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
+from ops.calls.conv_transpose2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import (
     ComputeConfig,
+    ConvArguments,
     ConvConfig,
-    ConvTranspose2dArguments,
     Operand,
     SliceConfig,
     SliceType,
 )
-from ops.calls.convolution.plan import plan_conv_transpose2d
-from ops.calls.convolution.strictness import output_size, require_possible, require_sane
-from ops.calls.convolution.validation import validate
+from ops.calls.convolution.plan import plan_convolution
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite
 from ops.readings.memory import run_memory
@@ -74,7 +74,8 @@ def calls(draw):
     memory = L1_MEMORY_CONFIG if place == "l1" else DRAM_MEMORY_CONFIG
     kind = draw(st.sampled_from([None, *SliceType]))
     bias = Operand(spec=TensorSpec((1, 1, 1, outputs), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
-    return ConvTranspose2dArguments(
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=Operand(
             spec=TensorSpec((1, 1, batch * size[0] * size[1], channels), data_format, layout, memory),
             on_host=place == "host",
@@ -120,7 +121,7 @@ def made(call, device):
         if not call.input.on_host:
             inputs["input"] = device.allocate(call.input.spec.buffer(device.spec), "input")
         free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
-        plan = plan_conv_transpose2d(call, device.spec, free_l1_bytes=free)
+        plan = plan_convolution(call, device.spec, free_l1_bytes=free)
         assume(slice_fault(plan, call) is None)
         return plan, inputs
     except DeviceError:

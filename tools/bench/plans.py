@@ -12,10 +12,9 @@ from device.errors import DeviceError
 from device.machine import Machine
 from device.memory.layouts import BufferType
 from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.arguments import ConvTranspose2dArguments
-from ops.calls.convolution.plan import plan_conv_transpose2d
-from ops.calls.convolution.problem import is_matmul
-from ops.calls.convolution.validation import takes_l1_path
+from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.paths import is_matmul, takes_l1_path
+from ops.calls.convolution.plan import plan_convolution
 from tools.bench.figure import Figure
 from tools.recorded.arguments import planner_arguments
 from tools.recorded.call import SPEC_OF_ARCH
@@ -38,19 +37,19 @@ class Call:
     """
 
     group: str
-    arguments: ConvTranspose2dArguments
+    arguments: ConvArguments
     spec: DeviceSpec
     free_l1_bytes: int
 
     def plan(self) -> None:
         """Plan it, or have it refused."""
         try:
-            plan_conv_transpose2d(self.arguments, self.spec, free_l1_bytes=self.free_l1_bytes)
+            plan_convolution(self.arguments, self.spec, free_l1_bytes=self.free_l1_bytes)
         except (DeviceError, ValueError):
             return
 
 
-def group_of(a: ConvTranspose2dArguments) -> str:
+def group_of(a: ConvArguments) -> str:
     """How a call is sliced."""
     if is_matmul(a):
         return "1x1"

@@ -15,10 +15,11 @@ from device.memory.layouts import (
     TensorSpec,
 )
 from device.numbers.formats import FORMATS
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import (
     ComputeConfig,
+    ConvArguments,
     ConvConfig,
-    ConvTranspose2dArguments,
     Operand,
     SliceConfig,
     SliceType,
@@ -35,8 +36,8 @@ CONFIG_FIELDS = frozenset({
 })  # fmt: skip
 
 
-def planner_arguments(case: Mapping[str, Any]) -> ConvTranspose2dArguments:
-    """The arguments that `plan_conv_transpose2d` takes.
+def planner_arguments(case: Mapping[str, Any]) -> ConvArguments:
+    """The arguments that `plan_convolution` takes.
 
     Raises:
         ValueError: The case has a config field that is not known here.
@@ -58,7 +59,8 @@ def planner_arguments(case: Mapping[str, Any]) -> ConvTranspose2dArguments:
             for name, default in (("kernel", 1), ("stride", 1), ("output_padding", 0), ("dilation", 1))
         )
     )
-    return ConvTranspose2dArguments(
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=Operand(spec=in_spec, on_host=case.get("input_memory") == "host"),
         weight=Operand(spec=weight, on_host=True),
         bias=bias if case.get("has_bias") else None,

@@ -21,13 +21,12 @@ from device.memory.layouts import (
 )
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
-from device.plan import Free, Plan
+from ops.builder import PlanBuilder
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from ops.programs.halo.cycles import halo_cycles
 from ops.programs.halo.frame import Frame, convolution_axis
 from ops.programs.halo.plan import HaloArguments, plan_halo
-from ops.programs.movement.placement import to_config
-from ops.programs.movement.staged import Staged
+from ops.programs.movement.placement import convert
 from tools.validate.network_rows import NetworkStep
 from tools.validate.prediction import Row
 from ttsim.runtime.device import Device
@@ -228,17 +227,12 @@ def _made(walk: Walk, shape: tuple[int, ...], memory: MemoryConfig) -> Tensor:
 
 def _converted(walk: Walk, x: Tensor, memory: MemoryConfig) -> Tensor:
     """The tensor in another place; itself if it is there."""
-    staged = to_config(Staged(name="input", spec=x.spec), memory, walk.device.spec, "output")
-    steps = tuple(one for one in staged.steps if one != Free("input"))
-    if not steps:
+    builder = PlanBuilder(walk.device.spec, {"input": x.spec})
+    result = convert(builder, builder.tensor("input"), memory, "output")
+    if result.name == "input":
         return x
-    plan = Plan(
-        steps=steps,
-        tensors={"input": x.spec, **staged.tensors, staged.name: staged.spec},
-        results={"output": staged.name},
-    )
     with walk.device.function("ttnn.to_memory_config"):
-        return run(plan, {"input": x}, walk.device)["output"]
+        return run(builder.finish({"output": result.name}), {"input": x}, walk.device)["output"]
 
 
 def _grid(text: str) -> CoreRangeSet:

@@ -9,10 +9,9 @@ from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.layouts import BufferType
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
-from ops.calls.convolution.arguments import ConvTranspose2dArguments
-from ops.calls.convolution.plan import plan_conv_transpose2d
-from ops.calls.convolution.strictness import require_possible, require_sane
-from ops.calls.convolution.validation import validate
+from ops.calls.conv_transpose2d.validation import require_possible, require_sane, validate
+from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.plan import plan_convolution
 from ops.readings.memory import run_memory
 
 
@@ -43,9 +42,7 @@ class Trial(NamedTuple):
     error: str | None
 
 
-def attempt(
-    a: ConvTranspose2dArguments, ground: Ground, *, l1_small_bytes: int | None = None, cached: bool = True
-) -> Trial:
+def attempt(a: ConvArguments, ground: Ground, *, l1_small_bytes: int | None = None, cached: bool = True) -> Trial:
     """Plan a call and allocate it on a copy.
 
     Args:
@@ -66,7 +63,7 @@ def attempt(
         inputs = {name: _input(machine, name, buffer, a, twins=twins) for name, buffer in ground.held.items()}
         free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
-        plan = plan_conv_transpose2d(a, machine.spec, free_l1_bytes=free_l1_bytes)
+        plan = plan_convolution(a, machine.spec, free_l1_bytes=free_l1_bytes)
         fault = slice_fault(plan, a) if ground.strict else None
         if fault is not None:
             return Trial((), fault)
@@ -97,7 +94,7 @@ def _fill_order(buffer: Buffer) -> int:
     return buffer.address if buffer.spec.buffer_type is BufferType.DRAM else -buffer.address
 
 
-def _input(machine: Machine, name: str, buffer: Buffer, a: ConvTranspose2dArguments, *, twins: bool) -> Buffer:
+def _input(machine: Machine, name: str, buffer: Buffer, a: ConvArguments, *, twins: bool) -> Buffer:
     """One of the call's tensors on the copy: its twin, or a new one (beside it, if the input is to lie elsewhere)."""
     wanted = a.input.spec.buffer(machine.spec) if name == "input" else buffer.spec
     if twins and buffer.allocated and wanted == buffer.spec:

@@ -10,7 +10,7 @@ from typing import Final
 
 from device.memory.layouts import BufferType
 from ops.calls.conv_transpose2d.alternatives import MOST_SLICES, TOGETHER, alternatives, costs, index_tensors_in_dram
-from ops.calls.convolution.arguments import ConvTranspose2dArguments
+from ops.calls.convolution.arguments import ConvArguments
 from ttsim.fitting.consumers import Shortage, bank_bytes, shortage
 from ttsim.fitting.source import conv_config_source, slice_config_source
 from ttsim.fitting.trial import Ground, attempt
@@ -21,7 +21,7 @@ STEPS: Final = 6000  # of all trials' events together, so that many slices do no
 L1_SMALL_SIZES: Final = tuple(1 << power for power in range(10, 18))
 
 
-def verdict(a: ConvTranspose2dArguments, ground: Ground, *, planned: bool = True) -> str:
+def verdict(a: ConvArguments, ground: Ground, *, planned: bool = True) -> str:
     """What continues the error of a call that ran out of memory.
 
     Args:
@@ -52,7 +52,7 @@ def _largest(found: Shortage, ground: Ground) -> list[str]:
     ]
 
 
-def _configs(a: ConvTranspose2dArguments, ground: Ground) -> Iterator[str]:
+def _configs(a: ConvArguments, ground: Ground) -> Iterator[str]:
     """Changes of the call's configs that fit: the nearest of each kind."""
     free_l1_bytes = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
     done: set[str] = set()
@@ -71,7 +71,7 @@ def _configs(a: ConvTranspose2dArguments, ground: Ground) -> Iterator[str]:
             yield _changes(a, other)
 
 
-def _index_tensors(a: ConvTranspose2dArguments, ground: Ground) -> Iterator[str]:
+def _index_tensors(a: ConvArguments, ground: Ground) -> Iterator[str]:
     """What makes room for index tensors."""
     if ground.machine.program_cache and attempt(a, ground, cached=False).error is None:
         yield "device.clear_program_cache()"
@@ -84,7 +84,7 @@ def _index_tensors(a: ConvTranspose2dArguments, ground: Ground) -> Iterator[str]
             return
 
 
-def _changes(a: ConvTranspose2dArguments, other: ConvTranspose2dArguments) -> str:
+def _changes(a: ConvArguments, other: ConvArguments) -> str:
     """Arguments of a call that differ from another's, as Python, with what they cost as a comment."""
     parts = []
     if other.input != a.input:

@@ -4,8 +4,9 @@ from typing import Any
 
 from device.memory.layouts import MemoryConfig
 from ops.calls.conv2d.plan import plan_conv2d
+from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
-from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ttsim.functions.conv_calls import handed_back, misfit_shape, named, operand, require_allocated
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, run
@@ -76,7 +77,8 @@ def conv2d(
             result.
         DeviceError: The call does not fit the device.
     """
-    arguments = Conv2dArguments(
+    arguments = ConvArguments(
+        rules=CONV2D,
         input=operand(input_tensor),
         weight=operand(weight_tensor),
         bias=None if bias_tensor is None else operand(bias_tensor),
@@ -117,8 +119,8 @@ def conv2d(
     return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
 
 
-def definition_flops(a: Conv2dArguments) -> int:
+def definition_flops(call: ConvArguments) -> int:
     """Multiplications and additions of the definition: every output sees every kernel position, padding included."""
-    height, width = output_size(a)
-    outputs = a.batch_size * height * width * a.out_channels
-    return 2 * outputs * (a.in_channels // a.groups) * a.kernel_size[0] * a.kernel_size[1]
+    height, width = output_size(call)
+    outputs = call.batch_size * height * width * call.out_channels
+    return 2 * outputs * (call.in_channels // call.groups) * call.kernel_size[0] * call.kernel_size[1]

@@ -8,11 +8,11 @@ from typing import Any
 from device.errors import CircularBufferError, OutOfMemoryError
 from device.memory.layouts import MemoryConfig
 from device.plan import Plan
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
-from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments
-from ops.calls.convolution.plan import plan_conv_transpose2d
-from ops.calls.convolution.strictness import output_size, require_possible, require_sane
-from ops.calls.convolution.validation import validate
+from ops.calls.conv_transpose2d.validation import output_size, require_possible, require_sane, validate
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig
+from ops.calls.convolution.plan import plan_convolution
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
@@ -94,7 +94,8 @@ def conv_transpose2d(
         ArgumentError: Arguments contradict each other, or (on a strict device) would give a wrong result.
         DeviceError: The call does not fit the device.
     """
-    arguments = ConvTranspose2dArguments(
+    arguments = ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=operand(input_tensor),
         weight=operand(weight_tensor),
         bias=None if bias_tensor is None else operand(bias_tensor),
@@ -137,7 +138,7 @@ def conv_transpose2d(
 
 
 def _run_frame(
-    a: ConvTranspose2dArguments,
+    call: ConvArguments,
     tensors: Mapping[str, Tensor],
     device: Device,
     *,
@@ -145,25 +146,30 @@ def _run_frame(
     returns_weights: bool,
 ) -> dict[str, Tensor]:
     """Runs a call as ttnn does; arguments as of `run_phases`."""
-    misfit = misfit_shape(a, tensors["input"])
-    a = replace(a, groups=a.groups or 1)  # the real library takes 0 groups for one
+    misfit = misfit_shape(call, tensors["input"])
+    call = replace(call, groups=call.groups or 1)  # the real library takes 0 groups for one
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     plan: Plan | None = None
     try:
-        plan = plan_conv_transpose2d(
-            a, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights
-        )
-        fault = slice_fault(plan, a) if device.strict else None
+        plan = plan_convolution(call, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
+        fault = slice_fault(plan, call) if device.strict else None
         if fault is not None:
             warnings.warn(fault, RuntimeWarning, stacklevel=4)
         with device.function("ttnn.conv_transpose2d"):
             return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
-        told = verdict(a, Ground(device.machine, held, device.strict), planned=plan is not None)
+        told = verdict(call, Ground(device.machine, held, device.strict), planned=plan is not None)
         raise type(error)(f"{error}\n{told}") from error
 
 
-def definition_flops(a: ConvTranspose2dArguments) -> int:
+def definition_flops(call: ConvArguments) -> int:
     """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
-    pixels = a.batch_size * a.input_height * a.input_width
-    return 2 * pixels * a.in_channels * (a.out_channels // (a.groups or 1)) * a.kernel_size[0] * a.kernel_size[1]
+    pixels = call.batch_size * call.input_height * call.input_width
+    return (
+        2
+        * pixels
+        * call.in_channels
+        * (call.out_channels // (call.groups or 1))
+        * call.kernel_size[0]
+        * call.kernel_size[1]
+    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from device.matrix_unit.blocks import block_product
 from ops.calls.conv_transpose2d.phase_path import evaluator, plan_phases, require_phases
-from ops.calls.convolution.arguments import ConvTranspose2dArguments
+from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import weight_format
 from ops.calls.convolution.validation import ArgumentError
 from ops.calls.onednn.forward import Lowering
@@ -24,7 +24,7 @@ def lowering_of(name: str) -> Lowering:
 
 
 def run_phases(
-    a: ConvTranspose2dArguments,
+    a: ConvArguments,
     tensors: Mapping[str, Tensor],
     device: Device,
     *,
@@ -62,7 +62,7 @@ def run_phases(
         return run(plan, operands, device, useful_flops=useful_flops, evaluate=evaluator(exact))
 
 
-def _prepared(a: ConvTranspose2dArguments, tensor: Tensor, *, flipped: bool) -> Tensor:
+def _prepared(a: ConvArguments, tensor: Tensor, *, flipped: bool) -> Tensor:
     """A host tensor rounded to the type of prepared weights; a kernel that was flipped before is flipped back."""
     rounded = tensor.with_dtype(DataType.of(weight_format(a)))
     return Tensor.of_host(rounded.values()[..., ::-1, ::-1], rounded.spec) if flipped else rounded

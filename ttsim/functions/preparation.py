@@ -3,10 +3,14 @@
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
 from device.numbers.formats import FLOAT32
 from device.plan import Allocate, Plan
-from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand
-from ops.calls.convolution.plan import plan_conv_transpose2d
-from ops.calls.convolution.strictness import require_possible
-from ops.calls.convolution.validation import validate_bias_preparation, validate_weights_preparation
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.conv_transpose2d.validation import (
+    require_possible,
+    validate_bias_preparation,
+    validate_weights_preparation,
+)
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.plan import plan_convolution
 from ttsim.functions.conv_calls import operand, require_allocated
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, run
@@ -77,7 +81,8 @@ def prepare_conv_transpose2d_weights(
         OutOfMemoryError: No room in DRAM.
     """
     require_allocated(weight_tensor)
-    arguments = ConvTranspose2dArguments(
+    arguments = ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=_future_input(
             (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
         ),
@@ -157,7 +162,8 @@ def prepare_conv_transpose2d_bias(
     """
     require_allocated(bias_tensor)
     kernel = two(kernel_size)
-    arguments = ConvTranspose2dArguments(
+    arguments = ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=_future_input(
             (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
         ),
@@ -198,10 +204,10 @@ def _placeholder(shape: tuple[int, ...]) -> Operand:
     return Operand(spec=TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR), on_host=True)
 
 
-def _prepare(arguments: ConvTranspose2dArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
+def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
     """Carries out, of the whole call's plan, only the upload of one tensor."""
     require_possible(arguments)
-    plan = plan_conv_transpose2d(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
+    plan = plan_convolution(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
     name = plan.results[role]
     upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
     part = Plan(steps=upload, tensors={name: plan.tensors[name]}, results={role: name})

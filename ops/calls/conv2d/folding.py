@@ -7,58 +7,54 @@ from dataclasses import replace
 
 from device.memory.layouts import BufferType, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, Free, Operation
-from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.arguments import Conv2dArguments, Operand
+from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.convolution_input import uploaded_image
 from ops.programs.movement.reshape import reshaped
-from ops.programs.movement.staged import Staged, computed, owning
 from ops.programs.movement.work import FoldWindows, PadImage
 
 
-def folds(a: Conv2dArguments) -> bool:
+def folds(call: ConvArguments) -> bool:
     """Whether the real library folds: as the config says, or by itself where the kernel is the stride."""
-    given = a.conv_config.enable_kernel_stride_folding
+    given = call.conv_config.enable_kernel_stride_folding
     if given is not None:
-        return given and a.stride != (1, 1)
-    if a.stride != a.kernel_size or a.stride == (1, 1) or a.dilation != (1, 1):
+        return given and call.stride != (1, 1)
+    if call.stride != call.kernel_size or call.stride == (1, 1) or call.dilation != (1, 1):
         return False
-    top, bottom, left, right = a.padding
-    if (a.input_height + top + bottom) % a.stride[0] or (a.input_width + left + right) % a.stride[1]:
+    top, bottom, left, right = call.padding
+    if (call.input_height + top + bottom) % call.stride[0] or (call.input_width + left + right) % call.stride[1]:
         return False
-    place = a.input.spec.memory_config
-    in_dram = a.input.on_host or place.buffer_type is BufferType.DRAM
-    rows_or_plain = a.input.spec.layout is Layout.ROW_MAJOR or not any(a.padding)
+    place = call.input.spec.memory_config
+    in_dram = call.input.on_host or place.buffer_type is BufferType.DRAM
+    rows_or_plain = call.input.spec.layout is Layout.ROW_MAJOR or not any(call.padding)
     return (in_dram and rows_or_plain) or (
-        not a.input.on_host and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        not call.input.on_host and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     )
 
 
-def folded_input(a: Conv2dArguments, spec: DeviceSpec) -> Staged:
+def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
     """The input with its windows folded into channels, as rows; every copy made on the way is released.
 
     Args:
-        a: The call.
-        spec: The device.
+        builder: The plan; its tensor "input" is the call's.
+        call: The call.
 
     Returns:
-        Steps that end in the tensor "input.folded" [N, H / sh, W / sw, sh * sw * C], which is left to the caller.
+        "input.folded" [N, H / sh, W / sw, sh * sw * C].
     """
-    start = Staged(name="input", spec=a.input.spec)
-    if a.input.on_host:
-        start = uploaded_image(start.name, start.spec, spec)
-    shape = (a.batch_size, a.input_height, a.input_width, a.in_channels)
-    image = reshaped(start, shape, spec, "input.image")
-    result, copies = start.followed_by(image), [one for one in (start.name, image.name) if one != "input"]
-    top, bottom, left, right = a.padding
-    if any(a.padding):
-        work = PadImage(image=shape, padding=a.padding)
+    source = builder.tensor("input")
+    start = uploaded_image(builder, source) if call.input.on_host else source
+    shape = call.image_shape
+    image = reshaped(builder, start, shape, "input.image")
+    copies = [start, image]
+    top, bottom, left, right = call.padding
+    if any(call.padding):
+        work = PadImage(image=shape, padding=call.padding)
         shape = (shape[0], shape[1] + top + bottom, shape[2] + left + right, shape[3])
         padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
-        image = computed("Pad", image, "input.padded", padded, spec, work)
-        result = result.followed_by(image)
-        copies.append(image.name)
-    (rows, columns), (batch, height, width, channels) = a.stride, shape
+        image = builder.run("PadDeviceOperation", work, [image], output=PlanTensor("input.padded", padded))
+        copies.append(image)
+    (rows, columns), (batch, height, width, channels) = call.stride, shape
     data_format = BFLOAT16 if image.spec.data_format.is_block else image.spec.data_format
     folded = TensorSpec(
         (batch, height // rows, width // columns, rows * columns * channels),
@@ -66,26 +62,22 @@ def folded_input(a: Conv2dArguments, spec: DeviceSpec) -> Staged:
         Layout.ROW_MAJOR,
         image.spec.memory_config,
     )
-    fold = FoldWindows(window=a.stride, image=shape, data_format=data_format)
-    step = Operation(
-        name="Fold",
-        inputs=(image.name,),
-        outputs=(Allocate("input.folded", folded.buffer(spec)),),
-        work=fold,
-        key=("fold", image.spec, fold),
-    )
-    made = Staged(name="input.folded", spec=folded, steps=(step,), tensors={"input.folded": folded})
-    if a.conv_config.deallocate_activation and not a.input.on_host and start.in_l1:
-        copies.append("input")
-    frees = (Free(name) for name in dict.fromkeys(copies))
-    return owning(result.followed_by(made).then(*frees))
+    fold = FoldWindows(window=call.stride, image=shape, data_format=data_format)
+    made = builder.run("Fold", fold, [image], output=PlanTensor("input.folded", folded))
+    consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
+    for one in {copy.name: copy for copy in copies}.values():
+        if one.name != source.name:
+            builder.free(one)
+    if consumes:
+        builder.free(source)
+    return made
 
 
-def folded_call(a: Conv2dArguments, image: Staged) -> Conv2dArguments:
+def folded_call(call: ConvArguments, image: PlanTensor) -> ConvArguments:
     """The 1x1 convolution that is left of a call whose input was folded."""
     _, height, width, channels = image.spec.shape
     return replace(
-        a,
+        call,
         input=Operand(spec=image.spec, on_host=False, name=image.name),
         in_channels=channels,
         input_height=height,
@@ -93,5 +85,5 @@ def folded_call(a: Conv2dArguments, image: Staged) -> Conv2dArguments:
         kernel_size=(1, 1),
         stride=(1, 1),
         padding=(0, 0, 0, 0),
-        folded=a.kernel_size,
+        folded=call.kernel_size,
     )

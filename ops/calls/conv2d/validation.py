@@ -4,14 +4,14 @@ What both kinds of convolution are asked stands in ``ops.calls.convolution.valid
 conv2d asks besides, and what of it this library does not simulate. Evidence: calls of the real library, version 0.81.1.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from device.memory.layouts import BufferType, Layout
 from device.memory.tiles import TILE
 from ops.calls.conv2d.folding import folds
-from ops.calls.convolution.arguments import Conv2dArguments
-from ops.calls.convolution.problem import is_matmul
+from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.paths import is_matmul, takes_l1_path
 from ops.calls.convolution.slicing import output_slices
 from ops.calls.convolution.strictness import (
     OPERAND_CHECKS,
@@ -27,104 +27,102 @@ from ops.calls.convolution.validation import (
     HOST_WEIGHT_FORMATS,
     INPUT_CHECKS,
     SIZE_CHECKS,
-    ArgumentError,
+    Check,
     raise_first,
-    takes_l1_path,
 )
 from ops.programs.halo.frame import count_windows
 
-Check = Callable[[Conv2dArguments], Iterator[str]]
 
-
-def validate(a: Conv2dArguments) -> None:
+def validate(call: ConvArguments) -> None:
     """Refuses a call that the real library refuses, or that is not simulated.
 
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    _raise_first(a, (_output_override,))
-    raise_first(a, SIZE_CHECKS)
-    _raise_first(a, (_folded_sizes,))
-    raise_first(a, () if is_matmul(a) or folds(a) else INPUT_CHECKS)
-    _raise_first(a, (_weight,))
-    raise_first(a, CONFIG_CHECKS, BIAS_SHAPE_CHECKS)
+    raise_first(call, (_output_override,))
+    raise_first(call, SIZE_CHECKS)
+    raise_first(call, (_folded_sizes,))
+    raise_first(call, () if is_matmul(call) or folds(call) else INPUT_CHECKS)
+    raise_first(call, (_weight,))
+    raise_first(call, CONFIG_CHECKS, BIAS_SHAPE_CHECKS)
 
 
-def require_possible(a: Conv2dArguments) -> None:
+def require_possible(call: ConvArguments) -> None:
     """Refuses a call that the real library crashes on, and the ways to compute it that are not simulated.
 
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    refuse_first("conv2d", a, (sizes_given, groups_divide, groups_given, dilation_given, _output_size))
-    refuse_first("conv2d", a, SIMULATED_CHECKS)
+    refuse_first("conv2d", call, (sizes_given, groups_divide, groups_given, dilation_given, _output_size))
+    refuse_first("conv2d", call, SIMULATED_CHECKS)
 
 
-def require_sane(a: Conv2dArguments) -> None:
+def require_sane(call: ConvArguments) -> None:
     """Refuses a call that the real library accepts and gets wrong.
 
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    refuse_first("conv2d", a, (_slices_with_input, *OPERAND_CHECKS))
+    refuse_first("conv2d", call, (_slices_with_input, *OPERAND_CHECKS))
 
 
-def _raise_first(a: Conv2dArguments, checks: tuple[Check, ...]) -> None:
-    for check in checks:
-        for text in check(a):
-            raise ArgumentError(text)
-
-
-def output_size(a: Conv2dArguments) -> tuple[int, int]:
+def output_size(call: ConvArguments) -> tuple[int, int]:
     """Height and width of the output; zero or less where the kernel does not fit."""
-    top, bottom, left, right = a.padding
+    top, bottom, left, right = call.padding
     height, width = (
         count_windows(length + padding, dilation * (kernel - 1), stride)
         for length, padding, kernel, dilation, stride in zip(
-            (a.input_height, a.input_width), (top + bottom, left + right), a.kernel_size, a.dilation, a.stride,
+            (call.input_height, call.input_width),
+            (top + bottom, left + right),
+            call.kernel_size,
+            call.dilation,
+            call.stride,
             strict=True,
         )
-    )  # fmt: skip
+    )
     return height, width
 
 
-def _output_size(a: Conv2dArguments) -> Iterator[str]:
-    height, width = output_size(a)
+def _output_size(call: ConvArguments) -> Iterator[str]:
+    height, width = output_size(call)
     if height < 1 or width < 1:
         yield (
-            f"kernel_size {a.kernel_size} with dilation {a.dilation} does not fit an image of "
-            f"{a.input_height} x {a.input_width} with padding {a.padding}; pad more"
+            f"kernel_size {call.kernel_size} with dilation {call.dilation} does not fit an image of "
+            f"{call.input_height} x {call.input_width} with padding {call.padding}; pad more"
         )
 
 
-def _output_override(a: Conv2dArguments) -> Iterator[str]:
-    if a.conv_config.override_output_sharding_config and not takes_l1_path(a):
+def _output_override(call: ConvArguments) -> Iterator[str]:
+    if call.conv_config.override_output_sharding_config and not takes_l1_path(call):
         yield (
             "Conv2D DRAM slicing doesn't support override_output_sharding_config.\n"
             "conv_config.override_output_sharding_config: put the input in L1, or leave the override out"
         )
 
 
-def _folded_sizes(a: Conv2dArguments) -> Iterator[str]:
-    if not folds(a):
+def _folded_sizes(call: ConvArguments) -> Iterator[str]:
+    if not folds(call):
         return
-    (top, bottom, left, right), way_out = a.padding, "conv_config.enable_kernel_stride_folding: leave it to the library"
+    (top, bottom, left, right), way_out = (
+        call.padding,
+        "conv_config.enable_kernel_stride_folding: leave it to the library",
+    )
     for name, length, stride in (
-        ("height", a.input_height + top + bottom, a.stride[0]),
-        ("width", a.input_width + left + right, a.stride[1]),
+        ("height", call.input_height + top + bottom, call.stride[0]),
+        ("width", call.input_width + left + right, call.stride[1]),
     ):
         if length % stride:
             yield (
                 f"Padded input {name} ({length}) must be divisible by stride ({stride}) for kernel stride folding.\n"
                 f"{way_out}, or pad to whole windows"
             )
-    if any(a.padding) and a.input.spec.layout is Layout.TILE:
+    if any(call.padding) and call.input.spec.layout is Layout.TILE:
         yield f"ttnn.pad: on device tile padding does not support front padding\n{way_out}, or give rows"
 
 
-def _weight(a: Conv2dArguments) -> Iterator[str]:
-    spec = a.weight.spec
-    if not a.weight.on_host:
+def _weight(call: ConvArguments) -> Iterator[str]:
+    spec = call.weight.spec
+    if not call.weight.on_host:
         if spec.layout is not Layout.TILE:
             yield (
                 "conv2d: weight_tensor on the device must be prepared weights in TILE layout; the real library would "
@@ -148,51 +146,53 @@ def _weight(a: Conv2dArguments) -> Iterator[str]:
         )
 
 
-def _slices_with_input(a: Conv2dArguments) -> Iterator[str]:
-    config = a.slice_config
-    if config is None or config.num_slices < 2 or takes_l1_path(a) or is_matmul(a):
+def _slices_with_input(call: ConvArguments) -> Iterator[str]:
+    config = call.slice_config
+    if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call):
         return
-    if any(part.is_empty for part in output_slices(a, config)):
+    if any(part.is_empty for part in output_slices(call, config)):
         yield (
             f"slice_config: one of {config.num_slices} slices lies in the padding alone, and the real library leaves "
             "it and all that follow unwritten; use fewer slices"
         )
 
 
-def _folding(a: Conv2dArguments) -> Iterator[str]:
-    if not folds(a):
+def _folding(call: ConvArguments) -> Iterator[str]:
+    if not folds(call):
         return
     way_out = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
-    if a.kernel_size != a.stride:
-        yield f"folding windows of {a.kernel_size} at stride {a.stride}, which overlap, is not simulated; {way_out}"
-    if a.dilation != (1, 1):
-        yield f"folding windows with dilation {a.dilation} gives wrong results; {way_out}"
-    if a.conv_config.shard_layout is not None or a.conv_config.override_sharding_config:
+    if call.kernel_size != call.stride:
+        yield (
+            f"folding windows of {call.kernel_size} at stride {call.stride}, which overlap, is not simulated; {way_out}"
+        )
+    if call.dilation != (1, 1):
+        yield f"folding windows with dilation {call.dilation} gives wrong results; {way_out}"
+    if call.conv_config.shard_layout is not None or call.conv_config.override_sharding_config:
         yield (
             "folding windows is simulated without a shard_layout only: with one, the real library prepares the "
             f"weights in another order than the input has; leave it out, or {way_out}"
         )
-    if not a.input.on_host and a.input.spec.memory_config.is_sharded():
+    if not call.input.on_host and call.input.spec.memory_config.is_sharded():
         yield f"folding windows of a sharded input is not simulated; {way_out}"
-    if a.input.spec.layout is Layout.TILE and a.in_channels % TILE:
-        yield f"folding windows of tiles that {a.in_channels} channels do not fill is not simulated; {way_out}"
-    in_l1 = not a.input.on_host and a.input.spec.memory_config.buffer_type is BufferType.L1
-    if in_l1 and a.input.spec.layout is Layout.TILE:
+    if call.input.spec.layout is Layout.TILE and call.in_channels % TILE:
+        yield f"folding windows of tiles that {call.in_channels} channels do not fill is not simulated; {way_out}"
+    in_l1 = not call.input.on_host and call.input.spec.memory_config.buffer_type is BufferType.L1
+    if in_l1 and call.input.spec.layout is Layout.TILE:
         yield f"folding windows of tiles in L1 is not simulated; {way_out}"
 
 
-def _activation_reuse(a: Conv2dArguments) -> Iterator[str]:
-    if a.conv_config.enable_activation_reuse:
+def _activation_reuse(call: ConvArguments) -> Iterator[str]:
+    if call.conv_config.enable_activation_reuse:
         yield (
             "conv_config.enable_activation_reuse is not simulated: its circular buffers and K blocks differ; "
             "leave it out"
         )
 
 
-def _depthwise(a: Conv2dArguments) -> Iterator[str]:
-    depthwise = a.groups == a.in_channels == a.out_channels and a.groups > 1
-    one_row = a.kernel_size[0] == 1 and a.input_height == 1
-    if depthwise and one_row and a.bias is None and not is_matmul(a):
+def _depthwise(call: ConvArguments) -> Iterator[str]:
+    depthwise = call.groups == call.in_channels == call.out_channels and call.groups > 1
+    one_row = call.kernel_size[0] == 1 and call.input_height == 1
+    if depthwise and one_row and call.bias is None and not is_matmul(call):
         yield (
             "the depthwise convolution of a single row without a bias, which the real library computes element by "
             "element, is not simulated; give a bias of zeros to have it computed as any other"

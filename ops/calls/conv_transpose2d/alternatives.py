@@ -13,12 +13,12 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.arguments import ConvTranspose2dArguments, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvArguments, SliceConfig, SliceType
 from ops.calls.convolution.l1_path import lay_out_call
-from ops.calls.convolution.problem import is_matmul, weight_format
+from ops.calls.convolution.paths import is_matmul, takes_l1_path
+from ops.calls.convolution.problem import weight_format
 from ops.calls.convolution.slice_choice import guess_slice_type, slice_l1_bytes
 from ops.calls.convolution.slicing import most_slices, output_slices
-from ops.calls.convolution.validation import takes_l1_path
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 
 TOGETHER: Final = "together"  # the kind of several changes at once
@@ -34,129 +34,129 @@ class Alternative(NamedTuple):
     """
 
     kind: str
-    arguments: ConvTranspose2dArguments
+    arguments: ConvArguments
 
 
-def alternatives(a: ConvTranspose2dArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
+def alternatives(call: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
     """Other ways to make a call that ran out of memory.
 
     Args:
-        a: The call, validated.
+        call: The call, validated.
         spec: The device.
         free_l1_bytes: Free bytes of every L1 bank: slice counts whose estimate is larger are passed over.
     """
-    smaller = [*_lighter(a), *_lower_blocks(a, spec), *_narrower_blocks(a), *_lighter_weights(a)]
-    others = list(_other_schemes(a, spec))
-    least = list(_least(a, spec))
-    if takes_l1_path(a) or is_matmul(a):
+    smaller = [*_lighter(call), *_lower_blocks(call, spec), *_narrower_blocks(call), *_lighter_weights(call)]
+    others = list(_other_schemes(call, spec))
+    least = list(_least(call, spec))
+    if takes_l1_path(call) or is_matmul(call):
         yield from smaller
         yield from others
-        yield from _sliced(Alternative("slices", a), spec, free_l1_bytes)
+        yield from _sliced(Alternative("slices", call), spec, free_l1_bytes)
         yield from least
         bases = least
     else:
-        yield from _sliced(Alternative("slices", a), spec, free_l1_bytes)
+        yield from _sliced(Alternative("slices", call), spec, free_l1_bytes)
         bases = [*smaller, *others, *least]
     for base in bases:
         yield from _sliced(base, spec, free_l1_bytes)
 
 
-def index_tensors_in_dram(a: ConvTranspose2dArguments) -> Alternative | None:
+def index_tensors_in_dram(call: ConvArguments) -> Alternative | None:
     """The call with its index tensors out of L1_SMALL; None if they are out of it."""
-    if a.conv_config.config_tensors_in_dram:
+    if call.conv_config.config_tensors_in_dram:
         return None
-    return _with(a, "config_tensors_in_dram", config_tensors_in_dram=True)
+    return _with(call, "config_tensors_in_dram", config_tensors_in_dram=True)
 
 
-def costs(a: ConvTranspose2dArguments, other: ConvTranspose2dArguments) -> tuple[str, ...]:
+def costs(call: ConvArguments, other: ConvArguments) -> tuple[str, ...]:
     """What an alternative to a call costs beyond time."""
-    before, after = a.conv_config, other.conv_config
+    before, after = call.conv_config, other.conv_config
     found = []
     if _in_l1(other) and after.deallocate_activation and not before.deallocate_activation:
         found.append("the input is gone after the call")
     if after.weights_format != before.weights_format:
         found.append("the weights lose precision")
-    laid_out_anew = after.shard_layout is not before.shard_layout or other.slice_config != a.slice_config
-    if not a.weight.on_host and (laid_out_anew or after.weights_format != before.weights_format):
+    laid_out_anew = after.shard_layout is not before.shard_layout or other.slice_config != call.slice_config
+    if not call.weight.on_host and (laid_out_anew or after.weights_format != before.weights_format):
         found.append("weights and bias must be prepared with it")
     return tuple(found)
 
 
-def _with(a: ConvTranspose2dArguments, kind: str, **changes: Any) -> Alternative:
-    return Alternative(kind, replace(a, conv_config=replace(a.conv_config, **changes)))
+def _with(call: ConvArguments, kind: str, **changes: Any) -> Alternative:
+    return Alternative(kind, replace(call, conv_config=replace(call.conv_config, **changes)))
 
 
-def _in_l1(a: ConvTranspose2dArguments) -> bool:
-    return not a.input.on_host and a.input.spec.memory_config.buffer_type is BufferType.L1
+def _in_l1(call: ConvArguments) -> bool:
+    return not call.input.on_host and call.input.spec.memory_config.buffer_type is BufferType.L1
 
 
-def _lighter(a: ConvTranspose2dArguments) -> Iterator[Alternative]:
+def _lighter(call: ConvArguments) -> Iterator[Alternative]:
     """Without what only saves time, or keeps the input."""
-    config = a.conv_config
+    config = call.conv_config
     if not config.reallocate_halo_output:
-        yield _with(a, "reallocate_halo_output", reallocate_halo_output=True)
+        yield _with(call, "reallocate_halo_output", reallocate_halo_output=True)
     if config.enable_weights_double_buffer:
-        yield _with(a, "enable_weights_double_buffer", enable_weights_double_buffer=False)
+        yield _with(call, "enable_weights_double_buffer", enable_weights_double_buffer=False)
     if config.enable_act_double_buffer:
-        yield _with(a, "enable_act_double_buffer", enable_act_double_buffer=False)
-    if _in_l1(a) and not config.deallocate_activation:
-        yield _with(a, "deallocate_activation", deallocate_activation=True)
+        yield _with(call, "enable_act_double_buffer", enable_act_double_buffer=False)
+    if _in_l1(call) and not config.deallocate_activation:
+        yield _with(call, "deallocate_activation", deallocate_activation=True)
 
 
-def _block_rows(a: ConvTranspose2dArguments, spec: DeviceSpec) -> int:
+def _block_rows(call: ConvArguments, spec: DeviceSpec) -> int:
     """Rows of an activation block of the call in one piece."""
     try:
-        return lay_out_call(a, spec).layout.blocks.act_h_tiles * TILE
+        return lay_out_call(call, spec).layout.blocks.act_h_tiles * TILE
     except (DeviceError, ValueError):
-        return a.conv_config.act_block_h_override or TILE
+        return call.conv_config.act_block_h_override or TILE
 
 
-def _lower_blocks(a: ConvTranspose2dArguments, spec: DeviceSpec) -> Iterator[Alternative]:
+def _lower_blocks(call: ConvArguments, spec: DeviceSpec) -> Iterator[Alternative]:
     """Activation blocks of half the height, a quarter, and so on."""
-    tiles = _block_rows(a, spec) // TILE
+    tiles = _block_rows(call, spec) // TILE
     while tiles > 1:
         tiles = div_up(tiles, 2)
-        yield _with(a, "act_block_h_override", act_block_h_override=tiles * TILE)
+        yield _with(call, "act_block_h_override", act_block_h_override=tiles * TILE)
 
 
-def _narrower_blocks(a: ConvTranspose2dArguments) -> Iterator[Alternative]:
+def _narrower_blocks(call: ConvArguments) -> Iterator[Alternative]:
     """K blocks in more parts; only a width-sharded convolution has them."""
-    if a.conv_config.shard_layout is WIDTH:
+    if call.conv_config.shard_layout is WIDTH:
         for times in (2, 4):
-            yield _with(a, "act_block_w_div", act_block_w_div=times * a.conv_config.act_block_w_div)
+            yield _with(call, "act_block_w_div", act_block_w_div=times * call.conv_config.act_block_w_div)
 
 
-def _lighter_weights(a: ConvTranspose2dArguments) -> Iterator[Alternative]:
-    if not weight_format(a).is_block:
-        yield _with(a, "weights_dtype", weights_format=BFLOAT8_B)
+def _lighter_weights(call: ConvArguments) -> Iterator[Alternative]:
+    if not weight_format(call).is_block:
+        yield _with(call, "weights_dtype", weights_format=BFLOAT8_B)
 
 
-def _scheme(a: ConvTranspose2dArguments, spec: DeviceSpec) -> TensorMemoryLayout | None:
+def _scheme(call: ConvArguments, spec: DeviceSpec) -> TensorMemoryLayout | None:
     """The shard scheme of the call in one piece, as far as it can be told."""
     try:
-        return a.conv_config.shard_layout or lay_out_call(a, spec).layout.scheme
+        return call.conv_config.shard_layout or lay_out_call(call, spec).layout.scheme
     except (DeviceError, ValueError):
         return None
 
 
-def _other_schemes(a: ConvTranspose2dArguments, spec: DeviceSpec) -> Iterator[Alternative]:
-    now = _scheme(a, spec)
-    reshard = a.conv_config.reshard_if_not_optimal or a.input.spec.memory_config.is_sharded()
+def _other_schemes(call: ConvArguments, spec: DeviceSpec) -> Iterator[Alternative]:
+    now = _scheme(call, spec)
+    reshard = call.conv_config.reshard_if_not_optimal or call.input.spec.memory_config.is_sharded()
     for scheme in (HEIGHT, BLOCK, WIDTH):
         if scheme is not now:
-            yield _with(a, "shard_layout", shard_layout=scheme, reshard_if_not_optimal=reshard)
+            yield _with(call, "shard_layout", shard_layout=scheme, reshard_if_not_optimal=reshard)
 
 
-def _least(a: ConvTranspose2dArguments, spec: DeviceSpec) -> Iterator[Alternative]:
+def _least(call: ConvArguments, spec: DeviceSpec) -> Iterator[Alternative]:
     """Several changes at once: the smallest blocks, then lighter weights too, then other schemes."""
     first = _with(
-        a,
+        call,
         TOGETHER,
         reallocate_halo_output=True,
         enable_weights_double_buffer=False,
         enable_act_double_buffer=False,
         act_block_h_override=TILE,
-        deallocate_activation=a.conv_config.deallocate_activation or _in_l1(a),
+        deallocate_activation=call.conv_config.deallocate_activation or _in_l1(call),
     )
     yield first
     last = first
@@ -170,50 +170,52 @@ def _sliced(base: Alternative, spec: DeviceSpec, free_l1_bytes: int) -> Iterator
     """A call in slices: along one axis, then the other."""
     if is_matmul(base.arguments):
         return
-    a = _from_dram(base.arguments)
-    guess = guess_slice_type(a)
-    given = a.slice_config.slice_type if a.slice_config is not None else guess
+    call = _from_dram(base.arguments)
+    guess = guess_slice_type(call)
+    given = call.slice_config.slice_type if call.slice_config is not None else guess
     first = guess if given is SliceType.L1_FULL else given
     second = SliceType.DRAM_WIDTH if first is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT
     for kind in (first, second):
-        for count in _slice_counts(a, kind, spec, free_l1_bytes):
-            sliced = replace(a, slice_config=SliceConfig(slice_type=kind, num_slices=count))
+        for count in _slice_counts(call, kind, spec, free_l1_bytes):
+            sliced = replace(call, slice_config=SliceConfig(slice_type=kind, num_slices=count))
             yield Alternative(base.kind, sliced)
 
 
-def _from_dram(a: ConvTranspose2dArguments) -> ConvTranspose2dArguments:
+def _from_dram(call: ConvArguments) -> ConvArguments:
     """The call with its input in DRAM, which slices are cut from."""
-    if not _in_l1(a):
-        return a
-    given = a.input.spec
+    if not _in_l1(call):
+        return call
+    given = call.input.spec
     moved = TensorSpec(given.shape, given.data_format, given.layout, DRAM_MEMORY_CONFIG)
-    config = replace(a.conv_config, deallocate_activation=False)
-    return replace(a, input=replace(a.input, spec=moved), conv_config=config, memory_config=None)
+    config = replace(call.conv_config, deallocate_activation=False)
+    return replace(call, input=replace(call.input, spec=moved), conv_config=config, memory_config=None)
 
 
-def _slice_counts(a: ConvTranspose2dArguments, kind: SliceType, spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
+def _slice_counts(call: ConvArguments, kind: SliceType, spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
     """The smallest count, beyond one that did not fit, whose first slice fits as far as it is estimated; its double."""
-    given = a.slice_config
+    given = call.slice_config
     low = given.num_slices if given is not None and given.slice_type is kind and given.num_slices > 1 else 1
-    most, high = min(MOST_SLICES, most_slices(a, kind)), 2 * low
-    while high <= most and not _first_slice_fits(a, SliceConfig(slice_type=kind, num_slices=high), spec, free_l1_bytes):
+    most, high = min(MOST_SLICES, most_slices(call, kind)), 2 * low
+    while high <= most and not _first_slice_fits(
+        call, SliceConfig(slice_type=kind, num_slices=high), spec, free_l1_bytes
+    ):
         low, high = high, 2 * high
     if high > most:
         return
     while high - low > 1:
         middle = (low + high) // 2
-        if _first_slice_fits(a, SliceConfig(slice_type=kind, num_slices=middle), spec, free_l1_bytes):
+        if _first_slice_fits(call, SliceConfig(slice_type=kind, num_slices=middle), spec, free_l1_bytes):
             high = middle
         else:
             low = middle
     yield from (count for count in (high, 2 * high) if count <= most)
 
 
-def _first_slice_fits(a: ConvTranspose2dArguments, config: SliceConfig, spec: DeviceSpec, free_l1_bytes: int) -> bool:
-    part = next(output_slices(a, config))
+def _first_slice_fits(call: ConvArguments, config: SliceConfig, spec: DeviceSpec, free_l1_bytes: int) -> bool:
+    part = next(output_slices(call, config))
     if part.is_empty:
         return False
     try:
-        return slice_l1_bytes(a, part, spec, slices=config.num_slices) <= free_l1_bytes
+        return slice_l1_bytes(call, part, spec, slices=config.num_slices) <= free_l1_bytes
     except (DeviceError, ValueError):
         return False

@@ -13,19 +13,20 @@ from typing import Final
 
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
 from device.numbers.formats import BFLOAT16, FLOAT32, Array
-from device.plan import Free, Plan
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, ConvTranspose2dArguments
+from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.conv_transpose2d.validation import require_sane
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.problem import compute_config, output_format, weight_format
-from ops.calls.convolution.strictness import refuse_first, require_sane
+from ops.calls.convolution.strictness import refuse_first
 from ops.calls.convolution.validation import SHARD_LAYOUTS
-from ops.calls.onednn.forward import Lowering, plan_forward_of
+from ops.calls.onednn.forward import Lowering, forward
 from ops.calls.onednn.problem import Deconvolution
-from ops.calls.onednn.stages import image_sticks
+from ops.calls.onednn.stages import HOST_TENSOR, image_sticks
 from ops.definition.geometry import plan_geometry
 from ops.programs.movement import values as data_movement
-from ops.programs.movement.placement import tilized, to_config, to_interleaved
-from ops.programs.movement.staged import Staged, computed
+from ops.programs.movement.placement import converted, tilized, to_config, to_interleaved
 from ops.programs.movement.work import Relayout
 from ops.programs.patch_matmul import host_values as deconvolution
 from ops.programs.patch_matmul.host_work import PrepareBias
@@ -50,34 +51,34 @@ FIELDS: Final = frozenset(
 USERS_NAMES: Final = MappingProxyType({"replicate_padding": "padding_mode"})  # where the public config has another name
 
 
-def require_phases(a: ConvTranspose2dArguments) -> None:
+def require_phases(call: ConvArguments) -> None:
     """Refuses a call that this lowering can not carry out, and all that a strict device refuses.
 
     Args:
-        a: The call, validated.
+        call: The call, validated.
 
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    require_sane(a)
-    refuse_first('conv_transpose2d, lowering="phase"', a, (_places, _raw_operands, _formats, _config))
+    require_sane(call)
+    refuse_first('conv_transpose2d, lowering="phase"', call, (_places, _raw_operands, _formats, _config))
 
 
-def _places(a: ConvArguments) -> Iterator[str]:
-    if a.slice_config is not None:
+def _places(call: ConvArguments) -> Iterator[str]:
+    if call.slice_config is not None:
         yield "dram_slice_config must be None: there are no slices, the input is read from DRAM stick by stick"
-    if a.memory_config is not None and a.memory_config.is_sharded():
+    if call.memory_config is not None and call.memory_config.is_sharded():
         yield (
-            f"memory_config must be interleaved, not {a.memory_config.memory_layout.name}; use DRAM_MEMORY_CONFIG or "
-            "L1_MEMORY_CONFIG, and to_memory_config afterwards"
+            f"memory_config must be interleaved, not {call.memory_config.memory_layout.name}; use DRAM_MEMORY_CONFIG "
+            "or L1_MEMORY_CONFIG, and to_memory_config afterwards"
         )
-    place = a.input.spec.memory_config
-    if not a.input.on_host and place.is_sharded() and place.memory_layout not in SHARD_LAYOUTS:
+    place = call.input.spec.memory_config
+    if not call.input.on_host and place.is_sharded() and place.memory_layout not in SHARD_LAYOUTS:
         yield f"input_tensor must not be {place.memory_layout.name}; use to_memory_config(..., DRAM_MEMORY_CONFIG)"
 
 
-def _raw_operands(a: ConvArguments) -> Iterator[str]:
-    for name, operand in (("weight_tensor", a.weight), ("bias_tensor", a.bias)):
+def _raw_operands(call: ConvArguments) -> Iterator[str]:
+    for name, operand in (("weight_tensor", call.weight), ("bias_tensor", call.bias)):
         if operand is not None and not operand.on_host:
             yield (
                 f'{name} must be on the host: what is on the device was prepared for lowering="frame"; '
@@ -85,8 +86,8 @@ def _raw_operands(a: ConvArguments) -> Iterator[str]:
             )
 
 
-def _formats(a: ConvArguments) -> Iterator[str]:
-    source, weights, made = a.input.spec.data_format, weight_format(a), output_format(a)
+def _formats(call: ConvArguments) -> Iterator[str]:
+    source, weights, made = call.input.spec.data_format, weight_format(call), output_format(call)
     known = " or ".join(one.name for one in FORMATS)
     if source not in FORMATS:
         yield f"input_tensor must be {known}, not {source}; convert it with typecast"
@@ -100,82 +101,84 @@ def _formats(a: ConvArguments) -> Iterator[str]:
         )
 
 
-def _config(a: ConvArguments) -> Iterator[str]:
+def _config(call: ConvArguments) -> Iterator[str]:
     default = ConvConfig()
     for field in fields(ConvConfig):
-        given = getattr(a.conv_config, field.name)
+        given = getattr(call.conv_config, field.name)
         if field.name not in FIELDS and given != getattr(default, field.name):
             name = USERS_NAMES.get(field.name, field.name)
             yield f'conv_config.{name} is not known to this lowering; leave it out, or use lowering="frame"'
 
 
-def deconvolution_of(a: ConvTranspose2dArguments) -> Deconvolution:
+def deconvolution_of(call: ConvArguments) -> Deconvolution:
     """A call as a transposed convolution of two axes, of a kernel that is not mirrored."""
-    top, bottom, left, right = a.padding
+    top, bottom, left, right = call.padding
     return Deconvolution(
         geometry=plan_geometry(
-            (a.input_height, a.input_width),
-            a.kernel_size,
-            stride=a.stride,
+            (call.input_height, call.input_width),
+            call.kernel_size,
+            stride=call.stride,
             pad_before=(top, left),
             pad_after=(bottom, right),
-            output_padding=a.output_padding,
-            dilation=a.dilation,
+            output_padding=call.output_padding,
+            dilation=call.dilation,
         ),
-        batch=a.batch_size,
-        in_channels=a.in_channels,
-        out_channels=a.out_channels,
-        groups=a.groups,
-        data_format=a.input.spec.data_format,
-        out_format=output_format(a),
+        batch=call.batch_size,
+        in_channels=call.in_channels,
+        out_channels=call.out_channels,
+        groups=call.groups,
+        data_format=call.input.spec.data_format,
+        out_format=output_format(call),
         precision=Precision.DEVICE,
-        fidelity_phases=compute_config(a).fidelity_phases,
+        fidelity_phases=compute_config(call).fidelity_phases,
         channels_last=True,
         weights_format="IOX",
     )
 
 
-def plan_phases(a: ConvTranspose2dArguments, spec: DeviceSpec) -> Plan:
+def plan_phases(call: ConvArguments, device_spec: DeviceSpec) -> Plan:
     """Plan a call that `require_phases` let pass.
 
     Args:
-        a: The call.
-        spec: The device.
+        call: The call.
+        device_spec: The device.
 
     Returns:
         A plan of "input", on the host or the device, of the host tensors "weights" (not mirrored) and "bias", and of
         the result "output".
     """
-    d = deconvolution_of(a)
-    plan = plan_forward_of(d, _sticks(a, d, spec), spec, bias=a.bias is not None, lowering=Lowering.PHASE)
+    d = deconvolution_of(call)
+    builder = PlanBuilder(device_spec, {"input": call.input.spec, "weights": HOST_TENSOR, "bias": HOST_TENSOR})
+    sticks = _sticks(builder, call, d)
+    result = forward(builder, d, sticks, bias=call.bias is not None, lowering=Lowering.PHASE)
     positions = d.batch * prod(d.geometry.output_shape)
     rows = TensorSpec((1, 1, positions, d.out_channels), d.dst_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
-    result = Staged(name="dst", spec=rows, steps=plan.steps, tensors=plan.tensors)
-    if a.conv_config.output_layout is Layout.TILE:
-        result = result.followed_by(tilized(result, spec, "output.tiles").then(Free("dst")))
-    if a.memory_config is not None:
-        result = result.followed_by(to_config(result, a.memory_config, spec, "output.moved"))
-    tensors = {"input": a.input.spec, **result.tensors, result.name: result.spec}
-    return Plan(steps=result.steps, tensors=tensors, results={"output": result.name})
+    result = PlanTensor(result.name, rows)
+    if call.conv_config.output_layout is Layout.TILE:
+        tiles = tilized(builder, result, "output.tiles")
+        builder.free(result)
+        result = tiles
+    if call.memory_config is not None:
+        result = to_config(builder, result, call.memory_config, "output.moved")
+    return builder.finish({"output": result.name}, {result.name: result.spec})
 
 
-def _sticks(a: ConvTranspose2dArguments, d: Deconvolution, spec: DeviceSpec) -> Staged:
+def _sticks(builder: PlanBuilder, call: ConvArguments, d: Deconvolution) -> PlanTensor:
     """The input as sticks in DRAM: uploaded, brought there by one program or two, or as it lies."""
-    given = a.input.spec
-    if a.input.on_host:
-        return image_sticks(d, "input", d.geometry.input_shape, d.in_channels, spec, parts=1)
-    staged = Staged(name="input", spec=given)
-    if given.memory_config.is_sharded():
-        staged = staged.followed_by(to_interleaved(staged, DRAM_MEMORY_CONFIG, spec, "input.interleaved"))
-    made = TensorSpec(given.shape, given.data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
-    if staged.spec.layout is Layout.TILE:
-        whole = staged.spec.shape == staged.spec.padded_shape
-        operation = "Untilize" if whole else "UntilizeWithUnpadding"
-        staged = staged.followed_by(computed(operation, staged, "input.sticks", made, spec, Relayout()))
-    elif staged.in_l1:
-        staged = staged.followed_by(computed("Copy", staged, "input.sticks", made, spec, Relayout()))
-    consumed = a.conv_config.deallocate_activation and Staged(name="input", spec=given).in_l1
-    return staged.then(Free("input")) if consumed else staged
+    if call.input.on_host:
+        return image_sticks(builder, d, "input", d.geometry.input_shape, d.in_channels, parts=1)
+    given = sticks = builder.tensor("input")
+    if given.spec.memory_config.is_sharded():
+        sticks = to_interleaved(builder, given, DRAM_MEMORY_CONFIG, "input.interleaved")
+    made = TensorSpec(given.spec.shape, given.spec.data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+    if sticks.spec.layout is Layout.TILE:
+        whole = sticks.spec.shape == sticks.spec.padded_shape
+        sticks = converted(builder, "Untilize" if whole else "UntilizeWithUnpadding", sticks, "input.sticks", made)
+    elif sticks.in_l1:
+        sticks = converted(builder, "Copy", sticks, "input.sticks", made)
+    if call.conv_config.deallocate_activation and given.in_l1:
+        builder.free(given)
+    return sticks
 
 
 def evaluator(exact: Exact | None) -> Callable[[object, Sequence[Array | None]], Array]:

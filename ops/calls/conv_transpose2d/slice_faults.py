@@ -5,33 +5,34 @@ crashes), or with an empty window (what follows it is never written).
 """
 
 from device.plan import Operation, Plan
-from ops.calls.convolution.arguments import ConvTranspose2dArguments, SliceType
-from ops.calls.convolution.problem import frame_of, is_matmul
+from ops.calls.conv_transpose2d.validation import output_size
+from ops.calls.convolution.arguments import ConvArguments, SliceType
+from ops.calls.convolution.paths import is_matmul, takes_l1_path
+from ops.calls.convolution.problem import frame_of
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
-from ops.calls.convolution.strictness import output_size
-from ops.calls.convolution.validation import ArgumentError, takes_l1_path
+from ops.calls.convolution.validation import ArgumentError
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite, Window
 
 WAY_OUT = "give another number of slices, cut along the other axis, or leave dram_slice_config out"
 
 
-def require_possible_slices(a: ConvTranspose2dArguments) -> None:
+def require_possible_slices(call: ConvArguments) -> None:
     """Refuses a number of slices that the real library crashes on.
 
     Raises:
         ArgumentError: A slice has no outputs of its own.
     """
-    config = a.slice_config
-    if config is None or config.slice_type is SliceType.L1_FULL or takes_l1_path(a) or is_matmul(a):
+    config = call.slice_config
+    if config is None or config.slice_type is SliceType.L1_FULL or takes_l1_path(call) or is_matmul(call):
         return
-    if not 1 < config.num_slices <= most_slices(a, config.slice_type):
+    if not 1 < config.num_slices <= most_slices(call, config.slice_type):
         return
-    for index, part in enumerate(output_slices(a, config)):
+    for index, part in enumerate(output_slices(call, config)):
         if part.is_empty:
             continue
         try:
-            frame_of(slice_call(a, part))
+            frame_of(slice_call(call, part))
         except ValueError:
             raise ArgumentError(
                 f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
@@ -39,14 +40,14 @@ def require_possible_slices(a: ConvTranspose2dArguments) -> None:
             ) from None
 
 
-def slice_fault(plan: Plan, a: ConvTranspose2dArguments) -> str | None:
+def slice_fault(plan: Plan, call: ConvArguments) -> str | None:
     """What is wrong with a call whose slices do not write every output once; None if nothing is.
 
     Args:
         plan: The plan of the call, with the number of slices that was given or found.
-        a: The call.
+        call: The call.
     """
-    height, width = output_size(a)
+    height, width = output_size(call)
     written = 0
     computed = (0, 0)
     for step in plan.steps:

@@ -1,9 +1,10 @@
-"""The arguments of a convolution, transposed or not, in the machine's own types.
+"""The arguments of a convolution, transposed or not, in the machine's own types, and what tells the two apart.
 
-What the public function received, checked by type only; `validation` checks the values, `lowering` turns them into a
-convolution.
+What the public function received, checked by type only; `validation` checks the values, `problem` turns them into a
+convolution over a frame.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -11,6 +12,7 @@ from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import DataFormat
+from ops.programs.halo.frame import FrameAxis
 
 
 class SliceType(Enum):
@@ -95,13 +97,70 @@ class Operand:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvArguments:
-    """What calls of conv2d and of conv_transpose2d have in common; every call is one of the two below.
+@dataclass(frozen=True, slots=True)
+class AxisWindow:
+    """What a slice takes of the input along one axis, and how it is padded.
 
     Attributes:
+        start: First input position.
+        stop: One past the last.
+        padding: Padding before and after, as an argument of the slice's own call.
+        output_padding: Output padding of the slice's own call; 0 if it is not transposed.
+    """
+
+    start: int
+    stop: int
+    padding: tuple[int, int]
+    output_padding: int
+
+    @property
+    def length(self) -> int:
+        """Input positions."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvRules:
+    """What tells conv2d from conv_transpose2d; everything else is the same for both.
+
+    Attributes:
+        function: The function of the library, without its prefix.
+        transposed: Zeros are inserted between inputs, and raw weights begin with the input channels.
+        axis: The rows (0) or the columns (1) of a call's frame.
+        window: What a slice takes of one axis: a call, the axis, the first output and one past the last, and all
+            outputs of the axis.
+        filled: A window across with so many more columns of output, which fill its last tile.
+        one_slice_skips_dram: A slice config that leads to a single slice means the L1 path.
+        whole_window_is_slice: A window that is the whole image is laid out as a slice is.
+        shards_uploaded_image: A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded
+            once more.
+        frees_copy_after_halo: A sharded copy of the input is released after the halo, not at the end.
+        skips_halo: The micro-op reads a WIDTH sharded input itself if it has no padding.
+        orders_full_inner_dim: Weights are prepared in the order that full_inner_dim reads them in.
+    """
+
+    function: str
+    transposed: bool
+    axis: Callable[["ConvArguments", int], FrameAxis]
+    window: Callable[["ConvArguments", int, tuple[int, int], int], AxisWindow]
+    filled: Callable[["ConvArguments", AxisWindow, int], AxisWindow]
+    one_slice_skips_dram: bool
+    whole_window_is_slice: bool
+    shards_uploaded_image: bool
+    frees_copy_after_halo: bool
+    skips_halo: bool
+    orders_full_inner_dim: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvArguments:
+    """One call of conv2d or conv_transpose2d.
+
+    Attributes:
+        rules: Which of the two it is.
         input: The input tensor.
-        weight: Raw with four axes on the host, or prepared on the device.
+        weight: Raw with four axes on the host ([O, C / groups, kh, kw]; transposed [C, O / groups, kh, kw]), or
+            prepared on the device.
         bias: Raw [1, 1, 1, O] on the host, or prepared on the device.
         in_channels: C.
         out_channels: O.
@@ -111,8 +170,12 @@ class ConvArguments:
         kernel_size: (kh, kw).
         stride: Down, across.
         padding: Top, bottom, left, right.
+        output_padding: Bottom, right; of a transposed convolution only.
         dilation: Down, across.
         groups: Groups.
+        mirror_kernel: Whether the kernel of a transposed convolution is flipped here.
+        folded: The window (height, width) that was folded into channels: the raw weight still has it as its kernel,
+            with that many channels fewer.
         out_format: Output format; None for the input's.
         conv_config: The conv config.
         compute_config: None for the library's default.
@@ -120,6 +183,7 @@ class ConvArguments:
         slice_config: None for automatic slices of an input outside L1.
     """
 
+    rules: ConvRules
     input: Operand
     weight: Operand
     bias: Operand | None = None
@@ -131,35 +195,18 @@ class ConvArguments:
     kernel_size: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    output_padding: tuple[int, int] = (0, 0)
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
+    mirror_kernel: bool = True
+    folded: tuple[int, int] = (1, 1)
     out_format: DataFormat | None = None
     conv_config: ConvConfig = field(default_factory=ConvConfig)
     compute_config: ComputeConfig | None = None
     memory_config: MemoryConfig | None = None
     slice_config: SliceConfig | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvTranspose2dArguments(ConvArguments):
-    """One call of conv_transpose2d; its raw weight is [C, O / groups, kh, kw].
-
-    Attributes:
-        output_padding: Bottom, right.
-        mirror_kernel: Whether the kernel is flipped here.
-    """
-
-    output_padding: tuple[int, int] = (0, 0)
-    mirror_kernel: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conv2dArguments(ConvArguments):
-    """One call of conv2d; its raw weight is [O, C / groups, kh, kw].
-
-    Attributes:
-        folded: The window (height, width) that was folded into channels: the raw weight still has it as its kernel,
-            with that many channels fewer.
-    """
-
-    folded: tuple[int, int] = (1, 1)
+    @property
+    def image_shape(self) -> tuple[int, int, int, int]:
+        """[N, H, W, C] of the input."""
+        return self.batch_size, self.input_height, self.input_width, self.in_channels

@@ -14,7 +14,8 @@ from device.errors import DeviceError
 from device.memory.layouts import BufferType, Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
-from ops.calls.convolution.arguments import ConvArguments, ConvTranspose2dArguments, Operand, SliceType
+from ops.calls.convolution.arguments import ConvArguments, Operand
+from ops.calls.convolution.paths import takes_l1_path
 
 SHARD_LAYOUTS = (
     TensorMemoryLayout.HEIGHT_SHARDED,
@@ -30,33 +31,6 @@ class ArgumentError(DeviceError, ValueError):
     """A call whose arguments contradict each other or the rules of the operation."""
 
 
-def validate(arguments: ConvTranspose2dArguments) -> None:
-    """Refuses a call that the real library refuses.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
-    raise_first(arguments, INPUT_CHECKS, SIZE_CHECKS, WEIGHT_CHECKS, CONFIG_CHECKS, BIAS_CHECKS)
-
-
-def validate_weights_preparation(arguments: ConvTranspose2dArguments) -> None:
-    """Refuses a call of prepare_conv_transpose2d_weights; the memory config of ``input`` is that of the future input.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
-    raise_first(arguments, (_weights_format_known,), WEIGHT_CHECKS, CONFIG_CHECKS)
-
-
-def validate_bias_preparation(arguments: ConvTranspose2dArguments) -> None:
-    """Refuses a call of prepare_conv_transpose2d_bias.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
-    raise_first(arguments, (_bias_format_known, _bias_on_host), CONFIG_CHECKS, BIAS_CHECKS)
-
-
 def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:
     """Raises ArgumentError with the first text that a check gives."""
     for group in groups:
@@ -65,19 +39,11 @@ def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:
                 raise ArgumentError(text)
 
 
-def takes_l1_path(a: ConvArguments) -> bool:
-    """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
-    if a.slice_config is None:
-        return not a.input.on_host and a.input.spec.memory_config.buffer_type is not BufferType.DRAM
-    one_slice = a.slice_config.num_slices == 1 and isinstance(a, ConvTranspose2dArguments)
-    return a.slice_config.slice_type is SliceType.L1_FULL or one_slice
-
-
-def _input_in_dram(a: ConvArguments) -> Iterator[str]:
-    config = a.input.spec.memory_config
-    if takes_l1_path(a) or a.input.on_host:
+def _input_in_dram(call: ConvArguments) -> Iterator[str]:
+    config = call.input.spec.memory_config
+    if takes_l1_path(call) or call.input.on_host:
         return
-    slices = a.slice_config.num_slices if a.slice_config else 0
+    slices = call.slice_config.num_slices if call.slice_config else 0
     if config.buffer_type is not BufferType.DRAM and slices:
         yield (
             "Conv DRAM expects the input tensor to be in DRAM.\n"
@@ -91,11 +57,11 @@ def _input_in_dram(a: ConvArguments) -> Iterator[str]:
         )
 
 
-def _row_major_output(a: ConvArguments) -> Iterator[str]:
-    out_format = a.out_format or a.input.spec.data_format
-    if a.conv_config.output_layout is Layout.TILE or not out_format.is_block:
+def _row_major_output(call: ConvArguments) -> Iterator[str]:
+    out_format = call.out_format or call.input.spec.data_format
+    if call.conv_config.output_layout is Layout.TILE or not out_format.is_block:
         return
-    sliced = not takes_l1_path(a) and out_format == BFLOAT8_B
+    sliced = not takes_l1_path(call) and out_format == BFLOAT8_B
     yield (
         "Conv output can't be in Row Major if output dtype is BFloat8_B."
         if sliced
@@ -103,47 +69,31 @@ def _row_major_output(a: ConvArguments) -> Iterator[str]:
     ) + f"\noutput_layout: {out_format} exists in TILE only; use TILE_LAYOUT, or another dtype"
 
 
-def _input_volume(a: ConvArguments) -> Iterator[str]:
-    if takes_l1_path(a):
+def _input_volume(call: ConvArguments) -> Iterator[str]:
+    if takes_l1_path(call):
         return
-    spec, claimed = a.input.spec, claimed_volume(a)
+    spec, claimed = call.input.spec, claimed_volume(call)
     text = (
-        f"input_tensor: {claimed_shape(a)} needs {claimed} elements, but its shape {list(spec.shape)} has {spec.volume}"
+        f"input_tensor: {claimed_shape(call)} needs {claimed} elements, "
+        f"but its shape {list(spec.shape)} has {spec.volume}"
     )
     if not claimed:
         yield f"Tensor volume is not 0, but shape volume is 0\n{text}"
     if claimed == spec.volume:
         return
-    if spec.layout is Layout.TILE or spec.shape[-1:] != (a.in_channels,):
+    if spec.layout is Layout.TILE or spec.shape[-1:] != (call.in_channels,):
         yield f"Attempting to reshape between two shapes with different volumes\n{text}"
     if claimed > spec.volume:
         yield f"MeshBuffer must be large enough to hold the tensor.\n{text}"
 
 
-def _stride(a: ConvArguments) -> Iterator[str]:
-    if 0 in a.stride:
-        yield f"stride must be greater than 0, got {a.stride}\nstride: each of the two numbers must be at least 1"
+def _stride(call: ConvArguments) -> Iterator[str]:
+    if 0 in call.stride:
+        yield f"stride must be greater than 0, got {call.stride}\nstride: each of the two numbers must be at least 1"
 
 
-def _weight(a: ConvArguments) -> Iterator[str]:
-    spec = a.weight.spec
-    if not a.weight.on_host:
-        if spec.layout is not Layout.TILE:
-            yield (
-                "Weights should be in TILE layout.\nweight_tensor: weights on the device must be prepared; use "
-                "prepare_conv_transpose2d_weights, or pass them on the host"
-            )
-        return
-    yield from _rank("weight_tensor", "[in_channels, out_channels / groups, kernel height, kernel width]", a.weight)
-    if spec.data_format not in HOST_WEIGHT_FORMATS:
-        yield (
-            "Unsupported data type for transform_weights_for_conv_transpose2d\n"
-            f"weight_tensor: weights on the host must be bfloat16 or float32, not {spec.data_format}; "
-            "set conv_config.weights_dtype to have them converted"
-        )
-
-
-def _rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
+def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
+    """A raw operand with fewer than four axes."""
     shape = operand.spec.shape
     if len(shape) < 4:
         yield (
@@ -152,12 +102,12 @@ def _rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
         )
 
 
-def _shard_layout(a: ConvArguments) -> Iterator[str]:
-    place = a.input.spec.memory_config
-    sharded = takes_l1_path(a) and not a.input.on_host and place.is_sharded()
-    if sharded and not a.conv_config.reshard_if_not_optimal:
+def _shard_layout(call: ConvArguments) -> Iterator[str]:
+    place = call.input.spec.memory_config
+    sharded = takes_l1_path(call) and not call.input.on_host and place.is_sharded()
+    if sharded and not call.conv_config.reshard_if_not_optimal:
         return
-    layout = a.conv_config.shard_layout
+    layout = call.conv_config.shard_layout
     if layout is None and sharded:
         layout = TensorMemoryLayout.INTERLEAVED
     if layout is not None and layout not in SHARD_LAYOUTS:
@@ -168,11 +118,11 @@ def _shard_layout(a: ConvArguments) -> Iterator[str]:
         )
 
 
-def _core_grid(a: ConvArguments) -> Iterator[str]:
-    config = a.conv_config
+def _core_grid(call: ConvArguments) -> Iterator[str]:
+    config = call.conv_config
     hint = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
     if config.core_grid is None and config.override_sharding_config:
-        sharded = not a.input.on_host and a.input.spec.memory_config.is_sharded()
+        sharded = not call.input.on_host and call.input.spec.memory_config.is_sharded()
         yield (
             "If override_sharding_config is set, core_grid must be set as well."
             if sharded and not config.reshard_if_not_optimal
@@ -189,16 +139,16 @@ def _core_grid(a: ConvArguments) -> Iterator[str]:
             )
 
 
-def _blocks(a: ConvArguments) -> Iterator[str]:
-    config = a.conv_config
+def _blocks(call: ConvArguments) -> Iterator[str]:
+    config = call.conv_config
     height = config.act_block_h_override
     if height % TILE:
         yield (
             f"Config Error: act_block_h_override ({height}) must be a multiple of {TILE} (tile height).\n"
             f"conv_config.act_block_h_override: {max(height // TILE, 1) * TILE} would do, 0 takes all rows of a core"
         )
-    place = a.input.spec.memory_config
-    kept = place.memory_layout if takes_l1_path(a) and place.is_sharded() else config.shard_layout
+    place = call.input.spec.memory_config
+    kept = place.memory_layout if takes_l1_path(call) and place.is_sharded() else config.shard_layout
     if config.act_block_w_div == 0 and kept in (None, TensorMemoryLayout.WIDTH_SHARDED):
         yield (
             "Config Error: act_block_w_div must be greater than 0.\n"
@@ -206,20 +156,20 @@ def _blocks(a: ConvArguments) -> Iterator[str]:
         )
 
 
-def _bias_side(a: ConvArguments) -> Iterator[str]:
-    if a.bias is not None and a.bias.on_host and not a.weight.on_host:
+def _bias_side(call: ConvArguments) -> Iterator[str]:
+    if call.bias is not None and call.bias.on_host and not call.weight.on_host:
         yield (
             "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
             "must be too; use prepare_conv_transpose2d_bias"
         )
 
 
-def _bias_shape(a: ConvArguments) -> Iterator[str]:
-    if a.bias is None or not a.bias.on_host:
+def _bias_shape(call: ConvArguments) -> Iterator[str]:
+    if call.bias is None or not call.bias.on_host:
         return
-    spec, wanted = a.bias.spec, [1, 1, 1, a.out_channels]
-    yield from _rank("bias_tensor", "[1, 1, 1, out_channels]", a.bias)
-    if spec.shape[3] != a.out_channels:
+    spec, wanted = call.bias.spec, [1, 1, 1, call.out_channels]
+    yield from rank("bias_tensor", "[1, 1, 1, out_channels]", call.bias)
+    if spec.shape[3] != call.out_channels:
         yield (
             "Bias must have the same length as output channels\n"
             f"bias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
@@ -235,44 +185,21 @@ def _bias_shape(a: ConvArguments) -> Iterator[str]:
         yield f"Host conv bias shape is not correct\nbias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
 
 
-def _weights_format_known(a: ConvArguments) -> Iterator[str]:
-    if (
-        a.conv_config.weights_format is None
-        and not takes_l1_path(a)
-        and not (a.slice_config and a.slice_config.num_slices)
-    ):
-        yield (
-            "get_cb_info expects conv_config.weights_dtype to be already set\n"
-            "conv_config.weights_dtype: the number of slices depends on it; set it, for example to bfloat16"
-        )
-
-
-def _bias_format_known(a: ConvArguments) -> Iterator[str]:
-    if a.conv_config.weights_format is None:
-        yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
-
-
-def _bias_on_host(a: ConvArguments) -> Iterator[str]:
-    if a.bias is not None and not a.bias.on_host:
-        yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
-
-
-def claimed_shape(a: ConvArguments) -> str:
+def claimed_shape(call: ConvArguments) -> str:
     """What the call says of its input, as text."""
     return (
-        f"batch_size={a.batch_size}, input_height={a.input_height}, input_width={a.input_width}, "
-        f"in_channels={a.in_channels}"
+        f"batch_size={call.batch_size}, input_height={call.input_height}, input_width={call.input_width}, "
+        f"in_channels={call.in_channels}"
     )
 
 
-def claimed_volume(a: ConvArguments) -> int:
+def claimed_volume(call: ConvArguments) -> int:
     """Elements that the call says its input has."""
-    return prod((a.batch_size, a.input_height, a.input_width, a.in_channels))
+    return prod((call.batch_size, call.input_height, call.input_width, call.in_channels))
 
 
 INPUT_CHECKS: tuple[Check, ...] = (_input_in_dram, _row_major_output, _input_volume)
 SIZE_CHECKS: tuple[Check, ...] = (_stride,)
-WEIGHT_CHECKS: tuple[Check, ...] = (_weight,)
 CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks)
 BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)
 BIAS_CHECKS: tuple[Check, ...] = (_bias_side, *BIAS_SHAPE_CHECKS)

@@ -10,9 +10,10 @@ from device.memory.memory_config import BufferType, MemoryConfig
 from device.memory.tiles import TILE
 from device.numbers.formats import FLOAT32, DataFormat
 from device.numbers.integers import div_up
-from device.plan import Allocate, Free, Operation, Plan, Step
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.programs.eltwise.work import Activate, AddRow
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.eltwise.plan import activated, with_row
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
 from ops.programs.matmul.interleaved import interleaved_config
@@ -54,96 +55,80 @@ class MatmulArguments:
         return self.out_format or self.first.data_format
 
 
-def with_defaults(a: MatmulArguments, spec: DeviceSpec) -> MatmulArguments:
+def with_defaults(call: MatmulArguments, device_spec: DeviceSpec) -> MatmulArguments:
     """The call with the library's compute config, where the caller gave none.
 
     Two float32 operands get HiFi4, but HiFi3 on devices whose HiFi4 errs with a 32-bit Dst.
     """
-    if a.fidelity_phases is not None:
-        return a
-    formats, wide = (a.first.data_format, a.second.data_format), a.output_format == FLOAT32
+    if call.fidelity_phases is not None:
+        return call
+    formats, wide = (call.first.data_format, call.second.data_format), call.output_format == FLOAT32
     fidelity_phases = LOW_PRECISION_PHASES if all(one.is_block for one in formats) else DEFAULT_PHASES
     if formats == (FLOAT32, FLOAT32):
-        fidelity_phases = 3 if spec.compute.minus_one_quirk else 4
-    return replace(a, fidelity_phases=fidelity_phases, fp32_dest=wide, packer_l1_acc=not wide)
+        fidelity_phases = 3 if device_spec.compute.minus_one_quirk else 4
+    return replace(call, fidelity_phases=fidelity_phases, fp32_dest=wide, packer_l1_acc=not wide)
 
 
-def plan_matmul(arguments: MatmulArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
+def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """Plan a call; its operands are the tensors "input", "weight" and "bias".
 
     Args:
         arguments: The call, validated.
-        spec: The device.
+        device_spec: The device.
         free_l1_bytes: Free bytes of every L1 bank.
     """
-    a = with_defaults(arguments, spec)
-    problem, config = _program(a, spec, free_l1_bytes)
-    shape = (*a.first.shape[:-1], a.second.shape[-1])
-    made = TensorSpec(shape, a.output_format, Layout.TILE, a.memory_config)
-    steps: list[Step] = [_matmul(a, problem, config, made, spec)]
-    names = ["output"]
-
-    def follow(operation: str, inputs: tuple[str, ...], name: str, work: AddRow | Activate) -> None:
-        step = Operation(
-            name=operation,
-            inputs=(names[-1], *inputs),
-            outputs=(Allocate(name, made.buffer(spec)),),
-            work=work,
-            key=(operation, made, work),
-        )
-        steps.extend([step, Free(names[-1])])
-        names.append(name)
-
-    if a.bias is not None and not problem.bias:
-        work = AddRow(data_format=a.output_format, row_format=a.bias.data_format)
-        follow("BinaryNgDeviceOperation", ("bias",), "output.biased", work)
-    if a.activation is not None:
-        name, parameters = a.activation
-        follow("UnaryDeviceOperation", (), "output.activated", Activate(
-            name=name, parameters=parameters, data_format=a.output_format
-        ))  # fmt: skip
-    given = {"input": a.first, "weight": a.second} | ({} if a.bias is None else {"bias": a.bias})
-    tensors = given | dict.fromkeys(names, made)
-    return Plan(steps=tuple(steps), tensors=tensors, results={"output": names[-1]})
+    call = with_defaults(arguments, device_spec)
+    given = {"input": call.first, "weight": call.second, "bias": call.bias}
+    builder = PlanBuilder(device_spec, {name: spec for name, spec in given.items() if spec is not None})
+    problem, config = _program(call, device_spec, free_l1_bytes)
+    shape = (*call.first.shape[:-1], call.second.shape[-1])
+    made = TensorSpec(shape, call.output_format, Layout.TILE, call.memory_config)
+    result = _matmul(builder, call, problem, config, made)
+    if call.bias is not None and not problem.bias:
+        result = with_row(builder, result, builder.tensor("bias"), call.bias.data_format, "output.biased")
+    if call.activation is not None:
+        result = activated(builder, result, call.activation, "output.activated")
+    return builder.finish({"output": result.name})
 
 
-def _program(a: MatmulArguments, spec: DeviceSpec, free_l1_bytes: int) -> tuple[MatmulProblem, MatmulConfig]:
+def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int) -> tuple[MatmulProblem, MatmulConfig]:
     """What is multiplied, and how; a program of single tiles leaves the bias to an operation of its own."""
-    rows, depth = a.first.shape[-2:]
-    places = (a.first.memory_config, a.second.memory_config, a.memory_config)
+    rows, depth = call.first.shape[-2:]
+    places = (call.first.memory_config, call.second.memory_config, call.memory_config)
     in_dram = all(place.buffer_type is BufferType.DRAM for place in places)
     problem = MatmulProblem(
         m_tiles=div_up(rows, TILE),
         k_tiles=div_up(depth, TILE),
-        n_tiles=div_up(a.second.shape[-1], TILE),
-        in_format=a.first.data_format,
-        weight_format=a.second.data_format,
-        out_format=a.output_format,
-        bias=a.bias is not None,
-        fp32_dest=a.fp32_dest,
-        packer_l1_acc=a.packer_l1_acc,
+        n_tiles=div_up(call.second.shape[-1], TILE),
+        in_format=call.first.data_format,
+        weight_format=call.second.data_format,
+        out_format=call.output_format,
+        bias=call.bias is not None,
+        fp32_dest=call.fp32_dest,
+        packer_l1_acc=call.packer_l1_acc,
     )
-    config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
+    config = interleaved_config(problem, device_spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
     if problem.bias and (config.program is MatmulProgram.SINGLE_TILES or not in_dram):
         problem = replace(problem, bias=False)
-        config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
+        config = interleaved_config(problem, device_spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
     return problem, config
 
 
 def _matmul(
-    a: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, made: TensorSpec, spec: DeviceSpec
-) -> Operation:
+    builder: PlanBuilder, call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, made: TensorSpec
+) -> PlanTensor:
     work = MatmulWork(
-        problem=problem, config=config, fidelity_phases=a.fidelity_phases or 1, out_channels=made.shape[-1]
+        problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=made.shape[-1]
     )
-    return Operation(
-        name="MatmulDeviceOperation",
-        inputs=("input", "weight", *(("bias",) if problem.bias else ())),
-        outputs=(Allocate("output", made.buffer(spec)),),
+    names = ("input", "weight", *(("bias",) if problem.bias else ()))
+    return builder.run(
+        "MatmulDeviceOperation",
+        work,
+        [builder.tensor(name) for name in names],
+        output=PlanTensor("output", made),
         circular_buffers=matmul_circular_buffers(
-            problem, config, source="input", in_memory=a.first.memory_config, output="output", out_sharded=False
+            problem, config, source="input", in_memory=call.first.memory_config, output="output", out_sharded=False
         ),
         dataflow=True,
-        work=work,
-        key=("matmul", work, a.first, made),
+        key=("matmul", work, call.first, made),
     )

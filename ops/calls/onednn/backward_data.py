@@ -4,11 +4,12 @@ from math import prod
 
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder
 from ops.calls.onednn.problem import Deconvolution
-from ops.calls.onednn.stages import image_sticks, planned, result_sticks, tap_matrices
+from ops.calls.onednn.stages import HOST_TENSOR, image_sticks, result_sticks, tap_matrices
 from ops.definition.geometry import Axis
 from ops.programs.patch_matmul.axis import PatchAxis
-from ops.programs.patch_matmul.plan import patch_matmul, patch_matmul_work
+from ops.programs.patch_matmul.plan import patch_matmul_work, run_patch_matmul
 from ops.programs.patch_matmul.work import Patches, bundle_count
 
 
@@ -24,25 +25,27 @@ def strided_axis(axis: Axis) -> PatchAxis:
     )
 
 
-def plan_backward_data(d: Deconvolution, spec: DeviceSpec) -> Plan:
+def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     """Plan ConvTransposeBackwardData.
 
     Args:
         d: The forward call.
-        spec: The device.
+        device_spec: The device.
 
     Returns:
         A plan of the host tensors "diff_dst" and "weights", and of the result "diff_src", rows of channels on the
         device.
     """
+    builder = PlanBuilder(device_spec, dict.fromkeys(("diff_dst", "weights"), HOST_TENSOR))
     axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
     bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
     patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
-    sticks = image_sticks(d, "diff_dst", d.geometry.output_shape, d.out_channels, spec, parts=d.slicing.in0_slices)
+    parts = d.slicing.in0_slices
+    sticks = image_sticks(builder, d, "diff_dst", d.geometry.output_shape, d.out_channels, parts=parts)
     taps = [range(axis.kernel) for axis in d.geometry.axes]
-    weights = tap_matrices(d, "weights.taps", taps, patches, d.in_channels, spec, back=True)
+    weights = tap_matrices(builder, d, "weights.taps", taps, patches, d.in_channels, back=True)
     sizes = d.geometry.input_shape
-    result = result_sticks("diff_src", d.batch * prod(sizes), d.in_channels, d.data_format, spec)
+    result = result_sticks(builder, "diff_src", d.batch * prod(sizes), d.in_channels, d.data_format)
     work = patch_matmul_work(
         patches,
         out_channels=d.in_channels,
@@ -50,7 +53,8 @@ def plan_backward_data(d: Deconvolution, spec: DeviceSpec) -> Plan:
         slicing=d.slicing,
         bias=False,
         out_format=d.data_format,
-        spec=spec,
+        spec=device_spec,
     )
-    step = patch_matmul(work, inputs=(sticks.name, weights.name), output=result.name)
-    return planned((sticks, weights, result), (step,), result.name)
+    run_patch_matmul(builder, work, [sticks, weights], result)
+    builder.free_others(result)
+    return builder.finish({"output": result.name})

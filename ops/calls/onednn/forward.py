@@ -9,14 +9,14 @@ from enum import Enum
 from itertools import product
 from math import prod
 
-from device.plan import Operation, Plan
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.onednn.problem import Deconvolution
-from ops.calls.onednn.stages import bias_row, image_sticks, planned, result_sticks, tap_matrices
+from ops.calls.onednn.stages import HOST_TENSOR, bias_row, image_sticks, result_sticks, tap_matrices
 from ops.definition.geometry import Axis
-from ops.programs.movement.staged import Staged
 from ops.programs.patch_matmul.axis import DensePhase, PatchAxis, dense_phases
-from ops.programs.patch_matmul.plan import fill_rows, patch_matmul, patch_matmul_work
+from ops.programs.patch_matmul.plan import patch_matmul_work, run_fill_rows, run_patch_matmul
 from ops.programs.patch_matmul.work import FillRows, Patches, bundle_count
 
 
@@ -39,75 +39,91 @@ def frame_axis(axis: Axis) -> PatchAxis:
     )
 
 
-def plan_forward(d: Deconvolution, spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.FRAME) -> Plan:
+def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.FRAME) -> Plan:
     """Plan ConvTranspose.
 
     Args:
         d: The call.
-        spec: The device.
+        device_spec: The device.
         bias: There is a bias.
         lowering: How it is computed.
 
     Returns:
         A plan of the host tensors "src", "weights" and "bias", and of the result "dst", rows of channels on the device.
     """
-    src = image_sticks(d, "src", d.geometry.input_shape, d.in_channels, spec, parts=d.slicing.in0_slices)
-    return plan_forward_of(d, src, spec, bias=bias, lowering=lowering)
+    builder = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR))
+    src = image_sticks(builder, d, "src", d.geometry.input_shape, d.in_channels, parts=d.slicing.in0_slices)
+    result = forward(builder, d, src, bias=bias, lowering=lowering)
+    return builder.finish({"output": result.name})
 
 
-def plan_forward_of(d: Deconvolution, src: Staged, spec: DeviceSpec, *, bias: bool, lowering: Lowering) -> Plan:
-    """Plan ConvTranspose of a source that is sticks in DRAM already.
+def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bool, lowering: Lowering) -> PlanTensor:
+    """Steps of ConvTranspose from a source that is sticks in DRAM already.
 
     Args:
+        builder: The plan, with the host tensors "weights" and "bias"; all that it holds but the result is released.
         d: The call.
-        src: How the sticks come about; what these steps allocate is released in the end.
-        spec: The device.
+        src: The sticks.
         bias: There is a bias.
         lowering: How it is computed.
 
     Returns:
-        A plan of the host tensors "weights" and "bias", of what ``src`` is made of, and of the result "dst".
+        The result "dst".
     """
-    geometry, stages = d.geometry, [src]
-    if bias:
-        stages.append(bias_row(d.out_channels, spec))
-    stages.append(result_sticks("dst", d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format, spec))
-    row = ("bias.row",) if bias else ()
+    geometry = d.geometry
+    row = [bias_row(builder, d.out_channels)] if bias else []
+    dst = result_sticks(builder, "dst", d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format)
     whole = [frame_axis(axis) for axis in geometry.axes]
-    steps: list[Operation] = []
     if lowering is Lowering.FRAME:
         parts: Sequence[tuple[DensePhase, ...]] = [tuple(DensePhase(axis, range(axis.taps)) for axis in whole)]
     else:
         parts = list(product(*(dense_phases(axis) for axis in whole)))
-    for number, part in enumerate(parts):
-        name = "weights.taps" if len(parts) == 1 else f"weights.phase{number}"
-        stage, step = _part(d, part, (src.name, name, *row), spec)
-        stages += stage
-        steps.append(step)
-    return planned(stages, steps, "dst")
+    names = ["weights.taps"] if len(parts) == 1 else [f"weights.phase{number}" for number in range(len(parts))]
+    weights = [_weights(builder, d, part, name) for part, name in zip(parts, names, strict=True)]
+    for part, taps in zip(parts, weights, strict=True):
+        _run_part(builder, d, part, src, taps, row, dst)
+    builder.free_others(dst)
+    return dst
 
 
-def _part(
-    d: Deconvolution, part: Sequence[DensePhase], inputs: tuple[str, ...], spec: DeviceSpec
-) -> tuple[list[Staged], Operation]:
-    """The weights of one phase or of the frame, if it needs any, and the program that computes it."""
-    row = inputs[2:]  # the bias, if there is one
+def _patches(d: Deconvolution, part: Sequence[DensePhase]) -> Patches:
+    """What the positions of an output phase, or of the whole frame, meet."""
+    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
     axes = tuple(phase.axis for phase in part)
-    out_shape = d.geometry.output_shape
-    if not all(axis.taps for axis in axes):
+    return Patches(batch=d.batch, axes=axes, channels=d.in_channels, groups=d.groups, bundles=bundles)
+
+
+def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[DensePhase], name: str) -> PlanTensor | None:
+    """The weights of one output phase or of the frame, if it needs any."""
+    patches = _patches(d, part)
+    if not all(axis.taps for axis in patches.axes):
+        return None
+    mirrored = [_mirrored(phase.taps, axis.kernel) for phase, axis in zip(part, d.geometry.axes, strict=True)]
+    return tap_matrices(builder, d, name, mirrored, patches, d.out_channels, back=False)
+
+
+def _run_part(
+    builder: PlanBuilder,
+    d: Deconvolution,
+    part: Sequence[DensePhase],
+    src: PlanTensor,
+    weights: PlanTensor | None,
+    row: list[PlanTensor],
+    dst: PlanTensor,
+) -> None:
+    """The program that computes one output phase or the frame; without weights it writes the bias or zeros."""
+    patches, out_shape = _patches(d, part), d.geometry.output_shape
+    if weights is None:
         fill = FillRows(
             batch=d.batch,
-            axes=axes,
+            axes=patches.axes,
             out_channels=d.out_channels,
             out_shape=out_shape,
             bias=bool(row),
             out_format=d.dst_format,
         )
-        return [], fill_rows(fill, inputs=row, output="dst", spec=spec)
-    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
-    patches = Patches(batch=d.batch, axes=axes, channels=d.in_channels, groups=d.groups, bundles=bundles)
-    mirrored = [_mirrored(phase.taps, axis.kernel) for phase, axis in zip(part, d.geometry.axes, strict=True)]
-    stage = tap_matrices(d, inputs[1], mirrored, patches, d.out_channels, spec, back=False)
+        run_fill_rows(builder, fill, row, dst)
+        return
     work = patch_matmul_work(
         patches,
         out_channels=d.out_channels,
@@ -115,9 +131,9 @@ def _part(
         slicing=d.slicing,
         bias=bool(row),
         out_format=d.dst_format,
-        spec=spec,
+        spec=builder.device_spec,
     )
-    return [stage], patch_matmul(work, inputs=inputs, output="dst")
+    run_patch_matmul(builder, work, [src, weights, *row], dst)
 
 
 def _mirrored(taps: range, kernel: int) -> range:

@@ -1,75 +1,69 @@
-"""Steps that the plans of all three directions share: uploads, results, releases."""
+"""Steps that the plans of all three directions share: uploads and results."""
 
 from collections.abc import Sequence
 from math import prod
 
-from device.memory.layouts import TensorSpec
-from device.numbers.formats import DataFormat
-from device.plan import Allocate, Free, Operation, Plan, Step
-from device.spec.device_spec import DeviceSpec
+from device.memory.layouts import Layout, TensorSpec
+from device.numbers.formats import FLOAT32, DataFormat
+from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.onednn.problem import Deconvolution
-from ops.programs.movement.staged import UPLOADED, Staged, allocated
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.plan import bias_spec, result_spec, sticks_spec, weights_spec
 from ops.programs.patch_matmul.work import Patches
 
-
-def prepared(name: str, made: TensorSpec, spec: DeviceSpec, *, source: str, work: object) -> Staged:
-    """A host tensor, prepared and uploaded."""
-    step = Allocate(name, made.buffer(spec), UPLOADED, source, work)
-    return Staged(name=name, spec=made, steps=(step,), tensors={name: made})
+# What the tensors of a plan are on the host does not matter to it: each is prepared as its work says.
+HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
 
 
 def image_sticks(
-    d: Deconvolution, source: str, spatial: Sequence[int], channels: int, spec: DeviceSpec, *, parts: int
-) -> Staged:
+    builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, *, parts: int
+) -> PlanTensor:
     """An image as rows of channels.
 
     Args:
+        builder: The plan.
         d: The call.
         source: Name of the host tensor.
         spatial: Its spatial sizes.
         channels: Its channels.
-        spec: The device.
         parts: Parts of every number.
     """
     made = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
-    return prepared(f"{source}.sticks", made, spec, source=source, work=PrepareSticks(d.channels_last))
+    return builder.upload(f"{source}.sticks", made, source, PrepareSticks(d.channels_last))
 
 
 def tap_matrices(
-    d: Deconvolution, name: str, taps: Sequence[range], patches: Patches, channels: int, spec: DeviceSpec, *, back: bool
-) -> Staged:
+    builder: PlanBuilder,
+    d: Deconvolution,
+    name: str,
+    taps: Sequence[range],
+    patches: Patches,
+    channels: int,
+    *,
+    back: bool,
+) -> PlanTensor:
     """The weights of some taps.
 
     Args:
+        builder: The plan.
         d: The call.
         name: Name of the new tensor.
         taps: Which taps of every axis.
         patches: The patches they are multiplied with.
         channels: Channels of the result.
-        spec: The device.
         back: From destination channels to source channels.
     """
     work = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=back)
-    made = weights_spec(patches, channels, d.slicing)
-    return prepared(name, made, spec, source="weights", work=work)
+    return builder.upload(name, weights_spec(patches, channels, d.slicing), "weights", work)
 
 
-def bias_row(channels: int, spec: DeviceSpec) -> Staged:
+def bias_row(builder: PlanBuilder, channels: int) -> PlanTensor:
     """The bias in float32."""
-    return prepared("bias.row", bias_spec(channels), spec, source="bias", work=PrepareBias())
+    return builder.upload("bias.row", bias_spec(channels), "bias", PrepareBias())
 
 
-def result_sticks(name: str, positions: int, channels: int, data_format: DataFormat, spec: DeviceSpec) -> Staged:
+def result_sticks(
+    builder: PlanBuilder, name: str, positions: int, channels: int, data_format: DataFormat
+) -> PlanTensor:
     """A result that programs are going to write into."""
-    return allocated(name, result_spec(positions, channels, data_format), spec)
-
-
-def planned(stages: Sequence[Staged], steps: Sequence[Step], result: str) -> Plan:
-    """Stages, then steps; in the end all tensors but the result are released."""
-    tensors = {name: made for stage in stages for name, made in stage.tensors.items()}
-    before = [step for stage in stages for step in stage.steps]
-    made = {one.tensor for step in steps if isinstance(step, Operation) for one in step.outputs}
-    released = [Free(name) for name in (*tensors, *sorted(made - set(tensors))) if name != result]
-    return Plan(steps=(*before, *steps, *released), tensors=tensors, results={"output": result})
+    return builder.allocate(name, result_spec(positions, channels, data_format))

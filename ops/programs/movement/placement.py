@@ -18,9 +18,7 @@ from device.memory.layouts import (
 )
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
-from device.plan import Free, Relocate
-from device.spec.device_spec import DeviceSpec
-from ops.programs.movement.staged import Staged, allocated, computed, in_place
+from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.work import Relayout
 
 # Which program copies a tensor, by whether source and target are sharded.
@@ -48,21 +46,34 @@ def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
 
 
-def to_shards(source: Staged, config: MemoryConfig, device: DeviceSpec, name: str) -> Staged:
+def converted(builder: PlanBuilder, conversion: str, source: PlanTensor, name: str, made: TensorSpec) -> PlanTensor:
+    """One program that lays a tensor out anew.
+
+    Args:
+        builder: The plan.
+        conversion: Which program.
+        source: What it reads.
+        name: Name of the copy.
+        made: The copy.
+    """
+    return builder.run(f"{conversion}DeviceOperation", Relayout(), [source], output=PlanTensor(name, made))
+
+
+def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """A sharded copy of a tensor on the device, for a convolution.
 
     The copy is allocated first, then filled: by one program if the source is interleaved; if it is sharded, by one
     that deals the shards anew, or by way of DRAM where no such program exists.
     """
-    copy = allocated(name, sharded_spec(source.spec, config), device)
+    copy = builder.allocate(name, sharded_spec(source.spec, config))
     if not source.spec.memory_config.is_sharded():
-        return copy.followed_by(in_place("InterleavedToSharded", source, copy, Relayout()))
+        return builder.run("InterleavedToShardedDeviceOperation", Relayout(), [source, copy])
     if can_reshard(source.spec, copy.spec):
-        return copy.followed_by(in_place("Reshard", source, copy, Relayout()))
-    by_way = to_interleaved(source, DRAM_MEMORY_CONFIG, device, f"{name}.interleaved")
-    filled = in_place("InterleavedToSharded", by_way, copy, Relayout())
-    chain = copy.followed_by(by_way).followed_by(filled)
-    return chain.then(Free(by_way.name))
+        return builder.run("ReshardDeviceOperation", Relayout(), [source, copy])
+    by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
+    builder.run("InterleavedToShardedDeviceOperation", Relayout(), [by_way, copy])
+    builder.free(by_way)
+    return copy
 
 
 def can_reshard(before: TensorSpec, after: TensorSpec) -> bool:
@@ -73,50 +84,52 @@ def can_reshard(before: TensorSpec, after: TensorSpec) -> bool:
     return old is not None and new is not None and old.shape[1] == new.shape[1]
 
 
-def to_interleaved(source: Staged, config: MemoryConfig, device: DeviceSpec, name: str) -> Staged:
+def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """An interleaved copy of a sharded tensor."""
-    return computed("ShardedToInterleaved", source, name, in_memory(source.spec, config), device, Relayout())
+    return converted(builder, "ShardedToInterleaved", source, name, in_memory(source.spec, config))
 
 
-def to_config(source: Staged, config: MemoryConfig, device: DeviceSpec, name: str) -> Staged:
+def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
+    """A tensor in another place; the tensor itself if it is there."""
+    if config == source.spec.memory_config:
+        return source
+    made = in_memory(source.spec, config)
+    sharded = source.spec.memory_config.is_sharded()
+    if config.is_sharded() and sharded and not can_reshard(source.spec, made):
+        by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
+        copy = converted(builder, "InterleavedToSharded", by_way, name, made)
+        builder.free(by_way)
+        return copy
+    return converted(builder, _CONVERSIONS[sharded, config.is_sharded()], source, name, made)
+
+
+def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """The result of a convolution where the caller wants it; the source is released when it is copied."""
-    spec = source.spec
-    if config == spec.memory_config:
-        return Staged(name=source.name, spec=spec)
-    made = in_memory(spec, config)
-    sharded = spec.memory_config.is_sharded()
-    if config.is_sharded() and sharded and not can_reshard(spec, made):
-        by_way = to_interleaved(source, DRAM_MEMORY_CONFIG, device, f"{name}.interleaved")
-        copy = by_way.followed_by(computed("InterleavedToSharded", by_way, name, made, device, Relayout()))
-        return copy.then(Free(by_way.name), Free(source.name))
-    operation = _CONVERSIONS[sharded, config.is_sharded()]
-    return computed(operation, source, name, made, device, Relayout()).then(Free(source.name))
+    copy = convert(builder, source, config, name)
+    if copy.name != source.name:
+        builder.free(source)
+    return copy
 
 
-def moved(source: Staged, device: DeviceSpec) -> Staged:
-    """The tensor is released and allocated again, so that it lies as high in L1 as it can."""
-    return Staged(
-        name=source.name, spec=source.spec, steps=(Relocate(source.name, source.spec.buffer(device), Relayout()),)
-    )
-
-
-def tilized(source: Staged, device: DeviceSpec, name: str) -> Staged:
+def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     """A row-major tensor as tiles; of its padding only what fills the last tiles stays."""
     spec = source.spec
     whole = all(side % TILE == 0 for side in spec.padded_shape[-2:])
     padded = (*spec.padded_shape[:-2], *(round_up(side, TILE) for side in spec.shape[-2:]))
     made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, spec.memory_config, padded)
-    return computed("Tilize" if whole else "TilizeWithValPadding", source, name, made, device, Relayout())
+    return converted(builder, "Tilize" if whole else "TilizeWithValPadding", source, name, made)
 
 
-def padded_rows(source: Staged, padded: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
+def padded_rows(builder: PlanBuilder, source: PlanTensor, padded: tuple[int, ...], name: str) -> PlanTensor:
     """A row-major tensor with zero rows and columns added up to ``padded``, on the device; the source is released.
 
     To the real library, what this adds is part of the tensor.
     """
     spec = source.spec
     made = TensorSpec(padded, spec.data_format, spec.layout, spec.memory_config)
-    return computed("Pad", source, name, made, device, Relayout()).then(Free(source.name))
+    copy = converted(builder, "Pad", source, name, made)
+    builder.free(source)
+    return copy
 
 
 def whole_shards(config: MemoryConfig) -> tuple[int, int]:

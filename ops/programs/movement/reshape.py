@@ -13,8 +13,7 @@ from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
 from device.memory.tiles import FACE, TILE
 from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat
 from device.numbers.integers import div_up
-from device.spec.device_spec import DeviceSpec
-from ops.programs.movement.staged import Staged, computed, in_place, released
+from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.work import FillPad, Reshape, Typecast
 
 SEGMENT_WORDS = 4  # input page, offset in it, offset in the output page, elements
@@ -35,17 +34,17 @@ def is_view(spec: TensorSpec, shape: tuple[int, ...]) -> bool:
     return spec.layout is Layout.ROW_MAJOR or before[-2] == after[-2] or whole_tiles
 
 
-def reshaped(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
+def reshaped(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
     """The tensor under another shape of the same volume; the source stays allocated.
 
     Args:
-        source: The tensor; its steps are not repeated.
+        builder: The plan.
+        source: The tensor.
         shape: Logical shape of the result.
-        device: The machine.
         name: Name of the result if a new buffer is needed; its intermediates start with it.
 
     Returns:
-        No steps, and the source's name, when it is a view.
+        Under the source's name, and without a step, when it is a view.
 
     Raises:
         ValueError: The volumes differ, or the tensor is sharded and its rows would have to move.
@@ -60,7 +59,7 @@ def reshaped(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: s
     if is_view(spec, shape):
         same = tuple(shape) == spec.shape
         seen = spec if same else TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
-        return Staged(name=source.name, spec=seen)
+        return PlanTensor(source.name, seen)
     if spec.memory_config.is_sharded():
         raise ValueError(
             f"input_tensor: a sharded tensor of shape {list(spec.shape)} can not become {list(shape)} in place; "
@@ -68,13 +67,13 @@ def reshaped(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: s
         )
     if spec.layout is Layout.ROW_MAJOR:
         made = TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
-        return computed("ReshapeView", source, name, made, device, Reshape(shape))
+        return builder.run("ReshapeViewDeviceOperation", Reshape(shape), [source], output=PlanTensor(name, made))
     if spec.data_format.is_block:
-        return _reshaped_block_floats(source, shape, device, name)
-    return _reshaped_tiles(source, shape, device, name)
+        return _reshaped_block_floats(builder, source, shape, name)
+    return _reshaped_tiles(builder, source, shape, name)
 
 
-def _reshaped_tiles(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
+def _reshaped_tiles(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
     """Rows move between tiles, as a map says that the program keeps in DRAM."""
     spec = source.spec
     made = TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
@@ -82,26 +81,31 @@ def _reshaped_tiles(source: Staged, shape: tuple[int, ...], device: DeviceSpec, 
     pages = after[0] * div_up(after[1], TILE) * div_up(after[2], TILE)
     words = SEGMENT_WORDS * segments_per_page(before, after)
     rows_map = TensorSpec((pages, words), UINT32, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
-    return computed("ReshapeView", source, name, made, device, Reshape(shape), resident=((f"{name}.map", rows_map),))
+    return builder.run(
+        "ReshapeViewDeviceOperation",
+        Reshape(shape),
+        [source],
+        output=PlanTensor(name, made),
+        resident=[PlanTensor(f"{name}.map", rows_map)],
+    )
 
 
-def _reshaped_block_floats(source: Staged, shape: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
+def _reshaped_block_floats(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
     """Block floats move as bfloat16; padding is zeroed before the way back because it shares exponents."""
-    wide, moved = f"{name}.bfloat16", f"{name}.moved"
-    as_bfloat16 = typecast(source, BFLOAT16, device, wide)
-    in_rows = _reshaped_tiles(as_bfloat16, shape, device, moved)
-    chain = as_bfloat16.followed_by(in_rows)
+    wide = typecast(builder, source, BFLOAT16, f"{name}.bfloat16")
+    moved = _reshaped_tiles(builder, wide, shape, f"{name}.moved")
     if any(side % TILE for side in _three_axes(shape)[1:]):
-        chain = chain.followed_by(in_place("FillPad", None, in_rows, FillPad()))
-    chain = chain.followed_by(typecast(in_rows, source.spec.data_format, device, name))
-    return released(chain, moved, wide)
+        builder.run("FillPadDeviceOperation", FillPad(), [moved])
+    result = typecast(builder, moved, source.spec.data_format, name)
+    builder.free(moved, wide)
+    return result
 
 
-def typecast(source: Staged, data_format: DataFormat, device: DeviceSpec, name: str) -> Staged:
+def typecast(builder: PlanBuilder, source: PlanTensor, data_format: DataFormat, name: str) -> PlanTensor:
     """The tensor in another format; the source stays allocated."""
     spec = source.spec
     made = TensorSpec(spec.shape, data_format, spec.layout, spec.memory_config)
-    return computed("Typecast", source, name, made, device, Typecast(data_format))
+    return builder.run("TypecastDeviceOperation", Typecast(data_format), [source], output=PlanTensor(name, made))
 
 
 def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:

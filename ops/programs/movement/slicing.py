@@ -7,62 +7,60 @@ from device.memory.layouts import L1_MEMORY_CONFIG, Layout, MemoryConfig, Tensor
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up, round_up
-from device.plan import Free
-from device.spec.device_spec import DeviceSpec
-from ops.programs.movement.placement import to_interleaved
-from ops.programs.movement.staged import Staged, computed, in_place, owning
-from ops.programs.movement.work import PaddedSlice, Relayout, SliceWrite, Window
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.movement.placement import converted, to_interleaved
+from ops.programs.movement.work import PaddedSlice, SliceWrite, Window
 
 WIDE_ROW_BYTES = 800_000  # two rows of bfloat16 tiles beyond this are left to the older untilize program
 
 
-def sliced_input(image: Staged, window: Window, config: MemoryConfig, device: DeviceSpec, name: str) -> Staged:
-    """A window of an image tensor in DRAM as row-major shards in L1.
+def sliced_input(
+    builder: PlanBuilder, image: PlanTensor, window: Window, config: MemoryConfig, name: str
+) -> PlanTensor:
+    """A window of an image tensor in DRAM as row-major shards in L1; block floats arrive as bfloat16.
 
     Args:
-        image: The input [N, H, W, C]; its own steps are not repeated.
+        builder: The plan.
+        image: The input [N, H, W, C].
         window: Which part; all images and all channels.
         config: Shards of the slice.
-        device: The machine.
         name: Name of the slice.
-
-    Returns: ``owned`` holds the slice, which is released after halo. Block floats arrive as bfloat16.
     """
     batch, rows, cols, channels = window.window_shape
     data_format = BFLOAT16 if image.spec.data_format.is_block else image.spec.data_format
     shape = (1, 1, batch * rows * cols, channels)
     padded = (1, 1, *_padded_slice(shape[2], channels, config))
-    spec = TensorSpec(shape, data_format, Layout.ROW_MAJOR, config, padded)
-    return owning(computed("PaddedSlice", image, name, spec, device, PaddedSlice(window)), name)
+    made = TensorSpec(shape, data_format, Layout.ROW_MAJOR, config, padded)
+    return builder.run("PaddedSliceDeviceOperation", PaddedSlice(window), [image], output=PlanTensor(name, made))
 
 
-def written_slice(result: Staged, target: Staged, write: SliceWrite, device: DeviceSpec, name: str) -> Staged:
+def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, write: SliceWrite, name: str) -> None:
     """The tiles of one slice written into the output image in DRAM, as rows if the output is row-major; then released.
 
     Args:
-        result: Sharded output of the slice's convolution; its own steps are not repeated.
+        builder: The plan.
+        result: Sharded output of the slice's convolution.
         target: The output [N, OH, OW, O].
         write: Which part of the output the slice is.
-        device: The machine.
         name: Intermediates start with it.
     """
-    chain = current = Staged(name=result.name, spec=result.spec)
     if target.spec.layout is Layout.ROW_MAJOR:
         if _is_width_sharded(result.spec.memory_config):
-            current = to_interleaved(result, L1_MEMORY_CONFIG, device, f"{name}.interleaved")
-            chain = chain.followed_by(current).then(Free(result.name))
-        rows = untilized(current, device, f"{name}.rows")
-        chain = chain.followed_by(rows).then(Free(current.name))
-        current = rows
-    written = in_place("SliceWrite", current, target, write)
-    return chain.followed_by(written).then(Free(current.name))
+            interleaved = to_interleaved(builder, result, L1_MEMORY_CONFIG, f"{name}.interleaved")
+            builder.free(result)
+            result = interleaved
+        rows = untilized(builder, result, f"{name}.rows")
+        builder.free(result)
+        result = rows
+    builder.run("SliceWriteDeviceOperation", write, [result, target])
+    builder.free(result)
 
 
-def untilized(source: Staged, device: DeviceSpec, name: str) -> Staged:
+def untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     """Tiles as rows; padding goes, except to the width of the shards."""
     spec = source.spec
     made = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
-    return computed(untilize_operation(spec), source, name, made, device, Relayout())
+    return converted(builder, untilize_operation(spec), source, name, made)
 
 
 def untilize_operation(spec: TensorSpec) -> str:

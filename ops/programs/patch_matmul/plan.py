@@ -12,8 +12,9 @@ from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
 from device.memory.tiles import TILE
 from device.numbers.formats import FLOAT32, DataFormat
 from device.numbers.integers import div_up
-from device.plan import Allocate, CircularBuffer, Operation
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers, program_cores
 from ops.programs.matmul.config import MatmulProblem
 from ops.programs.matmul.work import MatmulWork
@@ -153,110 +154,101 @@ def _matmul(
     return MatmulWork(problem=problem, config=config, fidelity_phases=slicing.fidelity_phases, out_channels=columns)
 
 
-def patch_matmul(work: PatchMatmul, *, inputs: Sequence[str], output: str) -> Operation:
+def run_patch_matmul(builder: PlanBuilder, work: PatchMatmul, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
     """One program that writes into its result.
 
     Args:
+        builder: The plan.
         work: What it computes.
-        inputs: Names of the image, the weights and, if there is one, the bias.
-        output: Name of the result.
+        inputs: The image, the weights and, if there is one, the bias.
+        output: The result.
     """
     matmul, bias_bytes = work.matmul, FLOAT32.storage.itemsize * TILE
     cores = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
     buffers = [
-        *_matmul_buffers(matmul, inputs[0], output),
+        *_matmul_buffers(matmul, inputs[0].name, output.name),
         _rows("patches", matmul.config.in0_block_w, work.slicing.part_format, cores),
         _rows("rows", matmul.config.out_block_w, work.out_format, cores),
     ]
     if work.bias:
         buffers.append(_buffer("bias", matmul.config.out_block_w, bias_bytes, FLOAT32, cores))
-    return Operation(
-        name="PatchMatmulDeviceOperation",
-        inputs=(*inputs, output),
+    builder.run(
+        "PatchMatmulDeviceOperation",
+        work,
+        [*inputs, output],
         circular_buffers=tuple(buffers),
-        work=work,
         key=("patch matmul", work),
     )
 
 
-def fill_rows(work: FillRows, *, inputs: Sequence[str], output: str, spec: DeviceSpec) -> Operation:
+def run_fill_rows(builder: PlanBuilder, work: FillRows, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
     """One program that writes the bias or zeros into its result.
 
     Args:
+        builder: The plan.
         work: What it computes.
-        inputs: Name of the bias, if there is one.
-        output: Name of the result.
-        spec: The device.
+        inputs: The bias, if there is one.
+        output: The result.
     """
-    grid = spec.grid
+    grid = builder.device_spec.grid
     stick_bytes = work.out_channels * work.out_format.storage.itemsize
     cores = first_cores(grid.cores, grid.cols, grid.rows)
-    return Operation(
-        name="FullDeviceOperation",
-        inputs=(*inputs, output),
+    builder.run(
+        "FullDeviceOperation",
+        work,
+        [*inputs, output],
         circular_buffers=(_buffer("stick", 1, stick_bytes, work.out_format, cores),),
-        work=work,
         key=("fill rows", work),
     )
 
 
-def pixel_matmul(
-    work: PixelMatmul, *, inputs: Sequence[str], output: str, spec: DeviceSpec
-) -> tuple[tuple[Operation, ...], dict[str, TensorSpec]]:
-    """The programs that make a sum over all positions.
+def run_pixel_matmul(builder: PlanBuilder, work: PixelMatmul, inputs: Sequence[PlanTensor], output: str) -> PlanTensor:
+    """The programs that make a sum over all positions: one, or two if bands make sums of their own.
 
     Args:
+        builder: The plan.
         work: What they compute.
-        inputs: Names of the first image and of the second.
+        inputs: The first image and the second.
         output: Name of the result.
-        spec: The device.
-
-    Returns:
-        One operation, or two if bands make sums of their own; and the tensors that they make.
     """
-    matmul = work.matmul
+    matmul, grid = work.matmul, builder.device_spec.grid
     bands = range(work.sections)
     band = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
     box = band.bounding_box()
-    cores = band if work.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, spec.grid.rows)
+    cores = band if work.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, grid.rows)
     buffers = (
-        *(replace(one, cores=cores) for one in _matmul_buffers(matmul, inputs[0], output)),
+        *(replace(one, cores=cores) for one in _matmul_buffers(matmul, inputs[0].name, output)),
         _rows("patches", matmul.config.out_block_w, work.slicing.part_format, cores),
         _rows("rows", matmul.config.out_block_w, work.out_format if work.sections == 1 else FLOAT32, cores),
     )
-    sums = output if work.sections == 1 else f"{output}.sections"
-    made = {sums: sections_spec(work)}
-    first = Operation(
-        name="PixelMatmulDeviceOperation",
-        inputs=tuple(inputs),
-        outputs=(Allocate(sums, made[sums].buffer(spec)),),
+    sums = builder.run(
+        "PixelMatmulDeviceOperation",
+        work,
+        inputs,
+        output=PlanTensor(output if work.sections == 1 else f"{output}.sections", sections_spec(work)),
         circular_buffers=buffers,
-        work=work,
         key=("pixel matmul", work),
     )
-    if work.sections == 1:
-        return (first,), made
-    made[output] = TensorSpec((work.channels, made[sums].shape[1]), work.out_format, Layout.ROW_MAJOR)
-    return (first, _sum_sections(work, made[sums], sums, made[output], output, spec)), made
+    return sums if work.sections == 1 else _sum_sections(builder, work, sums, output)
 
 
-def _sum_sections(
-    work: PixelMatmul, sums: TensorSpec, sums_name: str, made: TensorSpec, output: str, spec: DeviceSpec
-) -> Operation:
+def _sum_sections(builder: PlanBuilder, work: PixelMatmul, sums: PlanTensor, output: str) -> PlanTensor:
+    made = TensorSpec((work.channels, sums.spec.shape[1]), work.out_format, Layout.ROW_MAJOR)
     done = SumSections(sections=work.sections, rows=made.shape[0], columns=made.shape[1], out_format=work.out_format)
-    grid = spec.grid
+    device_spec = builder.device_spec
+    grid = device_spec.grid
     cores = first_cores(min(work.channels, grid.cores), grid.cols, grid.rows)
-    pieces = min(div_up(sums.shape[1], TILE), spec.compute.dst_tiles)
-    return Operation(
-        name="ReduceDeviceOperation",
-        inputs=(sums_name,),
-        outputs=(Allocate(output, made.buffer(spec)),),
+    pieces = min(div_up(sums.spec.shape[1], TILE), device_spec.compute.dst_tiles)
+    return builder.run(
+        "ReduceDeviceOperation",
+        done,
+        [sums],
+        output=PlanTensor(output, made),
         circular_buffers=(
             _buffer("in0", BUFFERING * pieces, FLOAT32.tile_bytes, FLOAT32, cores),
             _buffer("out", BUFFERING * pieces, work.out_format.tile_bytes, work.out_format, cores),
         ),
-        work=done,
-        key=("sum sections", done, sums),
+        key=("sum sections", done, sums.spec),
     )
 
 

@@ -9,14 +9,15 @@ from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, 
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, Operation, Plan, Relocate
 from device.spec.device_spec import load_spec
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import (
+    ConvArguments,
     ConvConfig,
-    ConvTranspose2dArguments,
     Operand,
     SliceConfig,
     SliceType,
 )
-from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.calls.convolution.plan import plan_convolution
 from ops.readings.cycles import run_cycles
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p150")]
@@ -39,8 +40,8 @@ def plan(spec, place=L1_MEMORY_CONFIG, *, side=32, channels=64, **changes):
         "stride": (2, 2),
         "conv_config": ConvConfig(shard_layout=TensorMemoryLayout.HEIGHT_SHARDED),
     }
-    return plan_conv_transpose2d(
-        ConvTranspose2dArguments(**facts | changes), spec, free_l1_bytes=spec.l1.usable_bytes // 2
+    return plan_convolution(
+        ConvArguments(rules=CONV_TRANSPOSE2D, **facts | changes), spec, free_l1_bytes=spec.l1.usable_bytes // 2
     )
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.calls.convolution.arguments import Conv2dArguments, Operand
+from ops.calls.conv2d.rules import CONV2D
+from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.validation import ArgumentError
 from ttsim.functions.conv2d import definition_flops
 
@@ -137,7 +138,10 @@ def test_flops_of_the_definition():
     given = Operand(spec=spec, on_host=True)
     sizes = {"in_channels": 8, "out_channels": 6, "batch_size": 1, "input_height": 8, "input_width": 8, "groups": 2}
     window = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1, 1, 1)}
-    assert definition_flops(Conv2dArguments(input=given, weight=given, **sizes, **window)) == 2 * 16 * 6 * 4 * 9
+    assert (
+        definition_flops(ConvArguments(rules=CONV2D, input=given, weight=given, **sizes, **window))
+        == 2 * 16 * 6 * 4 * 9
+    )
 
 
 def test_wrong_calls_are_refused():

@@ -5,14 +5,16 @@ import pytest
 from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorSpec
 from device.numbers.formats import BFLOAT16
 from ops.calls.conv2d.folding import folds
-from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig, Operand
+from ops.calls.conv2d.rules import CONV2D
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 
 
-def call(**changes: object) -> Conv2dArguments:
+def call(**changes: object) -> ConvArguments:
     """A patch embedding: an 8x8 image of 16 channels, windows of 4x4 side by side."""
     made = TensorSpec((1, 1, 64, 16), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
     weight = TensorSpec((32, 16, 4, 4), BFLOAT16, Layout.ROW_MAJOR)
-    good = Conv2dArguments(
+    good = ConvArguments(
+        rules=CONV2D,
         input=Operand(spec=made, on_host=False),
         weight=Operand(spec=weight, on_host=True),
         in_channels=16,

@@ -17,15 +17,17 @@ from device.numbers.formats import BFLOAT16
 from device.plan import Free, Operation, Plan
 from device.spec.device_spec import load_spec
 from ops.calls.conv2d.plan import plan_conv2d
-from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.conv2d.rules import CONV2D
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 
 SPEC = load_spec("wormhole_n150")
 FREE = SPEC.l1.bytes - SPEC.l1.base_bytes
 
 
-def call(place: MemoryConfig = L1_MEMORY_CONFIG, **changes: object) -> Conv2dArguments:
+def call(place: MemoryConfig = L1_MEMORY_CONFIG, **changes: object) -> ConvArguments:
     spec = TensorSpec((1, 1, 256, 32), BFLOAT16, Layout.ROW_MAJOR, place)
-    good = Conv2dArguments(
+    good = ConvArguments(
+        rules=CONV2D,
         input=Operand(spec=spec, on_host=False),
         weight=Operand(spec=TensorSpec((64, 32, 3, 3), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
         in_channels=32,
@@ -40,7 +42,7 @@ def call(place: MemoryConfig = L1_MEMORY_CONFIG, **changes: object) -> Conv2dArg
     return replace(good, **changes)
 
 
-def plan(a: Conv2dArguments) -> Plan:
+def plan(a: ConvArguments) -> Plan:
     return plan_conv2d(a, SPEC, free_l1_bytes=FREE, returns_weights=False)
 
 

@@ -4,13 +4,15 @@ import pytest
 
 from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
+from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
-from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.validation import ArgumentError
 
 
-def call(**changes: object) -> Conv2dArguments:
-    good = Conv2dArguments(
+def call(**changes: object) -> ConvArguments:
+    good = ConvArguments(
+        rules=CONV2D,
         input=Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG), on_host=False),
         weight=weight(),
         in_channels=32,

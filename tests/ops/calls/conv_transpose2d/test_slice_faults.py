@@ -5,9 +5,10 @@ import pytest
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
-from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand, SliceConfig, SliceType
-from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.validation import ArgumentError
 
 SPEC = load_spec("wormhole_n150")
@@ -16,7 +17,8 @@ SPEC = load_spec("wormhole_n150")
 def call(side, kernel, stride=1, padding=0, slices=1):
     image = TensorSpec((1, 1, side * side, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
     weight = TensorSpec((32, 32, kernel, kernel), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvTranspose2dArguments(
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=Operand(spec=image, on_host=False),
         weight=Operand(spec=weight, on_host=True),
         in_channels=32,
@@ -33,7 +35,7 @@ def call(side, kernel, stride=1, padding=0, slices=1):
 
 
 def plan(made):
-    return plan_conv_transpose2d(made, SPEC, free_l1_bytes=1300000)
+    return plan_convolution(made, SPEC, free_l1_bytes=1300000)
 
 
 @pytest.mark.parametrize("slices", [1, 2, 4])

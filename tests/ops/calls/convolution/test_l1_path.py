@@ -18,7 +18,8 @@ from device.memory.layouts import (
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ComputeConfig, ConvConfig, ConvTranspose2dArguments, Operand
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.l1_path import (
     halo_arguments,
     l1_path,
@@ -28,8 +29,8 @@ from ops.calls.convolution.l1_path import (
     upload_weights,
     weights_layout,
 )
+from ops.calls.convolution.plan import builder_of, finished
 from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
-from ops.programs.movement.staged import Staged
 
 SPEC = load_spec("wormhole_n150")
 HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
@@ -44,7 +45,8 @@ def call(place=L1_MEMORY_CONFIG, *, layout=Layout.ROW_MAJOR, bias=False, config=
     """8x8 pixels of 64 channels become 16x16 of 64."""
     weight = TensorSpec((64, out_channels, 3, 3), BFLOAT16, Layout.ROW_MAJOR)
     row = TensorSpec((1, 1, 1, out_channels), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvTranspose2dArguments(
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=Operand(spec=TensorSpec((1, 1, 64, 64), BFLOAT16, layout, place), on_host=False),
         weight=Operand(spec=weight, on_host=True),
         bias=Operand(spec=row, on_host=True) if bias else None,
@@ -123,8 +125,9 @@ def test_weights_follow_the_channel_cores_and_the_dtype():
 
 def test_only_what_is_on_the_host_is_uploaded():
     def uploads(made):
-        staged = upload_weights(lay_out_call(made, SPEC), SPEC)
-        return [(step.tensor, step.source, type(step.work)) for step in staged.steps]
+        builder = builder_of(made, SPEC)
+        upload_weights(builder, lay_out_call(made, SPEC))
+        return [(step.tensor, step.source, type(step.work)) for step in builder.steps]
 
     both = call(bias=True)
     weight = ("weight.prepared", "weight", PrepareWeights)
@@ -157,15 +160,22 @@ def test_output():
 
 
 def steps_of(made):
-    staged = l1_path(made, Staged(name="input", spec=made.input.spec), SPEC)
+    builder = builder_of(made, SPEC)
+    result = l1_path(builder, made, builder.tensor("input"))
     told = []
-    for step in staged.steps:
+    for step in builder.steps:
         match step:
             case Operation():
                 told.append(step.name.removesuffix("DeviceOperation"))
             case Free() | Allocate() | Relocate():
                 told.append((type(step).__name__, step.tensor))
-    return told, staged
+    return told, result
+
+
+def operations_of(made):
+    builder = builder_of(made, SPEC)
+    l1_path(builder, made, builder.tensor("input"))
+    return [step for step in builder.steps if isinstance(step, Operation)]
 
 
 MOVED = ("Relocate", "halo")
@@ -181,30 +191,31 @@ def test_steps_of_a_sharded_input():
 
 
 def test_an_input_that_was_sharded_here_is_released():
-    told, staged = steps_of(call(DRAM_MEMORY_CONFIG))
+    told = steps_of(call(DRAM_MEMORY_CONFIG))[0]
     assert told[-1] == ("Free", "input.sharded")
-    assert staged.owned == ()
     early = steps_of(call(DRAM_MEMORY_CONFIG, config=ConvConfig(shard_layout=HEIGHT, deallocate_activation=True)))[0]
     assert early.index(("Free", "input.sharded")) == early.index("Halo") + 1
     assert ("Free", "input") not in early
 
 
 def test_the_output_goes_where_the_caller_wants_it():
-    told, staged = steps_of(call(SHARDED, memory_config=DRAM_MEMORY_CONFIG))
+    told, result = steps_of(call(SHARDED, memory_config=DRAM_MEMORY_CONFIG))
     assert "ShardedToInterleaved" in told
-    assert staged.spec.memory_config == DRAM_MEMORY_CONFIG
-    assert staged.name == "output.placed"
+    assert result.spec.memory_config == DRAM_MEMORY_CONFIG
+    assert result.name == "output.placed"
 
 
 def test_names_of_a_slice_begin_with_its_prefix():
     made = call(DRAM_MEMORY_CONFIG)
-    staged = l1_path(made, Staged(name="input", spec=made.input.spec), SPEC, prefix="slice3.")
-    assert {name.split(".")[0] for name in staged.tensors} == {"slice3", "weight"}
+    builder = builder_of(made, SPEC)
+    output = l1_path(builder, made, builder.tensor("input"), prefix="slice3.")
+    plan = finished(builder, made, output, returns_weights=True)
+    assert {name.split(".")[0] for name in plan.tensors} == {"input", "slice3", "weight"}
 
 
 def test_programs_are_told_apart_by_all_that_they_are_made_of():
     def keys(made):
-        return tuple(step.key for step in steps_of(made)[1].steps if isinstance(step, Operation))
+        return tuple(step.key for step in operations_of(made))
 
     plain = keys(call(SHARDED))
     assert plain == keys(call(SHARDED))
@@ -224,7 +235,7 @@ def test_programs_are_told_apart_by_all_that_they_are_made_of():
 def test_a_program_that_can_not_be_built_is_planned_as_refused():
     """A tile of channels under nine taps can not be cut in two."""
     bad = call(config=ConvConfig(shard_layout=WIDTH, act_block_w_div=2))
-    (conv,) = (s for s in steps_of(bad)[1].steps if isinstance(s, Operation) and s.name == "Conv2dDeviceOperation")
+    (conv,) = (one for one in operations_of(bad) if one.name == "Conv2dDeviceOperation")
     assert conv.refused.startswith("The width of tensor a needs to match the height of tensor b")
-    (good,) = (s for s in steps_of(call())[1].steps if isinstance(s, Operation) and s.name == "Conv2dDeviceOperation")
+    (good,) = (one for one in operations_of(call()) if one.name == "Conv2dDeviceOperation")
     assert good.refused is None

@@ -22,8 +22,9 @@ from device.memory.layouts import (
 from device.numbers.formats import BFLOAT16, quantize
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand
-from ops.calls.convolution.plan import plan_conv_transpose2d
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.plan import plan_convolution
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.readings.memory import run_memory, run_values
 from ops.readings.values import evaluator
@@ -39,7 +40,8 @@ def call(memory=DRAM_MEMORY_CONFIG, layout=Layout.ROW_MAJOR, *, host=False, bias
         for shape in [(channels, out, 1, 1), (1, 1, 1, out)]
     )
     weight, row = raw
-    return ConvTranspose2dArguments(
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=Operand(spec=TensorSpec((1, 1, 64, channels), BFLOAT16, layout, memory), on_host=host),
         weight=weight,
         bias=row if bias else None,
@@ -60,7 +62,7 @@ def sharded(scheme, shape, end):
 
 
 def plan(a):
-    return plan_conv_transpose2d(a, SPEC, free_l1_bytes=FREE)
+    return plan_convolution(a, SPEC, free_l1_bytes=FREE)
 
 
 def story(a):

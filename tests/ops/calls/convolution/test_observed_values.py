@@ -12,16 +12,17 @@ from device.memory.layouts import BufferType, Layout, TensorSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import (
     ComputeConfig,
+    ConvArguments,
     ConvConfig,
-    ConvTranspose2dArguments,
     Operand,
     SliceConfig,
     SliceType,
 )
-from ops.calls.convolution.plan import plan_conv_transpose2d
-from ops.calls.convolution.problem import is_matmul
+from ops.calls.convolution.paths import is_matmul
+from ops.calls.convolution.plan import plan_convolution
 from ops.readings.memory import run_memory
 
 TABLE = Path(__file__).resolve().parents[3] / "data" / "observed_values.tsv"
@@ -59,7 +60,8 @@ def arguments(row):
     slices = None
     if row["slices"] != "-":
         slices = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=int(row["slices"].removeprefix("W:")))
-    return ConvTranspose2dArguments(
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=Operand(spec=TensorSpec((1, 1, batch * height * width, channels), act, layout), on_host=False),
         weight=Operand(
             spec=TensorSpec((channels, outputs // groups, kernel_h, kernel_w), raw, Layout.ROW_MAJOR), on_host=True
@@ -87,7 +89,7 @@ def planned(row, call):
     device = Machine(SPECS[row["device"]], l1_small_bytes=L1_SMALL_BYTES.get(row["test"].partition(" ")[0], 65536))
     inputs = {"input": device.allocate(call.input.spec.buffer(device.spec), "input")}
     free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
-    return device, inputs, plan_conv_transpose2d(call, device.spec, free_l1_bytes=free)
+    return device, inputs, plan_convolution(call, device.spec, free_l1_bytes=free)
 
 
 def operations(plan, name):

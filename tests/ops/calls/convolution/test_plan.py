@@ -21,9 +21,10 @@ from device.memory.layouts import (
 from device.numbers.formats import BFLOAT16, FLOAT32, quantize
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand, SliceConfig, SliceType
-from ops.calls.convolution.plan import plan_conv_transpose2d
-from ops.calls.convolution.problem import is_matmul
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.paths import is_matmul
+from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
@@ -46,7 +47,8 @@ def call(
     shape = (1, 1, batch * size[0] * size[1], channels)
     weight = TensorSpec((channels, out_channels // groups, *kernel), BFLOAT16, Layout.ROW_MAJOR)
     row = TensorSpec((1, 1, 1, out_channels), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvTranspose2dArguments(
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=Operand(spec=TensorSpec(shape, BFLOAT16, layout, PLACES[place]), on_host=place == "host"),
         weight=Operand(spec=weight, on_host=True),
         bias=Operand(spec=row, on_host=True) if bias else None,
@@ -81,7 +83,7 @@ def planned(made, device=None, **changes):
     if not made.input.on_host:
         inputs["input"] = device.allocate(made.input.spec.buffer(SPEC), "input")
     free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
-    return plan_conv_transpose2d(made, SPEC, free_l1_bytes=free, **changes), device, inputs
+    return plan_convolution(made, SPEC, free_l1_bytes=free, **changes), device, inputs
 
 
 def is_sound(made, config):

@@ -7,23 +7,17 @@ import pytest
 from device.cores import first_cores
 from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import (
     ComputeConfig,
+    ConvArguments,
     ConvConfig,
-    ConvTranspose2dArguments,
     Operand,
     SliceConfig,
     SliceType,
 )
-from ops.calls.convolution.problem import (
-    as_slice,
-    compute_config,
-    frame_of,
-    is_matmul,
-    lower,
-    output_format,
-    weight_format,
-)
+from ops.calls.convolution.paths import is_matmul
+from ops.calls.convolution.problem import as_slice, compute_config, frame_of, lower, output_format, weight_format
 from ops.programs.conv2d.layout import ConvOptions
 
 
@@ -44,7 +38,7 @@ def call(config=None, *, in_format=BFLOAT16, raw_format=BFLOAT16, **changes):
         "kernel_size": (3, 2),
         "conv_config": config or ConvConfig(),
     }
-    return ConvTranspose2dArguments(**facts | changes)
+    return ConvArguments(rules=CONV_TRANSPOSE2D, **facts | changes)
 
 
 def test_formats_follow_the_tensors_unless_given():

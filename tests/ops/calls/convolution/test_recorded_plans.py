@@ -12,8 +12,8 @@ from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated,
 from device.machine import Machine
 from device.memory.layouts import BufferType, TensorMemoryLayout
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.plan import plan_conv_transpose2d
-from ops.calls.convolution.problem import is_matmul
+from ops.calls.convolution.paths import is_matmul
+from ops.calls.convolution.plan import plan_convolution
 from ops.readings.memory import run_memory
 from tools.recorded.arguments import planner_arguments
 
@@ -47,7 +47,7 @@ def planned(record, call):
         inputs["input"] = device.allocate(call.input.spec.buffer(device.spec), "input")
     device.recorders.append(heard := [])
     free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
-    plan = plan_conv_transpose2d(call, device.spec, free_l1_bytes=free)
+    plan = plan_convolution(call, device.spec, free_l1_bytes=free)
     run_memory(plan, device, inputs, dispatch=record["mode"] != "mock")
     return heard
 

@@ -8,9 +8,9 @@ from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
+from ops.builder import PlanBuilder
 from ops.calls.convolution import convolution_input, matmul_input
 from ops.programs.movement import placement, slicing
-from ops.programs.movement.staged import Staged
 from ops.programs.movement.work import SliceWrite, Window
 
 WORMHOLE = load_spec("wormhole_n150")
@@ -22,10 +22,10 @@ def shards(scheme, shape, cols=1, rows=1):
     return MemoryConfig(TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1, ShardSpec(cores, shape))
 
 
-def spelled(staged):
+def spelled(steps):
     """Steps as words: +x allocates x, -x frees it, ^x moves it; operations by name, then what they allocate."""
     words = []
-    for step in staged.steps:
+    for step in steps:
         match step:
             case Allocate(tensor=tensor):
                 words.append(f"+{tensor}")
@@ -40,31 +40,33 @@ def spelled(staged):
 
 
 def source(shape, layout=ROWS, config=DRAM_MEMORY_CONFIG, data_format=BFLOAT16):
-    return Staged(name="x", spec=TensorSpec(shape, data_format, layout, config))
+    return TensorSpec(shape, data_format, layout, config)
+
+
+def told(function, given, *arguments, **options):
+    """What a function makes of the tensor "x" and some arguments, and its steps as words."""
+    builder = PlanBuilder(WORMHOLE, {"x": given})
+    result = function(builder, builder.tensor("x"), *arguments, **options)
+    return result, spelled(builder.steps)
 
 
 @pytest.mark.parametrize(
-    ("shape", "layout", "on_host", "steps", "owned"),
+    ("shape", "layout", "on_host", "steps", "adopted"),
     [
-        ((1, 1, 64, 16), ROWS, False, "", ()),
-        ((1, 1, 64, 16), ROWS, True, "+x.uploaded", ("x.uploaded",)),
-        ((1, 1, 64, 16), TILES, False, "ReshapeView +x.image +x.image.map", ("x.image",)),
-        ((1, 1, 64, 16), TILES, True, "+x.uploaded ReshapeView +x.image +x.image.map -x.uploaded", ("x.image",)),
-        ((1, 8, 8, 16), TILES, True, "+x.uploaded", ("x.uploaded",)),
+        ((1, 1, 64, 16), ROWS, False, "", ""),
+        ((1, 1, 64, 16), ROWS, True, "+x.uploaded", "-x.uploaded"),
+        ((1, 1, 64, 16), TILES, False, "ReshapeView +x.image +x.image.map", "-x.image"),
+        ((1, 1, 64, 16), TILES, True, "+x.uploaded ReshapeView +x.image +x.image.map -x.uploaded", "-x.image"),
+        ((1, 8, 8, 16), TILES, True, "+x.uploaded", "-x.uploaded"),
     ],
 )
-def test_the_input_becomes_an_image_in_dram(shape, layout, on_host, steps, owned):
-    spec = TensorSpec(shape, BFLOAT16, layout)
-    staged = convolution_input.dram_image("x", spec, (1, 8, 8, 16), WORMHOLE, on_host=on_host)
-    assert spelled(staged) == steps
-    assert staged.owned == owned
-    assert staged.spec.shape == (1, 8, 8, 16)
-
-
-def test_the_output_is_reserved_and_given_up():
-    spec = TensorSpec((1, 17, 17, 32), BFLOAT16, TILES)
-    assert spelled(convolution_input.reserved_output("y", spec, WORMHOLE, given_up=True)) == "+y -y"
-    assert spelled(convolution_input.reserved_output("y", spec, WORMHOLE, given_up=False)) == "+y"
+def test_the_input_becomes_an_image_in_dram(shape, layout, on_host, steps, adopted):
+    builder = PlanBuilder(WORMHOLE, {"x": source(shape, layout)})
+    image = convolution_input.dram_image(builder, builder.tensor("x"), (1, 8, 8, 16), on_host=on_host)
+    assert spelled(builder.steps) == steps
+    assert image.spec.shape == (1, 8, 8, 16)
+    builder.free_adopted()
+    assert spelled(builder.steps) == f"{steps} {adopted}".strip()
 
 
 @pytest.mark.parametrize(
@@ -90,41 +92,35 @@ def test_the_output_is_reserved_and_given_up():
 )
 def test_the_input_is_sharded(given, deallocate, steps):
     config = shards("HEIGHT", (32, 64), cols=2)
-    staged = convolution_input.sharded_input(given, config, WORMHOLE, "s", deallocate=deallocate)
-    assert spelled(staged) == steps
-    assert staged.owned == ("s",)
-    assert staged.spec.memory_config == config
+    result, words = told(convolution_input.sharded_input, given, config, "s", deallocate=deallocate)
+    assert words == steps
+    assert (result.name, result.spec.memory_config) == ("s", config)
 
 
 def test_an_input_that_lies_right_is_used_as_it_is():
     config = shards("HEIGHT", (32, 64), cols=2)
-    staged = convolution_input.sharded_input(
-        source((1, 1, 64, 64), config=config), config, WORMHOLE, "s", deallocate=True
-    )
-    assert (staged.name, staged.steps, staged.owned) == ("x", (), ())
+    given = source((1, 1, 64, 64), config=config)
+    result, words = told(convolution_input.sharded_input, given, config, "s", deallocate=True)
+    assert (result.name, words) == ("x", "")
 
 
 def test_other_shards_are_dealt_anew_or_by_way_of_dram():
     before, after = shards("HEIGHT", (32, 64), cols=2), shards("BLOCK", (32, 32), cols=2, rows=2)
     given = source((1, 1, 64, 64), config=before)
-    by_way = convolution_input.sharded_input(given, after, WORMHOLE, "s", deallocate=False)
-    assert spelled(by_way) == "+s ShardedToInterleaved +s.interleaved InterleavedToSharded -s.interleaved"
-    freed = convolution_input.sharded_input(given, after, WORMHOLE, "s", deallocate=True)
-    assert spelled(freed).endswith("InterleavedToSharded -s.interleaved -x ^s")
-    same_width = convolution_input.sharded_input(
-        given, shards("BLOCK", (32, 64), rows=2), WORMHOLE, "s", deallocate=False
-    )
-    assert spelled(same_width) == "+s Reshard"
-    tiles = convolution_input.sharded_input(
-        source((1, 1, 64, 64), TILES, before), after, WORMHOLE, "s", deallocate=False
-    )
-    assert spelled(tiles) == "+s Reshard"
+
+    def words(tensor, config, *, deallocate=False):
+        return told(convolution_input.sharded_input, tensor, config, "s", deallocate=deallocate)[1]
+
+    assert words(given, after) == "+s ShardedToInterleaved +s.interleaved InterleavedToSharded -s.interleaved"
+    assert words(given, after, deallocate=True).endswith("InterleavedToSharded -s.interleaved -x ^s")
+    assert words(given, shards("BLOCK", (32, 64), rows=2)) == "+s Reshard"
+    assert words(source((1, 1, 64, 64), TILES, before), after) == "+s Reshard"
 
 
 def test_padding_rows_fill_the_last_shard():
     # 98 rows on six cores of 32: the buffer has four whole shards, and the other cores hold nothing.
-    staged = placement.to_shards(source((1, 1, 98, 24)), shards("HEIGHT", (32, 24), cols=6), WORMHOLE, "s")
-    assert staged.spec.padded_shape == (1, 1, 128, 24)
+    copy, _ = told(placement.to_shards, source((1, 1, 98, 24)), shards("HEIGHT", (32, 24), cols=6), "s")
+    assert copy.spec.padded_shape == (1, 1, 128, 24)
 
 
 @pytest.mark.parametrize(
@@ -149,18 +145,17 @@ def test_padding_rows_fill_the_last_shard():
     ],
 )
 def test_a_host_tensor_on_the_l1_path(spec, config, steps, padded):
-    staged = convolution_input.sharded_host_input("x", spec, config, WORMHOLE, "s")
-    assert spelled(staged) == steps
-    assert staged.spec.padded_shape[-2] == padded
-    assert staged.owned == ("s",)
+    result, words = told(convolution_input.uploaded_rows, spec, config, config, "s")
+    assert words == steps
+    assert (result.name, result.spec.padded_shape[-2]) == ("s", padded)
 
 
 @pytest.mark.parametrize(
-    ("given", "scheme", "shard", "deallocate", "before", "after", "owned"),
+    ("given", "scheme", "shard", "deallocate", "before", "after"),
     [
-        (source((1, 1, 64, 64)), "HEIGHT", False, False, "", "Tilize +t", ("t",)),
-        (source((1, 1, 50, 64)), "HEIGHT", False, False, "", "TilizeWithValPadding +t", ("t",)),
-        (source((1, 1, 64, 64)), "HEIGHT", True, False, "+s InterleavedToSharded", "Tilize +t -s", ("t",)),
+        (source((1, 1, 64, 64)), "HEIGHT", False, False, "", "Tilize +t"),
+        (source((1, 1, 50, 64)), "HEIGHT", False, False, "", "TilizeWithValPadding +t"),
+        (source((1, 1, 64, 64)), "HEIGHT", True, False, "+s InterleavedToSharded", "Tilize +t -s"),
         (
             source((1, 1, 64, 64)),
             "BLOCK",
@@ -168,7 +163,6 @@ def test_a_host_tensor_on_the_l1_path(spec, config, steps, padded):
             False,
             "Tilize +s.tiles +s InterleavedToSharded -s.tiles",
             "",
-            ("s",),
         ),
         (
             source((1, 1, 64, 64), config=L1_MEMORY_CONFIG),
@@ -177,20 +171,20 @@ def test_a_host_tensor_on_the_l1_path(spec, config, steps, padded):
             True,
             "Tilize +s.tiles -x ^s.tiles +s InterleavedToSharded -s.tiles ^s",
             "",
-            ("s",),
         ),
-        (source((1, 1, 64, 64), config=L1_MEMORY_CONFIG), "HEIGHT", False, True, "", "Tilize +t -x", ("t",)),
-        (source((1, 1, 64, 64), TILES), "HEIGHT", False, False, "", "", ()),
-        (source((1, 1, 64, 64), TILES, L1_MEMORY_CONFIG), "HEIGHT", False, True, "", "", ("x",)),
+        (source((1, 1, 64, 64), config=L1_MEMORY_CONFIG), "HEIGHT", False, True, "", "Tilize +t -x"),
+        (source((1, 1, 64, 64), TILES), "HEIGHT", False, False, "", ""),
+        (source((1, 1, 64, 64), TILES, L1_MEMORY_CONFIG), "HEIGHT", False, True, "", ""),
     ],
 )
-def test_a_matmul_takes_tiles(given, scheme, shard, deallocate, before, after, owned):
+def test_a_matmul_takes_tiles(given, scheme, shard, deallocate, before, after):
     config = shards(scheme, (32, 64), rows=2) if scheme == "BLOCK" else shards(scheme, (32, 64), cols=2)
-    first = matmul_input.matmul_input(given, config, WORMHOLE, "s", deallocate=deallocate, shard=shard)
-    assert spelled(first) == before
-    second = matmul_input.matmul_tiles(first, WORMHOLE, "t", deallocate=deallocate)
-    assert spelled(second) == after
-    assert second.owned == owned
+    builder = PlanBuilder(WORMHOLE, {"x": given})
+    first = matmul_input.matmul_input(builder, builder.tensor("x"), config, "s", deallocate=deallocate, shard=shard)
+    assert spelled(builder.steps) == before
+    consumed = first.name != "x" or (deallocate and first.in_l1)
+    second = matmul_input.matmul_tiles(builder, first, "t", consumed=consumed)
+    assert spelled(builder.steps) == f"{before} {after}".strip()
     assert second.spec.layout is TILES
 
 
@@ -198,28 +192,29 @@ def test_a_matmul_input_on_the_host():
     # Channels that do not fill the shards are sharded even where the library chose the layout itself.
     config = shards("BLOCK", (32, 32), cols=2, rows=2)
     spec = TensorSpec((1, 7, 7, 50), FLOAT32, ROWS)
-    staged = matmul_input.matmul_host_input("x", spec, config, WORMHOLE, "s", shard=False)
-    assert spelled(staged) == "+s +x.rows InterleavedToSharded -x.rows"
-    assert staged.spec.memory_config == config
-    whole = matmul_input.matmul_host_input(
-        "x", TensorSpec((1, 8, 8, 64), FLOAT32, ROWS), config, WORMHOLE, "s", shard=False
-    )
-    assert (spelled(whole), whole.spec.memory_config) == ("+s", DRAM_MEMORY_CONFIG)
+    result, words = told(convolution_input.uploaded_rows, spec, config, DRAM_MEMORY_CONFIG, "s")
+    assert words == "+s +x.rows InterleavedToSharded -x.rows"
+    assert result.spec.memory_config == config
+    spec = TensorSpec((1, 8, 8, 64), FLOAT32, ROWS)
+    whole, words = told(convolution_input.uploaded_rows, spec, config, DRAM_MEMORY_CONFIG, "s")
+    assert (words, whole.spec.memory_config) == ("+s", DRAM_MEMORY_CONFIG)
 
 
 def test_the_result_goes_where_it_is_wanted():
+    def placed(tensor, config):
+        return told(placement.to_config, tensor, config, "y")[1]
+
     result = source((1, 1, 64, 64), TILES, shards("HEIGHT", (32, 64), cols=2))
-    assert spelled(convolution_input.dram_output(result, WORMHOLE, "y")) == "ShardedToInterleaved +y -x"
-    assert spelled(placement.to_config(result, L1_MEMORY_CONFIG, WORMHOLE, "y")) == "ShardedToInterleaved +y -x"
-    assert spelled(placement.to_config(result, shards("HEIGHT", (64, 64)), WORMHOLE, "y")) == "Reshard +y -x"
-    assert spelled(placement.to_config(result, result.spec.memory_config, WORMHOLE, "y")) == ""
+    assert told(convolution_input.dram_output, result, "y")[1] == "ShardedToInterleaved +y -x"
+    assert placed(result, L1_MEMORY_CONFIG) == "ShardedToInterleaved +y -x"
+    assert placed(result, shards("HEIGHT", (64, 64))) == "Reshard +y -x"
+    assert placed(result, result.memory_config) == ""
     rows = source((1, 1, 64, 64), ROWS, shards("BLOCK", (32, 32), cols=2, rows=2))
-    by_way = placement.to_config(rows, shards("HEIGHT", (32, 64), cols=2), WORMHOLE, "y")
-    assert spelled(by_way) == "ShardedToInterleaved +y.interleaved InterleavedToSharded +y -y.interleaved -x"
+    by_way = "ShardedToInterleaved +y.interleaved InterleavedToSharded +y -y.interleaved -x"
+    assert placed(rows, shards("HEIGHT", (32, 64), cols=2)) == by_way
     in_dram = source((1, 1, 64, 64), TILES)
-    assert spelled(placement.to_config(in_dram, L1_MEMORY_CONFIG, WORMHOLE, "y")) == "Copy +y -x"
-    spread = placement.to_config(in_dram, shards("HEIGHT", (32, 64), cols=2), WORMHOLE, "y")
-    assert spelled(spread) == "InterleavedToSharded +y -x"
+    assert placed(in_dram, L1_MEMORY_CONFIG) == "Copy +y -x"
+    assert placed(in_dram, shards("HEIGHT", (32, 64), cols=2)) == "InterleavedToSharded +y -x"
 
 
 @pytest.mark.parametrize(
@@ -244,23 +239,24 @@ def test_the_result_goes_where_it_is_wanted():
 def test_a_slice_is_written_back(scheme, layout, data_format, steps):
     config = shards(scheme, (32, 32), cols=2) if scheme == "HEIGHT" else shards(scheme, (64, 32))
     result = source((1, 1, 64, 20), TILES, config, data_format)
-    target = Staged(name="y", spec=TensorSpec((1, 4, 32, 20), data_format, layout))
+    builder = PlanBuilder(WORMHOLE, {"x": result, "y": TensorSpec((1, 4, 32, 20), data_format, layout)})
     write = SliceWrite(Window(shape=(1, 4, 32, 20), begins=(0, 2, 0, 0), ends=(1, 4, 32, 20)), 32)
-    assert spelled(slicing.written_slice(result, target, write, WORMHOLE, "w")) == steps
+    slicing.write_slice(builder, builder.tensor("x"), builder.tensor("y"), write, "w")
+    assert spelled(builder.steps) == steps
 
 
 def test_a_slice_comes_as_rows():
     image = source((1, 4, 10, 20), TILES, data_format=BFLOAT8_B)
     window = Window(shape=(1, 4, 10, 20), begins=(0, 1, 0, 0), ends=(1, 3, 10, 20))
-    staged = slicing.sliced_input(image, window, shards("HEIGHT", (32, 24)), WORMHOLE, "s")
-    assert spelled(staged) == "PaddedSlice +s"
-    assert (staged.spec.data_format, staged.spec.layout) == (BFLOAT16, ROWS)
-    assert staged.spec.padded_shape == (1, 1, 20, 24)
-    wide = slicing.sliced_input(image, window, shards("WIDTH", (32, 32)), WORMHOLE, "s")
+    result, words = told(slicing.sliced_input, image, window, shards("HEIGHT", (32, 24)), "s")
+    assert words == "PaddedSlice +s"
+    assert (result.spec.data_format, result.spec.layout) == (BFLOAT16, ROWS)
+    assert result.spec.padded_shape == (1, 1, 20, 24)
+    wide, _ = told(slicing.sliced_input, image, window, shards("WIDTH", (32, 32)), "s")
     assert wide.spec.padded_shape == (1, 1, 32, 32)
 
 
 def test_an_assembled_image_becomes_rows():
     image = source((1, 6, 20, 32), TILES)
-    assert spelled(convolution_input.image_output(image, WORMHOLE, "y")) == "ReshapeView +y +y.map -x"
-    assert spelled(convolution_input.image_output(source((1, 6, 32, 32), TILES), WORMHOLE, "y")) == ""
+    assert told(convolution_input.image_output, image, "y")[1] == "ReshapeView +y +y.map -x"
+    assert told(convolution_input.image_output, source((1, 6, 32, 32), TILES), "y")[1] == ""

@@ -11,7 +11,8 @@ from device.errors import DeviceError
 from device.memory.layouts import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand, SliceConfig, SliceType
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.problem import frame_of
 from ops.calls.convolution.slice_choice import (
     choose_slices,
@@ -34,7 +35,8 @@ def call(size, channels=4, out_channels=4, kernel=(3, 3), *, layout=Layout.TILE,
     shape = (1, 1, batch * size[0] * size[1], channels)
     spec = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
     weight = TensorSpec((channels, out_channels, *kernel), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvTranspose2dArguments(
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=Operand(spec=spec, on_host=False),
         weight=Operand(spec=weight, on_host=True),
         in_channels=channels,

@@ -16,14 +16,17 @@ from device.memory.layouts import (
     TensorSpec,
 )
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32
-from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand, SliceConfig, SliceType
-from ops.calls.convolution.strictness import output_size, require_possible, require_sane
-from ops.calls.convolution.validation import (
-    ArgumentError,
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.conv_transpose2d.validation import (
+    output_size,
+    require_possible,
+    require_sane,
     validate,
     validate_bias_preparation,
     validate_weights_preparation,
 )
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.validation import ArgumentError
 
 HEIGHT, WIDTH, BLOCK = (
     TensorMemoryLayout.HEIGHT_SHARDED,
@@ -48,9 +51,10 @@ def height_sharded(buffer_type: BufferType) -> Operand:
     return operand(1, 1, 64, 32, place=place)
 
 
-def call(**changes: Any) -> ConvTranspose2dArguments:
+def call(**changes: Any) -> ConvArguments:
     """An 8x8 image of 32 channels, kernel 3, stride 2, that every check accepts, with changes."""
-    good = ConvTranspose2dArguments(
+    good = ConvArguments(
+        rules=CONV_TRANSPOSE2D,
         input=operand(1, 1, 64, 32, place=DRAM_MEMORY_CONFIG),
         weight=operand(32, 32, 3, 3),
         in_channels=32,

@@ -11,8 +11,8 @@ from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
+from ops.builder import PlanBuilder
 from ops.programs.movement.reshape import flattened, is_view, reshaped, segments_per_page
-from ops.programs.movement.staged import Staged
 
 WORMHOLE = load_spec("wormhole_n150")
 
@@ -62,12 +62,9 @@ def test_segments_of_a_recorded_map():
     assert segments_per_page((28, 28, 128), (1, 784, 128)) == 112
 
 
-def tensor(shape, data_format=BFLOAT16, layout=Layout.TILE, config=DRAM_MEMORY_CONFIG):
-    return Staged(name="x", spec=TensorSpec(shape, data_format, layout, config))
-
-
-def names(staged):
-    return [step.name.removesuffix("DeviceOperation") for step in staged.steps if isinstance(step, Operation)]
+def begun(shape, data_format=BFLOAT16, layout=Layout.TILE, config=DRAM_MEMORY_CONFIG):
+    builder = PlanBuilder(WORMHOLE, {"x": TensorSpec(shape, data_format, layout, config)})
+    return builder, builder.tensor("x")
 
 
 @pytest.mark.parametrize(
@@ -81,45 +78,48 @@ def names(staged):
     ],
 )
 def test_a_view_moves_nothing(shape, layout, target, view):
-    source = tensor(shape, layout=layout)
+    builder, source = begun(shape, layout=layout)
     assert is_view(source.spec, target) is view
-    staged = reshaped(source, target, WORMHOLE, "y")
-    assert staged.spec.shape == target
-    assert bool(staged.steps) is not view
-    assert staged.name == ("x" if view else "y")
+    result = reshaped(builder, source, target, "y")
+    assert result.spec.shape == target
+    assert bool(builder.steps) is not view
+    assert result.name == ("x" if view else "y")
 
 
 def test_tiles_move_with_a_resident_map():
-    staged = reshaped(tensor((1, 9, 9, 40), FLOAT32, config=L1_MEMORY_CONFIG), (1, 1, 81, 40), WORMHOLE, "y")
-    (step,) = staged.steps
+    builder, source = begun((1, 9, 9, 40), FLOAT32, config=L1_MEMORY_CONFIG)
+    result = reshaped(builder, source, (1, 1, 81, 40), "y")
+    (step,) = builder.steps
     assert step.name == "ReshapeViewDeviceOperation"
     assert [a.tensor for a in step.outputs] == ["y"]
     (kept,) = step.resident
     assert kept.buffer.buffer_type is BufferType.DRAM
     assert kept.buffer.page_bytes == 16 * segments_per_page((9, 9, 40), (1, 81, 40))
-    assert staged.spec.memory_config == L1_MEMORY_CONFIG
+    assert result.spec.memory_config == L1_MEMORY_CONFIG
 
 
 @pytest.mark.parametrize(("channels", "fills"), [(40, True), (64, False)])
 def test_block_floats_go_through_bfloat16(channels, fills):
     # 3x32 rows flatten to whole tiles; padding is zeroed only where there is some. Shape 6x16 so that rows must move.
-    staged = reshaped(tensor((1, 6, 16, channels), BFLOAT8_B), (1, 1, 96, channels), WORMHOLE, "y")
-    assert names(staged) == ["Typecast", "ReshapeView", *(["FillPad"] if fills else []), "Typecast"]
-    assert [step.tensor for step in staged.steps if isinstance(step, Free)] == ["y.moved", "y.bfloat16"]
-    assert staged.spec.data_format == BFLOAT8_B
-    assert set(staged.tensors) == {"y", "y.moved", "y.moved.map", "y.bfloat16"}
+    builder, source = begun((1, 6, 16, channels), BFLOAT8_B)
+    result = reshaped(builder, source, (1, 1, 96, channels), "y")
+    names = [step.name.removesuffix("DeviceOperation") for step in builder.steps if isinstance(step, Operation)]
+    assert names == ["Typecast", "ReshapeView", *(["FillPad"] if fills else []), "Typecast"]
+    assert [step.tensor for step in builder.steps if isinstance(step, Free)] == ["y.moved", "y.bfloat16"]
+    assert result.spec.data_format == BFLOAT8_B
+    assert set(builder.finish({"output": "y"}).tensors) == {"x", "y", "y.moved", "y.moved.map", "y.bfloat16"}
 
 
 def test_volumes_must_agree():
     with pytest.raises(ValueError, match="two shapes with different volumes"):
-        reshaped(tensor((1, 1, 4, 8)), (1, 1, 5, 8), WORMHOLE, "y")
+        reshaped(*begun((1, 1, 4, 8)), (1, 1, 5, 8), "y")
 
 
 def test_sharded_rows_do_not_move():
     cores = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(1, 0))])
     config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, (32, 32)))
     with pytest.raises(ValueError, match="give it as"):
-        reshaped(tensor((1, 2, 16, 32), config=config), (1, 1, 32, 32), WORMHOLE, "y")
+        reshaped(*begun((1, 2, 16, 32), config=config), (1, 1, 32, 32), "y")
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5))

@@ -6,12 +6,20 @@ from hypothesis import strategies as st
 
 from device.errors import DeviceError
 from device.machine import Machine
+from device.memory.layouts import Layout, TensorSpec
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
+from ops.builder import PlanBuilder
 from ops.programs.patch_matmul.axis import PatchAxis
-from ops.programs.patch_matmul.plan import patch_matmul, patch_matmul_work, pixel_matmul, pixel_matmul_work
+from ops.programs.patch_matmul.plan import (
+    patch_matmul_work,
+    pixel_matmul_work,
+    run_patch_matmul,
+    run_pixel_matmul,
+    sections_spec,
+)
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.work import Patches, bundle_count
+from ops.programs.patch_matmul.work import Patches, PixelMatmul, bundle_count
 
 SPEC = load_spec("wormhole_n150")
 
@@ -32,14 +40,25 @@ def works(size, channels, others, data_format=FLOAT32, spec=SPEC):
     )
 
 
+def operations_of(work, spec=SPEC):
+    """The device operations of a work, on tensors whose specs do not matter."""
+    any_spec = TensorSpec((1, 1), FLOAT32, Layout.ROW_MAJOR)
+    builder = PlanBuilder(spec, dict.fromkeys(("image", "weights", "bias", "result"), any_spec))
+    image, weights, bias, result = (builder.tensor(name) for name in ("image", "weights", "bias", "result"))
+    if isinstance(work, PixelMatmul):
+        run_pixel_matmul(builder, work, [image, weights], "sums")
+    else:
+        run_patch_matmul(builder, work, [image, weights, bias], result)
+    return builder.steps
+
+
 @pytest.mark.parametrize("name", catalog_names())
 @given(st.integers(1, 200), st.integers(1, 600), st.integers(1, 600), st.sampled_from([FLOAT32, BFLOAT16]))
 @settings(max_examples=20, deadline=None)
 def test_circular_buffers_fit_into_l1(name, size, channels, others, data_format):
     spec = load_spec(name)
     patch, pixel = works(size, channels, others, data_format, spec)
-    operations = [patch_matmul(patch, inputs=("image", "weights", "bias"), output="result")]
-    operations += pixel_matmul(pixel, inputs=("image", "other"), output="sums", spec=spec)[0]
+    operations = [*operations_of(patch, spec), *operations_of(pixel, spec)]
     device = Machine(spec)
     for operation in operations:
         assert all(one.size_bytes > 0 for one in operation.circular_buffers)
@@ -55,16 +74,16 @@ def test_passes_lie_one_after_the_other_along_k():
 def test_idle_bands_of_cores_sum_positions_of_their_own():
     _, pixel = works(64, 16, 16)
     assert pixel.sections > 1
-    operations, made = pixel_matmul(pixel, inputs=("image", "other"), output="sums", spec=SPEC)
+    operations = operations_of(pixel)
     assert [one.name for one in operations] == ["PixelMatmulDeviceOperation", "ReduceDeviceOperation"]
-    assert made["sums.sections"].data_format == FLOAT32
+    assert sections_spec(pixel).data_format == FLOAT32
     assert operations[0].circular_buffers[0].cores.num_cores() <= SPEC.grid.cores
 
 
 def test_cores_of_a_band_are_those_of_the_device():
     for size in (8, 32, 100):
         _, pixel = works(size, 16, 16)
-        operations, _ = pixel_matmul(pixel, inputs=("image", "other"), output="sums", spec=SPEC)
+        operations = operations_of(pixel)
         box = operations[0].circular_buffers[0].cores.bounding_box()
         assert box.end.x < SPEC.grid.cols
         assert box.end.y < SPEC.grid.rows
@@ -80,7 +99,7 @@ def test_bundles_of_groups_are_a_tile_wide_where_they_can(groups, channels, bund
 
 def test_what_does_not_fit_is_refused_by_the_device():
     patch, _ = works(16, 64, 64)
-    operation = patch_matmul(patch, inputs=("image", "weights", "bias"), output="result")
+    (operation,) = operations_of(patch)
     buffer = operation.circular_buffers[0]
     with pytest.raises(DeviceError, match="Statically allocated circular buffers"):
         Machine(SPEC).make_program("x", [replace(buffer, size_bytes=2_000_000, page_bytes=2_000_000)], {})

@@ -1,0 +1,210 @@
+"""Writing a plan: steps are added one after the other, and finishing verifies what was written.
+
+A tensor of a plan belongs to somebody at every moment. What the plan allocates, the plan releases: at once (`free`),
+when the call returns (`adopt`), or never, because the caller gets it (`finish`). What the caller gave stays the
+caller's, unless the plan frees it on the caller's behalf.
+"""
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from device.memory.layouts import BufferType, TensorSpec
+from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Step, verify
+from device.spec.device_spec import DeviceSpec
+
+CREATED: Final = "tt::tt_metal::create_device_tensor"
+UPLOADED: Final = "Tensor::to_device"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTensor:
+    """A tensor of a plan as the next steps see it.
+
+    A *view* (the same buffer under another shape) takes no step: it keeps the name and changes the spec.
+
+    Attributes:
+        name: Of the buffer it lies in, unique in the plan.
+        spec: Shape, format, layout and place.
+    """
+
+    name: str
+    spec: TensorSpec
+
+    @property
+    def in_l1(self) -> bool:
+        """Whether it lies in L1."""
+        return self.spec.memory_config.buffer_type is BufferType.L1
+
+
+class PlanBuilder:
+    """A plan under construction.
+
+    Attributes:
+        device_spec: The machine that the plan is for.
+    """
+
+    def __init__(self, device_spec: DeviceSpec, given: Mapping[str, TensorSpec]) -> None:
+        """Starts an empty plan.
+
+        Args:
+            device_spec: The machine.
+            given: The caller's tensors by the names that the plan calls them, on the host or on the device.
+        """
+        self.device_spec = device_spec
+        self._given = dict(given)
+        self._tensors = dict(given)
+        self._steps: list[Step] = []
+        self._held: dict[str, int] = {}  # what the plan allocated and has not released, with its bytes of an L1 bank
+        self._freed: set[str] = set()
+        self._adopted: list[str] = []
+
+    def tensor(self, name: str) -> PlanTensor:
+        """A tensor of the plan as it was made, or of the caller's."""
+        return PlanTensor(name, self._tensors[name])
+
+    def allocate(self, name: str, spec: TensorSpec, *, by: str = CREATED) -> PlanTensor:
+        """A tensor comes into being; an operation writes it later.
+
+        Args:
+            name: Its name.
+            spec: What it is.
+            by: The function of the real library that asks for it.
+        """
+        return self._allocated(Allocate(name, spec.buffer(self.device_spec), by), spec)
+
+    def upload(self, name: str, spec: TensorSpec, source: str, work: object = None) -> PlanTensor:
+        """A host tensor is written to the device; what ``spec`` pads it with is zero.
+
+        Args:
+            name: Name of the copy.
+            spec: The copy.
+            source: Name of the caller's tensor.
+            work: What the host does to it on the way; None writes it as it is.
+        """
+        return self._allocated(Allocate(name, spec.buffer(self.device_spec), UPLOADED, source, work), spec)
+
+    def run(
+        self,
+        operation: str,
+        work: object,
+        reads: Sequence[PlanTensor],
+        *,
+        output: PlanTensor | None = None,
+        resident: Sequence[PlanTensor] = (),
+        circular_buffers: tuple[CircularBuffer, ...] = (),
+        dataflow: bool = False,
+        key: Hashable = None,
+        refused: str | None = None,
+    ) -> PlanTensor:
+        """One device operation.
+
+        Args:
+            operation: Its name as a graph capture shows it.
+            work: What it computes.
+            reads: Tensors it reads, in order; without an output it writes into the last of them.
+            output: The tensor that it makes, allocated before it runs.
+            resident: Config tensors that its cached program keeps.
+            circular_buffers: In order of allocation.
+            dataflow: They are dataflow buffers.
+            key: What decides its program; by default the operation, its first input, its result and its work.
+            refused: Why the program can not be built, if it can not.
+
+        Returns:
+            What it wrote.
+        """
+        written = reads[-1] if output is None else output
+        source = reads[0].spec if len(reads) > (output is None) else None
+        outputs = () if output is None else (Allocate(output.name, output.spec.buffer(self.device_spec)),)
+        self._steps.append(
+            Operation(
+                name=operation,
+                inputs=tuple(one.name for one in reads),
+                outputs=outputs,
+                resident=tuple(Allocate(one.name, one.spec.buffer(self.device_spec), UPLOADED) for one in resident),
+                circular_buffers=circular_buffers,
+                dataflow=dataflow,
+                work=work,
+                key=(operation, source, written.spec, work) if key is None else key,
+                refused=refused,
+            )
+        )
+        self._tensors.update((one.name, one.spec) for one in resident)
+        for one in outputs:
+            self._hold(one, written.spec)
+        return written
+
+    def relocate(self, tensor: PlanTensor, work: object) -> None:
+        """A tensor is released and allocated again, so that it lies as high in L1 as it can; ``work`` moves it."""
+        self._steps.append(Relocate(tensor.name, tensor.spec.buffer(self.device_spec), work))
+
+    def free(self, *tensors: PlanTensor) -> None:
+        """Releases tensors, in order: the plan's own, or the caller's on the caller's behalf."""
+        for one in tensors:
+            self._steps.append(Free(one.name))
+            self._held.pop(one.name, None)
+            self._freed.add(one.name)
+
+    def adopt(self, tensor: PlanTensor) -> None:
+        """Has a tensor of the plan released when the call returns, in the order of adoption."""
+        self._adopted.append(tensor.name)
+
+    def is_live(self, tensor: PlanTensor) -> bool:
+        """Whether a tensor has not been released."""
+        return tensor.name not in self._freed
+
+    def is_own(self, tensor: PlanTensor) -> bool:
+        """Whether the plan allocated a tensor and has not released it."""
+        return tensor.name in self._held
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What has been written so far."""
+        return tuple(self._steps)
+
+    @property
+    def held_l1_bytes(self) -> int:
+        """Bytes of every L1 bank that the plan's own tensors take at this point."""
+        return sum(self._held.values())
+
+    def free_others(self, *kept: PlanTensor) -> None:
+        """Releases all tensors of the plan but some, in the order in which they came into being."""
+        names = {one.name for one in kept}
+        self.free(*(self.tensor(name) for name in list(self._held) if name not in names))
+
+    def free_adopted(self) -> None:
+        """Releases what was adopted and still lives."""
+        self.free(*(self.tensor(name) for name in self._adopted if name in self._held))
+
+    def finish(
+        self,
+        results: Mapping[str, str],
+        seen: Mapping[str, TensorSpec] | None = None,
+        *,
+        known_works: Collection[type] | None = None,
+    ) -> Plan:
+        """The plan, verified.
+
+        Args:
+            results: Names of what the caller gets, by role.
+            seen: What a result is where that is not what was allocated: the result of a view.
+            known_works: Classes of work that have a meaning; None for any.
+
+        Raises:
+            AssertionError: The plan is wrong, which is a bug of whoever wrote it; the text names the step.
+        """
+        tensors = {**self._tensors, **(seen or {})}
+        plan = Plan(steps=tuple(self._steps), tensors=tensors, results=dict(results))
+        verify(plan, given=self._given, known_works=known_works)
+        return plan
+
+    def _allocated(self, step: Allocate, spec: TensorSpec) -> PlanTensor:
+        self._steps.append(step)
+        self._hold(step, spec)
+        return PlanTensor(step.tensor, spec)
+
+    def _hold(self, made: Allocate, spec: TensorSpec) -> None:
+        in_l1 = made.buffer.buffer_type is BufferType.L1
+        self._held[made.tensor] = made.buffer.bank_bytes if in_l1 else 0
+        self._freed.discard(made.tensor)
+        self._tensors[made.tensor] = spec

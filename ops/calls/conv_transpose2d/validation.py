@@ -1,0 +1,167 @@
+"""Which calls of conv_transpose2d are refused before anything is planned.
+
+What both kinds of convolution are asked stands in ``ops.calls.convolution.validation`` and ``strictness``; here is what
+conv_transpose2d and the preparation of its weights and bias ask besides. An output padding of the stride or more is not
+refused: other frameworks do, the real library computes it rightly. Evidence: calls of the real library, version 0.81.1.
+"""
+
+from collections.abc import Iterator
+
+from device.memory.layouts import Layout, TensorMemoryLayout
+from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.paths import takes_l1_path
+from ops.calls.convolution.strictness import (
+    OPERAND_CHECKS,
+    dilation_given,
+    groups_divide,
+    groups_given,
+    refuse_first,
+    sizes_given,
+)
+from ops.calls.convolution.validation import (
+    BIAS_CHECKS,
+    CONFIG_CHECKS,
+    HOST_WEIGHT_FORMATS,
+    INPUT_CHECKS,
+    SIZE_CHECKS,
+    raise_first,
+    rank,
+)
+from ops.definition.geometry import plan_geometry
+
+
+def validate(call: ConvArguments) -> None:
+    """Refuses a call that the real library refuses.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    raise_first(call, INPUT_CHECKS, SIZE_CHECKS, (_weight,), CONFIG_CHECKS, BIAS_CHECKS)
+
+
+def validate_weights_preparation(call: ConvArguments) -> None:
+    """Refuses a call of prepare_conv_transpose2d_weights; the memory config of ``input`` is that of the future input.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    raise_first(call, (_weights_format_known,), (_weight,), CONFIG_CHECKS)
+
+
+def validate_bias_preparation(call: ConvArguments) -> None:
+    """Refuses a call of prepare_conv_transpose2d_bias.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    raise_first(call, (_bias_format_known, _bias_on_host), CONFIG_CHECKS, BIAS_CHECKS)
+
+
+def require_possible(call: ConvArguments) -> None:
+    """Refuses a call that the real library crashes on, or never returns from.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    refuse_first("conv_transpose2d", call, (sizes_given, groups_divide, _output_size))
+
+
+def require_sane(call: ConvArguments) -> None:
+    """Refuses a call that the real library accepts and gets wrong.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    own = (_padding, _matmul_output_padding, _full_inner_dim)
+    refuse_first("conv_transpose2d", call, (groups_given, dilation_given, *own, *OPERAND_CHECKS))
+
+
+def output_size(call: ConvArguments) -> tuple[int, int]:
+    """Height and width of the output; zero or less where padding leaves nothing."""
+    top, bottom, left, right = call.padding
+    height, width = plan_geometry(
+        (call.input_height, call.input_width),
+        call.kernel_size,
+        stride=call.stride,
+        pad_before=(top, left),
+        pad_after=(bottom, right),
+        output_padding=call.output_padding,
+        dilation=call.dilation,
+    ).output_shape
+    return height, width
+
+
+def _output_size(call: ConvArguments) -> Iterator[str]:
+    height, width = output_size(call)
+    if height < 1 or width < 1:
+        yield (f"padding {call.padding} leaves no output: it would be {height} high and {width} wide; pad less")
+
+
+def _padding(call: ConvArguments) -> Iterator[str]:
+    for sides, kernel, dilation in zip(
+        (call.padding[:2], call.padding[2:]), call.kernel_size, call.dilation, strict=True
+    ):
+        limit = dilation * (kernel - 1)
+        if max(sides) > limit:
+            yield (
+                f"padding must not exceed dilation * (kernel_size - 1), which is {limit} here, not {max(sides)}: "
+                "the real library fills the whole output with the bias then; slice the output yourself"
+            )
+
+
+def _matmul_output_padding(call: ConvArguments) -> Iterator[str]:
+    plain = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
+    if plain and any(call.output_padding):
+        yield (
+            f"output_padding {call.output_padding} is ignored by a 1x1 convolution with stride 1, though the returned "
+            "sizes count it; use output_padding=(0, 0)"
+        )
+
+
+def _full_inner_dim(call: ConvArguments) -> Iterator[str]:
+    layout = call.conv_config.shard_layout
+    if call.conv_config.full_inner_dim and layout in (None, TensorMemoryLayout.BLOCK_SHARDED):
+        yield (
+            "conv_config.full_inner_dim reads the weights of a block-sharded transposed convolution in the wrong "
+            "order; leave it out"
+        )
+
+
+def _weight(call: ConvArguments) -> Iterator[str]:
+    spec = call.weight.spec
+    if not call.weight.on_host:
+        if spec.layout is not Layout.TILE:
+            yield (
+                "Weights should be in TILE layout.\nweight_tensor: weights on the device must be prepared; use "
+                "prepare_conv_transpose2d_weights, or pass them on the host"
+            )
+        return
+    yield from rank("weight_tensor", "[in_channels, out_channels / groups, kernel height, kernel width]", call.weight)
+    if spec.data_format not in HOST_WEIGHT_FORMATS:
+        yield (
+            "Unsupported data type for transform_weights_for_conv_transpose2d\n"
+            f"weight_tensor: weights on the host must be bfloat16 or float32, not {spec.data_format}; "
+            "set conv_config.weights_dtype to have them converted"
+        )
+
+
+def _weights_format_known(call: ConvArguments) -> Iterator[str]:
+    if (
+        call.conv_config.weights_format is None
+        and not takes_l1_path(call)
+        and not (call.slice_config and call.slice_config.num_slices)
+    ):
+        yield (
+            "get_cb_info expects conv_config.weights_dtype to be already set\n"
+            "conv_config.weights_dtype: the number of slices depends on it; set it, for example to bfloat16"
+        )
+
+
+def _bias_format_known(call: ConvArguments) -> Iterator[str]:
+    if call.conv_config.weights_format is None:
+        yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
+
+
+def _bias_on_host(call: ConvArguments) -> Iterator[str]:
+    if call.bias is not None and not call.bias.on_host:
+        yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"

@@ -1,0 +1,45 @@
+"""Operations on single elements as steps of a plan: each makes a new tensor and releases the old one."""
+
+from device.numbers.formats import DataFormat
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.eltwise.work import Activate, AddRow
+
+
+def with_row(
+    builder: PlanBuilder, matrix: PlanTensor, row: PlanTensor, row_format: DataFormat, name: str
+) -> PlanTensor:
+    """A row added to every row of a matrix.
+
+    Args:
+        builder: The plan.
+        matrix: The matrix; it is released.
+        row: The row.
+        row_format: What its elements are read as.
+        name: Name of the sum.
+    """
+    work = AddRow(data_format=matrix.spec.data_format, row_format=row_format)
+    return _followed(builder, "BinaryNgDeviceOperation", work, [matrix, row], name)
+
+
+def activated(
+    builder: PlanBuilder, source: PlanTensor, activation: tuple[str, tuple[float, ...]], name: str
+) -> PlanTensor:
+    """A function of every element.
+
+    Args:
+        builder: The plan.
+        source: Its argument, which is released.
+        activation: ttnn's name in lower case, and its parameters.
+        name: Name of the result.
+    """
+    work = Activate(name=activation[0], parameters=activation[1], data_format=source.spec.data_format)
+    return _followed(builder, "UnaryDeviceOperation", work, [source], name)
+
+
+def _followed(
+    builder: PlanBuilder, operation: str, work: AddRow | Activate, reads: list[PlanTensor], name: str
+) -> PlanTensor:
+    spec = reads[0].spec
+    result = builder.run(operation, work, reads, output=PlanTensor(name, spec), key=(operation, spec, work))
+    builder.free(reads[0])
+    return result

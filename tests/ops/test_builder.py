@@ -1,0 +1,159 @@
+"""Writing plans: who owns which tensor, and what finishing finds wrong."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorSpec
+from device.numbers.formats import BFLOAT16
+from device.plan import Allocate, Free, Operation
+from device.spec.device_spec import load_spec
+from ops.builder import UPLOADED, PlanBuilder, PlanTensor
+
+WORMHOLE = load_spec("wormhole_n150")
+IN_DRAM = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
+IN_L1 = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.TILE, L1_MEMORY_CONFIG)
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A work that says nothing."""
+
+
+def begun():
+    builder = PlanBuilder(WORMHOLE, {"x": IN_DRAM, "w": IN_DRAM})
+    return builder, builder.tensor("x"), builder.tensor("w")
+
+
+def copied(builder, source, name, spec=IN_DRAM):
+    return builder.run("CopyDeviceOperation", Nothing(), [source], output=PlanTensor(name, spec))
+
+
+def test_steps_are_written_in_order():
+    builder, x, _ = begun()
+    up = builder.upload("w.up", IN_DRAM, "w")
+    y = copied(builder, x, "y")
+    builder.free(up, x)
+    plan = builder.finish({"output": y.name})
+    upload, copy, *frees = plan.steps
+    assert upload == Allocate("w.up", IN_DRAM.buffer(WORMHOLE), UPLOADED, "w")
+    assert isinstance(copy, Operation)
+    assert (copy.inputs, [one.tensor for one in copy.outputs]) == (("x",), ["y"])
+    assert frees == [Free("w.up"), Free("x")]
+    assert plan.tensors == {"x": IN_DRAM, "w": IN_DRAM, "w.up": IN_DRAM, "y": IN_DRAM}
+    assert plan.results == {"output": "y"}
+
+
+def test_an_operation_without_output_writes_into_its_last_input():
+    builder, x, _ = begun()
+    y = builder.allocate("y", IN_DRAM)
+    assert builder.run("CopyDeviceOperation", Nothing(), [x, y]) == y
+    (_, copy) = builder.steps
+    assert (copy.inputs, copy.outputs) == (("x", "y"), ())
+    assert copy.key == ("CopyDeviceOperation", IN_DRAM, IN_DRAM, Nothing())
+
+
+def test_what_is_adopted_is_released_when_the_call_returns():
+    builder, x, _ = begun()
+    first, second = copied(builder, x, "a"), copied(builder, x, "b")
+    builder.adopt(first)
+    builder.adopt(second)
+    builder.free(second)
+    builder.free_adopted()
+    assert builder.steps[2:] == (Free("b"), Free("a"))
+    assert builder.is_live(x)
+    assert not builder.is_live(first)
+
+
+def test_all_others_are_released_in_order():
+    builder, x, _ = begun()
+    made = [copied(builder, x, name) for name in "abc"]
+    builder.free_others(made[1])
+    assert builder.steps[3:] == (Free("a"), Free("c"))
+
+
+def test_bytes_of_an_l1_bank_that_the_plan_holds():
+    # Four tiles of 2,048 bytes lie in four banks of L1, one in each; what lies in DRAM does not count.
+    builder, x, _ = begun()
+    first = copied(builder, x, "a", IN_L1)
+    copied(builder, x, "b", IN_L1)
+    copied(builder, x, "c")
+    assert builder.held_l1_bytes == 2 * 2048
+    builder.free(first)
+    assert builder.held_l1_bytes == 2048
+    assert (builder.is_own(first), builder.is_own(x)) == (False, False)
+
+
+def test_a_view_that_is_returned_is_seen_as_it_is():
+    builder, x, _ = begun()
+    rows = TensorSpec((1, 8, 8, 64), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
+    y = PlanTensor(copied(builder, x, "y").name, rows)
+    assert builder.finish({"output": y.name}, {y.name: y.spec}).tensors["y"] == rows
+
+
+def leaks(builder, x):
+    copied(builder, x, "y")
+    return {}
+
+
+def frees_twice(builder, x):
+    builder.free(x)
+    builder.free(x)
+    return {}
+
+
+def reads_what_is_gone(builder, x):
+    builder.free(x)
+    return {"output": copied(builder, x, "y").name}
+
+
+def reads_what_never_was(builder, x):
+    return {"output": copied(builder, PlanTensor("z", IN_DRAM), "y").name}
+
+
+def makes_a_name_twice(builder, x):
+    copied(builder, x, "y")
+    return {"output": copied(builder, x, "y").name}
+
+
+def returns_what_is_gone(builder, x):
+    builder.free(copied(builder, x, "y"))
+    return {"output": "y"}
+
+
+def uploads_from_nowhere(builder, x):
+    return {"output": builder.upload("y", IN_DRAM, "z").name}
+
+
+def moves_what_is_gone(builder, x):
+    builder.free(x)
+    builder.relocate(x, Nothing())
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (leaks, r"^the plan neither releases nor returns y$"),
+        (frees_twice, r"^step 1 of the plan, Free x: it is not there, or was released before$"),
+        (reads_what_is_gone, r"^step 1 of the plan, CopyDeviceOperation: its input x is not there$"),
+        (reads_what_never_was, r"^step 0 of the plan, CopyDeviceOperation: its input z is not there$"),
+        (makes_a_name_twice, r"^step 1 of the plan, CopyDeviceOperation: there is a tensor y already$"),
+        (returns_what_is_gone, r"^the plan returns y, which is not there at its end$"),
+        (uploads_from_nowhere, r"^step 0 of the plan, Allocate y: its source z is not there$"),
+        (moves_what_is_gone, r"^step 1 of the plan, Relocate x: it is not there$"),
+    ],
+)
+def test_finishing_names_the_step_that_is_wrong(write, message):
+    builder, x, _ = begun()
+    results = write(builder, x)
+    with pytest.raises(AssertionError, match=message):
+        builder.finish(results)
+
+
+def test_every_work_must_have_a_meaning():
+    builder, x, _ = begun()
+    y = copied(builder, x, "y")
+    assert builder.finish({"output": y.name}, known_works={Nothing})
+    with pytest.raises(AssertionError, match=r"CopyDeviceOperation: nothing is known of the work Nothing$"):
+        builder.finish({"output": y.name}, known_works=())
