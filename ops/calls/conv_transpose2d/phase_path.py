@@ -1,18 +1,17 @@
 """conv_transpose2d by output phase: one small dense convolution for every product of phases, without inserted zeros.
 
-No library computes it so; the programs are those of `ops.deconvolution`. They read sticks in DRAM, multiply numbers of
-one type in one pass, and sum in float32 whatever the compute config says.
+No library computes it so; the programs are those of `ops.programs.patch_matmul`. They read sticks in DRAM, multiply
+numbers of one type in one pass, and sum in float32 whatever the compute config says.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
-from functools import partial
 from math import prod
 from types import MappingProxyType
 from typing import Final
 
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
-from device.numbers.formats import BFLOAT16, FLOAT32, Array
+from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Free, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, ConvTranspose2dArguments
@@ -23,15 +22,10 @@ from ops.calls.onednn.forward import Lowering, plan_forward_of
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import image_sticks
 from ops.definition.geometry import plan_geometry
-from ops.programs.movement import values as data_movement
 from ops.programs.movement.placement import tilized, to_config, to_interleaved
 from ops.programs.movement.staged import Staged, computed
-from ops.programs.movement.work import Relayout
-from ops.programs.patch_matmul import host_values as deconvolution
-from ops.programs.patch_matmul.host_work import PrepareBias
+from ops.programs.movement.work import Conversion, Relayout
 from ops.programs.patch_matmul.slicing import Precision
-from ops.programs.patch_matmul.values import Exact
-from ops.programs.patch_matmul.work import PatchMatmul
 
 FORMATS: Final = (BFLOAT16, FLOAT32)
 # Fields of a conv config that are followed, or that decide nothing here: there is no halo, and no index tensor.
@@ -171,32 +165,10 @@ def _sticks(a: ConvTranspose2dArguments, d: Deconvolution, spec: DeviceSpec) -> 
     if staged.spec.layout is Layout.TILE:
         whole = staged.spec.shape == staged.spec.padded_shape
         operation = "Untilize" if whole else "UntilizeWithUnpadding"
-        staged = staged.followed_by(computed(operation, staged, "input.sticks", made, spec, Relayout()))
+        staged = staged.followed_by(
+            computed(operation, staged, "input.sticks", made, spec, Relayout(Conversion(operation)))
+        )
     elif staged.in_l1:
-        staged = staged.followed_by(computed("Copy", staged, "input.sticks", made, spec, Relayout()))
+        staged = staged.followed_by(computed("Copy", staged, "input.sticks", made, spec, Relayout(Conversion.COPY)))
     consumed = a.conv_config.deallocate_activation and Staged(name="input", spec=given).in_l1
     return staged.then(Free("input")) if consumed else staged
-
-
-def evaluator(exact: Exact | None) -> Callable[[object, Sequence[Array | None]], Array]:
-    """A function from a work and the arrays of its inputs to the array it makes (see `ops.readings.memory.run_values`).
-
-    Args:
-        exact: How the matrix unit multiplies; None for BLAS.
-    """
-    return partial(_evaluate, deconvolution.evaluator(exact))
-
-
-def _evaluate(
-    programs: Callable[[object, Sequence[Array | None]], Array], work: object, inputs: Sequence[Array | None]
-) -> Array:
-    """Readers give arrays the shape that they need: ttnn's have been flattened."""
-    match work, inputs:
-        case Relayout(), _:
-            return data_movement.result(work, inputs)
-        case PrepareBias(), [bias] if bias is not None:
-            return programs(work, [bias.reshape(-1)])
-        case PatchMatmul(patches=patches), [image, *others] if image is not None:
-            shape = (patches.batch, *(axis.input_size for axis in patches.axes), patches.channels)
-            return programs(work, [image.reshape(shape), *others])
-    return programs(work, inputs)

@@ -21,7 +21,7 @@ from ops.programs.movement.placement import (
 )
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.staged import Staged, allocated, in_place, owning, uploaded
-from ops.programs.movement.work import Relayout
+from ops.programs.movement.work import Conversion, Relayout
 
 
 def dram_image(
@@ -129,7 +129,7 @@ def host_rows(
     if flat[-1] != whole[-1]:
         target = allocated(copy, sharded_spec(rows, shards), device)
         by_way = uploaded(f"{name}.rows", rows, device, name)
-        filled = in_place("InterleavedToSharded", by_way, target, Relayout())
+        filled = in_place("InterleavedToSharded", by_way, target, Relayout(Conversion.INTERLEAVED_TO_SHARDED))
         return target.followed_by(by_way).followed_by(filled).then(Free(by_way.name))
     if flat == whole:
         return uploaded(copy, in_memory(rows, place), device, name)

@@ -41,7 +41,7 @@ from ops.programs.halo.plan import HaloArguments, config_tensor_spec, plan_halo
 from ops.programs.halo.work import HaloWork
 from ops.programs.movement import placement
 from ops.programs.movement.staged import UPLOADED, Staged
-from ops.programs.movement.work import Relayout
+from ops.programs.movement.work import Conversion, Relayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ def l1_path(a: ConvArguments, source: Staged, spec: DeviceSpec, *, prefix: str =
             early, late = sharded.owned, ()
         result = result.followed_by(activations).then(*(Free(one) for one in early))
         if a.conv_config.reallocate_halo_output:
-            result = result.then(Relocate(activations.name, activations.spec.buffer(spec), Relayout()))
+            result = result.then(Relocate(activations.name, activations.spec.buffer(spec), Relayout(Conversion.MOVE)))
     output = _conv(call, activations, spec)
     result = result.followed_by(output)
     if activations.name != sharded.name:
@@ -209,12 +209,7 @@ def halo_arguments(call: LaidOut) -> HaloArguments:
 def _halo(call: LaidOut, sharded: Staged, spec: DeviceSpec) -> Staged:
     name = f"{call.prefix}halo"
     plan = plan_halo(halo_arguments(call), input_tensor=sharded.name, output_tensor=name)
-    work = HaloWork(
-        frame=call.problem.frame,
-        in_format=call.problem.in_format,
-        tiled=not call.problem.row_major,
-        fp32_dest=call.options.fp32_dest,
-    )
+    work = HaloWork(plan=plan, fp32_dest=call.options.fp32_dest)
     step = Operation(
         name="HaloDeviceOperation",
         inputs=(sharded.name,),

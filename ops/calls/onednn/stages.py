@@ -5,7 +5,7 @@ from math import prod
 
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import DataFormat
-from device.plan import Allocate, Free, Operation, Plan, Step
+from device.plan import Allocate, Free, Operation, Plan, Step, Work
 from device.spec.device_spec import DeviceSpec
 from ops.calls.onednn.problem import Deconvolution
 from ops.programs.movement.staged import UPLOADED, Staged, allocated
@@ -14,7 +14,7 @@ from ops.programs.patch_matmul.plan import bias_spec, result_spec, sticks_spec, 
 from ops.programs.patch_matmul.work import Patches
 
 
-def prepared(name: str, made: TensorSpec, spec: DeviceSpec, *, source: str, work: object) -> Staged:
+def prepared(name: str, made: TensorSpec, spec: DeviceSpec, *, source: str, work: Work) -> Staged:
     """A host tensor, prepared and uploaded."""
     step = Allocate(name, made.buffer(spec), UPLOADED, source, work)
     return Staged(name=name, spec=made, steps=(step,), tensors={name: made})

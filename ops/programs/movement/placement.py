@@ -21,7 +21,7 @@ from device.numbers.integers import round_up
 from device.plan import Free, Relocate
 from device.spec.device_spec import DeviceSpec
 from ops.programs.movement.staged import Staged, allocated, computed, in_place
-from ops.programs.movement.work import Relayout
+from ops.programs.movement.work import Conversion, Relayout
 
 # Which program copies a tensor, by whether source and target are sharded.
 _CONVERSIONS: Final[Mapping[tuple[bool, bool], str]] = MappingProxyType(
@@ -56,11 +56,13 @@ def to_shards(source: Staged, config: MemoryConfig, device: DeviceSpec, name: st
     """
     copy = allocated(name, sharded_spec(source.spec, config), device)
     if not source.spec.memory_config.is_sharded():
-        return copy.followed_by(in_place("InterleavedToSharded", source, copy, Relayout()))
+        return copy.followed_by(
+            in_place("InterleavedToSharded", source, copy, Relayout(Conversion.INTERLEAVED_TO_SHARDED))
+        )
     if can_reshard(source.spec, copy.spec):
-        return copy.followed_by(in_place("Reshard", source, copy, Relayout()))
+        return copy.followed_by(in_place("Reshard", source, copy, Relayout(Conversion.RESHARD)))
     by_way = to_interleaved(source, DRAM_MEMORY_CONFIG, device, f"{name}.interleaved")
-    filled = in_place("InterleavedToSharded", by_way, copy, Relayout())
+    filled = in_place("InterleavedToSharded", by_way, copy, Relayout(Conversion.INTERLEAVED_TO_SHARDED))
     chain = copy.followed_by(by_way).followed_by(filled)
     return chain.then(Free(by_way.name))
 
@@ -75,7 +77,14 @@ def can_reshard(before: TensorSpec, after: TensorSpec) -> bool:
 
 def to_interleaved(source: Staged, config: MemoryConfig, device: DeviceSpec, name: str) -> Staged:
     """An interleaved copy of a sharded tensor."""
-    return computed("ShardedToInterleaved", source, name, in_memory(source.spec, config), device, Relayout())
+    return computed(
+        "ShardedToInterleaved",
+        source,
+        name,
+        in_memory(source.spec, config),
+        device,
+        Relayout(Conversion.SHARDED_TO_INTERLEAVED),
+    )
 
 
 def to_config(source: Staged, config: MemoryConfig, device: DeviceSpec, name: str) -> Staged:
@@ -87,16 +96,20 @@ def to_config(source: Staged, config: MemoryConfig, device: DeviceSpec, name: st
     sharded = spec.memory_config.is_sharded()
     if config.is_sharded() and sharded and not can_reshard(spec, made):
         by_way = to_interleaved(source, DRAM_MEMORY_CONFIG, device, f"{name}.interleaved")
-        copy = by_way.followed_by(computed("InterleavedToSharded", by_way, name, made, device, Relayout()))
+        copy = by_way.followed_by(
+            computed("InterleavedToSharded", by_way, name, made, device, Relayout(Conversion.INTERLEAVED_TO_SHARDED))
+        )
         return copy.then(Free(by_way.name), Free(source.name))
     operation = _CONVERSIONS[sharded, config.is_sharded()]
-    return computed(operation, source, name, made, device, Relayout()).then(Free(source.name))
+    return computed(operation, source, name, made, device, Relayout(Conversion(operation))).then(Free(source.name))
 
 
 def moved(source: Staged, device: DeviceSpec) -> Staged:
     """The tensor is released and allocated again, so that it lies as high in L1 as it can."""
     return Staged(
-        name=source.name, spec=source.spec, steps=(Relocate(source.name, source.spec.buffer(device), Relayout()),)
+        name=source.name,
+        spec=source.spec,
+        steps=(Relocate(source.name, source.spec.buffer(device), Relayout(Conversion.MOVE)),),
     )
 
 
@@ -106,7 +119,14 @@ def tilized(source: Staged, device: DeviceSpec, name: str) -> Staged:
     whole = all(side % TILE == 0 for side in spec.padded_shape[-2:])
     padded = (*spec.padded_shape[:-2], *(round_up(side, TILE) for side in spec.shape[-2:]))
     made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, spec.memory_config, padded)
-    return computed("Tilize" if whole else "TilizeWithValPadding", source, name, made, device, Relayout())
+    return computed(
+        "Tilize" if whole else "TilizeWithValPadding",
+        source,
+        name,
+        made,
+        device,
+        Relayout(Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING),
+    )
 
 
 def padded_rows(source: Staged, padded: tuple[int, ...], device: DeviceSpec, name: str) -> Staged:
@@ -116,7 +136,7 @@ def padded_rows(source: Staged, padded: tuple[int, ...], device: DeviceSpec, nam
     """
     spec = source.spec
     made = TensorSpec(padded, spec.data_format, spec.layout, spec.memory_config)
-    return computed("Pad", source, name, made, device, Relayout()).then(Free(source.name))
+    return computed("Pad", source, name, made, device, Relayout(Conversion.PAD)).then(Free(source.name))
 
 
 def whole_shards(config: MemoryConfig) -> tuple[int, int]:

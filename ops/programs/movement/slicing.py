@@ -11,7 +11,7 @@ from device.plan import Free
 from device.spec.device_spec import DeviceSpec
 from ops.programs.movement.placement import to_interleaved
 from ops.programs.movement.staged import Staged, computed, in_place, owning
-from ops.programs.movement.work import PaddedSlice, Relayout, SliceWrite, Window
+from ops.programs.movement.work import Conversion, PaddedSlice, Relayout, SliceWrite, Window
 
 WIDE_ROW_BYTES = 800_000  # two rows of bfloat16 tiles beyond this are left to the older untilize program
 
@@ -62,7 +62,9 @@ def untilized(source: Staged, device: DeviceSpec, name: str) -> Staged:
     """Tiles as rows; padding goes, except to the width of the shards."""
     spec = source.spec
     made = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
-    return computed(untilize_operation(spec), source, name, made, device, Relayout())
+    return computed(
+        untilize_operation(spec), source, name, made, device, Relayout(Conversion(untilize_operation(spec)))
+    )
 
 
 def untilize_operation(spec: TensorSpec) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from device.memory.layouts import BufferType, TensorSpec
-from device.plan import Allocate, Free, Operation, Step
+from device.plan import Allocate, Free, Operation, Step, Work
 from device.spec.device_spec import DeviceSpec
 
 CREATED = "tt::tt_metal::create_device_tensor"
@@ -72,7 +72,7 @@ def computed(
     name: str,
     spec: TensorSpec,
     device: DeviceSpec,
-    work: object,
+    work: Work,
     resident: tuple[tuple[str, TensorSpec], ...] = (),
 ) -> Staged:
     """One device operation that makes one tensor from one other.
@@ -98,7 +98,7 @@ def computed(
     return Staged(name=name, spec=spec, steps=(step,), tensors={name: spec, **dict(resident)})
 
 
-def in_place(operation: str, source: Staged | None, target: Staged, work: object) -> Staged:
+def in_place(operation: str, source: Staged | None, target: Staged, work: Work) -> Staged:
     """One device operation that writes into a tensor that is there already.
 
     Args:
