@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import BufferSpec, BufferType
+from device.plan import Work
 
 _L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 
@@ -22,7 +23,7 @@ class OperationBegin(NamedTuple):
     """
 
     name: str
-    work: object = None
+    work: Work | None = None
 
 
 class OperationEnd(NamedTuple):

@@ -2,15 +2,25 @@
 
 A plan is a sequence of steps over *tensors named by strings*. It holds no address and no number: the memory reading
 gives every tensor an address, the values reading gives it contents, the cycles reading gives every operation its
-time. What an operation computes stands in its ``work``, a frozen value whose meaning is attached by the readings.
+time. What an operation computes stands in its ``work``, a frozen value; what a work means is said outside the plan, in
+the table that a reading is given.
 """
 
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.numbers.formats import DataFormat
+
+MOVE: Final = "MoveDeviceOperation"  # the device operation that a `Relocate` runs
+
+
+class Work:
+    """What a step computes: the base of all frozen values that say so. Equal works compute the same."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +62,7 @@ class Allocate:
     buffer: BufferSpec
     by: str = "tt::tt_metal::create_device_tensor"
     source: str | None = None
-    work: object = None
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,7 @@ class Operation:
         resident: Config tensors that stay allocated as long as the program stays in the program cache.
         circular_buffers: In order of allocation.
         dataflow: They are dataflow buffers: a capture shows them only when nothing is dispatched.
-        work: What it computes: a frozen value the readings understand.
+        work: What it computes, with all that the readings need to know of it.
         key: Equal keys mean the same cached program (resident tensors are then not made again).
         refused: Why its program can not be built, if it can not: raised as a DeviceError once its outputs are
             allocated, so that what does not fit before that is reported first, as on a real device.
@@ -85,18 +95,18 @@ class Operation:
     resident: tuple[Allocate, ...] = ()
     circular_buffers: tuple[CircularBuffer, ...] = ()
     dataflow: bool = False
-    work: object = None
+    work: Work | None = None
     key: Hashable = None
     refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Relocate:
-    """A tensor is released and allocated again to defragment; a MoveDeviceOperation runs if its address changes."""
+    """A tensor is released and allocated again to defragment; the operation `MOVE` runs if its address changes."""
 
     tensor: str
     buffer: BufferSpec
-    work: object = None
+    work: Work | None = None
 
 
 Step = Allocate | Free | Operation | Relocate

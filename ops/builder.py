@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from device.memory.layouts import BufferType, TensorSpec
-from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Step, verify
+from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Step, Work, verify
 from device.spec.device_spec import DeviceSpec
 
 CREATED: Final = "tt::tt_metal::create_device_tensor"
@@ -73,7 +73,7 @@ class PlanBuilder:
         """
         return self._allocated(Allocate(name, spec.buffer(self.device_spec), by), spec)
 
-    def upload(self, name: str, spec: TensorSpec, source: str, work: object = None) -> PlanTensor:
+    def upload(self, name: str, spec: TensorSpec, source: str, work: Work | None = None) -> PlanTensor:
         """A host tensor is written to the device; what ``spec`` pads it with is zero.
 
         Args:
@@ -87,7 +87,7 @@ class PlanBuilder:
     def run(
         self,
         operation: str,
-        work: object,
+        work: Work,
         reads: Sequence[PlanTensor],
         *,
         output: PlanTensor | None = None,
@@ -134,7 +134,7 @@ class PlanBuilder:
             self._hold(one, written.spec)
         return written
 
-    def relocate(self, tensor: PlanTensor, work: object) -> None:
+    def relocate(self, tensor: PlanTensor, work: Work) -> None:
         """A tensor is released and allocated again, so that it lies as high in L1 as it can; ``work`` moves it."""
         self._steps.append(Relocate(tensor.name, tensor.spec.buffer(self.device_spec), work))
 

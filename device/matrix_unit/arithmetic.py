@@ -78,6 +78,8 @@ class Arithmetic:
         tilize: From rows to tiles.
         accumulate_l1: Addition in L1.
         add_bias: Addition of a bias.
+        slice_by_slice: Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program
+            has to; otherwise whole, since the sums are those of all passes together.
         run_elements: Elements of Dst that are worth computing at a time.
     """
 
@@ -90,6 +92,7 @@ class Arithmetic:
     tilize: Tilize
     accumulate_l1: Callable[[Array, Array, DataFormat], Array]
     add_bias: AddBias
+    slice_by_slice: bool
     run_elements: int
 
 
@@ -107,6 +110,7 @@ EXACT: Final = Arithmetic(
     tilize=packer.tilize,
     accumulate_l1=packer.accumulate_l1,
     add_bias=packer.add_bias,
+    slice_by_slice=True,
     run_elements=1 << 19,
 )
 
@@ -120,5 +124,6 @@ FAST: Final = Arithmetic(
     tilize=fast.tilize,
     accumulate_l1=fast.accumulate_l1,
     add_bias=fast.add_bias,
+    slice_by_slice=False,
     run_elements=1 << 17,
 )

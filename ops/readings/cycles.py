@@ -4,29 +4,14 @@ What is in it: the kernels of every device operation, from the first core's star
 the preparation of tensors on the host, transfers between host and device, and the dispatch between operations.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from typing import Any
 
-from device.memory.layouts import TensorSpec
-from device.plan import Operation, Plan, Relocate
+from device.plan import MOVE, Operation, Plan, Relocate, Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.cycles import halo_cycles
-from ops.programs.halo.plan import HaloArguments, plan_halo
-from ops.programs.halo.work import HaloWork
-from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.work import MatmulWork
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import movement_of
-from ops.programs.movement.work import PaddedSlice, SliceWrite
-from ops.programs.patch_matmul.cycles import patch_cycles
-from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
-from ops.readings.memory import MOVE
-
-Tensors = Mapping[str, TensorSpec]
+from ops.meaning import CyclesReading, Ends, Meaning, Meanings, NoModelError, meaning_of
+from ops.meanings import MEANINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +22,13 @@ class TimedOperation:
         name: As a graph capture shows it.
         cycles: What it takes; None where there is no model of it.
         reason: Why there is none; empty if there is.
+        fidelity_phases: Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
     """
 
     name: str
     cycles: OperationCycles | None
     reason: str = ""
+    fidelity_phases: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +54,7 @@ class PlanCycles:
         return tuple(one for one in self.operations if one.cycles is None)
 
 
-def run_cycles(plan: Plan, spec: DeviceSpec, *, contention: bool = True) -> PlanCycles:
+def run_cycles(plan: Plan, spec: DeviceSpec, *, contention: bool = True, meanings: Meanings = MEANINGS) -> PlanCycles:
     """What the device operations of a plan take.
 
     A tensor that is to be relocated counts as moved: whether its address changes, only the memory reading knows.
@@ -77,7 +64,9 @@ def run_cycles(plan: Plan, spec: DeviceSpec, *, contention: bool = True) -> Plan
         plan: The plan.
         spec: The device.
         contention: Whether cores wait for each other at links and banks.
+        meanings: What the plan's works mean.
     """
+    reading = CyclesReading(spec=spec, contention=contention)
     timed: list[TimedOperation] = []
     known: dict[object, TimedOperation] = {}
     for step in plan.steps:
@@ -85,58 +74,36 @@ def run_cycles(plan: Plan, spec: DeviceSpec, *, contention: bool = True) -> Plan
             step = Operation(name=MOVE, inputs=(step.tensor,), work=step.work)
         if not isinstance(step, Operation):
             continue
-        same = (step.name, step.key, step.work, *(plan.tensors.get(name) for name in _ends(step)))
+        ends = _ends(step, plan)
+        same = (step.name, step.work, ends)
         if same not in known:
-            known[same] = _timed(step, plan.tensors, spec, contention=contention)
+            known[same] = _timed(step, ends, reading, meanings)
         timed.append(known[same])
     return PlanCycles(tuple(timed), spec.clock_hz)
 
 
-def _ends(step: Operation) -> tuple[str, str]:
+def _ends(step: Operation, plan: Plan) -> Ends:
     """The tensor an operation reads first and the one that it writes."""
-    return step.inputs[0], step.outputs[0].tensor if step.outputs else step.inputs[-1]
+    written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
+    return Ends(read=plan.tensors[step.inputs[0]], written=plan.tensors[written])
 
 
-def _timed(step: Operation, tensors: Tensors, spec: DeviceSpec, *, contention: bool) -> TimedOperation:
+def _timed(step: Operation, ends: Ends, reading: CyclesReading, meanings: Meanings) -> TimedOperation:
+    """One operation: without cycles where there is no model, and only there."""
+    meaning = meaning_of(step.work, meanings)
+    phases = meaning.fidelity_phases(step.work)
     try:
-        return TimedOperation(step.name, _cycles(step, tensors, spec, contention=contention))
-    except ValueError as error:
-        return TimedOperation(step.name, None, str(error))
+        return TimedOperation(step.name, _cycles(meaning, step.work, ends, reading), fidelity_phases=phases)
+    except NoModelError as error:
+        return TimedOperation(step.name, None, str(error), phases)
 
 
-def _cycles(step: Operation, tensors: Tensors, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
-    """The model of each kind of work.
+def _cycles(meaning: Meaning[Any], work: Work | None, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    """What a work takes.
 
     Raises:
-        ValueError: There is none.
+        NoModelError: There is no model of it.
     """
-    read, written = (tensors[name] for name in _ends(step))
-    match step.work:
-        case ConvWork():
-            return conv_cycles(step.work, spec, contention=contention)
-        case HaloWork():
-            plan = plan_halo(_halo_arguments(step), input_tensor="", output_tensor="")
-            return halo_cycles(plan, spec, contention=contention)
-        case PatchMatmul() | PixelMatmul() | FillRows() | SumSections():
-            return patch_cycles(step.work, spec, contention=contention)
-        case MatmulWork():
-            sharded = [tensor.memory_config.is_sharded() for tensor in (read, written)]
-            return matmul_cycles(step.work, spec, in_sharded=sharded[0], out_sharded=sharded[1], contention=contention)
-        case PaddedSlice(window=window):
-            columns = (window.begins[2], window.ends[2])
-            return movement_cycles(
-                movement_of(step.name, read, written, spec, window=columns), spec, contention=contention
-            )
-        case SliceWrite(window=window):
-            shape = (1, 1, prod(window.window_shape[:-1]), window.window_shape[-1])
-            written = TensorSpec(shape, written.data_format, written.layout, written.memory_config)
-    return movement_cycles(movement_of(step.name, read, written, spec), spec, contention=contention)
-
-
-def _halo_arguments(step: Operation) -> HaloArguments:
-    """What decided a halo's program: its key holds it."""
-    parts = step.key if isinstance(step.key, tuple) else ()
-    found = next((part for part in parts if isinstance(part, HaloArguments)), None)
-    if found is None:
-        raise ValueError(f"{step.name}: its key does not say what decided it; build it by plan_halo's arguments")
-    return found
+    if meaning.cycles is None:
+        raise NoModelError(meaning.no_model)
+    return meaning.cycles(work, ends, reading)

@@ -1,21 +1,15 @@
-"""Reading a plan twice: memory first, so that a call that does not fit fails before any work; then values.
+"""Reading a plan for its memory: the first reading, so that a call that does not fit fails before any work.
 
-The two readings share nothing but the plan. A failed call leaves the device as it found it, but for what it releases
-of its inputs.
+A failed call leaves the device as it found it, but for what it releases of its inputs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from device.errors import DeviceError
 from device.events import OperationBegin, OperationEnd
 from device.machine import Machine
 from device.memory.buffers import Buffer
-from device.numbers.formats import Array
-from device.plan import Allocate, Free, Operation, Plan, Relocate
-
-Evaluate = Callable[[object, Sequence[Array | None]], Array]
-
-MOVE = "MoveDeviceOperation"
+from device.plan import MOVE, Allocate, Free, Operation, Plan, Relocate
 
 
 def run_memory(
@@ -124,30 +118,3 @@ class _MemoryReading:
             for buffer in self.unkept:
                 device.free(buffer)
         self.unkept = []
-
-
-def run_values(plan: Plan, inputs: Mapping[str, Array], evaluate: Evaluate) -> dict[str, Array]:
-    """What the numbers become.
-
-    Args:
-        plan: The plan.
-        inputs: Arrays of the plan's inputs, on the host or on the device, by name.
-        evaluate: What an operation's work makes of the arrays of its inputs (None for one that nobody has written).
-
-    Returns:
-        The arrays of the plan's results, by name, as the device stores them.
-    """
-    arrays = dict(inputs)
-    for step in plan.steps:
-        match step:
-            case Allocate(source=str(source)):
-                raw = arrays[source]
-                arrays[step.tensor] = raw if step.work is None else evaluate(step.work, [raw])
-            case Free(tensor=tensor):
-                arrays.pop(tensor, None)
-            case Operation():
-                result = evaluate(step.work, [arrays.get(name) for name in step.inputs])
-                arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = result
-            case _:
-                pass
-    return {name: arrays[name] for name in plan.results.values()}

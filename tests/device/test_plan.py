@@ -1,23 +1,30 @@
 """Plans are values: equal when they say the same, usable as keys, and not to be changed."""
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 
 import pytest
 
 from device.cores import first_cores
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate
+from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Work
 from device.spec.device_spec import load_spec
 
 TENSOR = TensorSpec((4, 64), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
 BUFFER = TENSOR.buffer(load_spec("wormhole_n150"))
 
 
+@dataclass(frozen=True, slots=True)
+class Multiply(Work):
+    """A work of this file."""
+
+    factor: int
+
+
 def steps():
     act = CircularBuffer(name="act", size_bytes=64, page_bytes=32, data_format=BFLOAT16, cores=first_cores(4, 8, 8))
     operation = Operation(
-        name="Op", inputs=("x",), outputs=(Allocate("y", BUFFER),), circular_buffers=(act,), work=("w", 1), key="k"
+        name="Op", inputs=("x",), outputs=(Allocate("y", BUFFER),), circular_buffers=(act,), work=Multiply(1), key="k"
     )
     return Allocate("x", BUFFER, source="host"), operation, Relocate("y", BUFFER), Free("x")
 
@@ -26,7 +33,7 @@ def test_steps_are_values():
     assert steps() == steps()
     assert len({*steps(), *steps()}) == 4
     allocate, operation, _, _ = steps()
-    assert replace(operation, work=("w", 2)) != operation
+    assert replace(operation, work=Multiply(2)) != operation
     with pytest.raises(FrozenInstanceError):
         allocate.tensor = "z"
 

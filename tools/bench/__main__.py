@@ -10,7 +10,7 @@ layers    the eight layers with values="fast": the call on tensors that are in p
           number of threads, where torch is installed. Accuracy against float64 is not part of it.
 planning  the same calls with values="off" and cycles=False
 cycles    the same with cycles=True, on a device of each generation
-plans     plan_conv_transpose2d alone over recorded calls, in processor time; and the blocks of memory kept after all of
+plans     plan_convolution alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
 exact     one whole call with values="exact", and picoseconds of a multiply-add in one fidelity phase for each engine
 import    `import ttsim` in a fresh interpreter

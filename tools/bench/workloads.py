@@ -23,11 +23,11 @@ from rich.table import Table
 from device.events import BufferAllocated, BufferFreed, Event, usage_per_core
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
-from device.plan import Operation, Plan
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.definition.gradients import data_gradient, weights_gradient
 from ops.definition.reference import conv_transpose
-from ops.programs.patch_matmul.cycles import patch_cycles
+from ops.readings.cycles import run_cycles
 from ttsim.onednn import OPERATIONS, Call, run
 from ttsim.runtime.device import Device, open_device
 
@@ -169,8 +169,7 @@ def error_of(got: Array, want: Array) -> float:
 
 def cycles_of(plan: Plan, spec: DeviceSpec) -> float:
     """All device operations of a plan, one after the other."""
-    works: list[Any] = [step.work for step in plan.steps if isinstance(step, Operation)]
-    return sum(patch_cycles(work, spec).cycles for work in works)
+    return run_cycles(plan, spec).cycles
 
 
 def peak_dram_bytes(events: list[Event]) -> int:

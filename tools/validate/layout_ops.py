@@ -25,29 +25,21 @@ from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
-from ops.programs.movement.movements import movement_of
+from ops.programs.movement.movements import (
+    copy_movement,
+    relayout_movement,
+    reshape_movement,
+    slice_movement,
+    slice_write_movement,
+)
+from ops.programs.movement.work import Conversion
 from tools.validate.conv import measured_ns
 from tools.validate.devices import core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32, "u32": UINT32}
-MODELED = frozenset(
-    {
-        "InterleavedToSharded",
-        "ShardedToInterleaved",
-        "Reshard",
-        "Move",
-        "Copy",
-        "Typecast",
-        "Tilize",
-        "TilizeWithValPadding",
-        "Untilize",
-        "UntilizeWithUnpadding",
-        "PaddedSlice",
-        "SliceWrite",
-        "Reshape",
-    }
-)
+CONVERSIONS = {one.value: one for one in Conversion if one not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
+MODELED = {*CONVERSIONS, "Typecast", "PaddedSlice", "SliceWrite", "Reshape"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +103,27 @@ def read_layout_row(row: Row) -> LayoutRow:
         source, target = _tensor(row, "in", cores, spec), _tensor(row, "out", cores, spec)
         if name == "Reshape" and prod(source.shape) != prod(target.shape):
             raise NotPredictedError("a reshape of which the row gives padded shapes only")
-        movement = movement_of(name, source, target, spec, window=_window(row), bounces_always=True)
-        return LayoutRow(spec, movement)
+        return LayoutRow(spec, _movement(row, source, target, spec))
     except (DeviceError, ValueError) as error:
         raise NotPredictedError(f"no plan: {error}") from error
 
 
-def _window(row: Row) -> tuple[int, int] | None:
+def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
+    """The program of a row; those that shard copied every stick twice when they were measured."""
+    name = operation(row)
+    match name:
+        case "Typecast":
+            return copy_movement(source, target, spec)
+        case "PaddedSlice":
+            return slice_movement(source, target, spec, columns=_columns(row))
+        case "SliceWrite":
+            return slice_write_movement(source, target, spec)
+        case "Reshape":
+            return reshape_movement(source, target, spec)
+    return relayout_movement(CONVERSIONS[name], source, target, spec, bounces_always=True)
+
+
+def _columns(row: Row) -> tuple[int, int] | None:
     """Columns of an image that a slice reads."""
     begins, ends = (
         re.search(rf"padded_slice_{side}=Shape\(\[(\d+); (\d+); (\d+)", row["config"]) for side in ("start", "end")

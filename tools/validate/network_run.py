@@ -4,11 +4,12 @@ Every layer gets the tensor that the layer before left in L1, so that shards are
 moves on the device. Nothing here is fitted: the constants are those of the device's description.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,10 +17,13 @@ from device.errors import DeviceError
 from device.memory.layouts import Layout, TensorSpec
 from device.numbers.formats import FLOAT32
 from device.numbers.integers import div_up
-from device.plan import Operation
 from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles
+from ops.meaning import CyclesReading, Ends, Meanings
+from ops.meanings import MEANINGS
 from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import movement_of
+from ops.programs.movement.movements import relayout_movement
+from ops.programs.movement.work import Relayout
 from tools.validate.conv import SCHEMES, with_costs
 from tools.validate.network_between import BETWEEN, NS_PER_S, TimedKind, Walk
 from tools.validate.network_rows import NetworkStep
@@ -36,7 +40,6 @@ from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig
 from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
 
-SHARDING = "InterleavedToSharded"
 L1_SMALL_BYTES = 32768  # what the networks' tests open their devices with
 DTYPES: Mapping[str, DataType] = {"bf16": bfloat16, "bfp8_b": bfloat8_b, "bfp4_b": bfloat4_b, "fp32": float32}
 
@@ -46,6 +49,20 @@ class Software(Enum):
 
     RELEASE = "release 0.81.1"
     OF_2025 = "software of 2025"
+
+
+def _relayout_of_2025(work: Relayout, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    """Programs of 2025 copy every stick twice when they shard a tensor."""
+    movement = relayout_movement(work.conversion, ends.read, ends.written, reading.spec, bounces_always=True)
+    return movement_cycles(movement, reading.spec, contention=reading.contention)
+
+
+MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
+    {
+        Software.RELEASE: MEANINGS,
+        Software.OF_2025: {**MEANINGS, Relayout: replace(MEANINGS[Relayout], cycles=_relayout_of_2025)},
+    }
+)
 
 
 def softwares(spec: DeviceSpec) -> tuple[Software, ...]:
@@ -130,28 +147,10 @@ def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
 
 def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tuple[TimedKind, ...]:
     return tuple(
-        TimedKind(one.name.removesuffix("DeviceOperation"), one.time_ns)
+        TimedKind(one.name.removesuffix("DeviceOperation"), one.cycles.cycles / spec.clock_hz * NS_PER_S)
         for call in calls
-        for one in _call_times(call, spec, software)
+        for one in timed_call(call, spec, meanings=MEANINGS_OF[software]).operations
     )
-
-
-def _call_times(call: RanCall, spec: DeviceSpec, software: Software) -> Iterator[TimedKind]:
-    """The operations of a call that ran."""
-    shardings = (one for one in call.plan.steps if isinstance(one, Operation) and one.name.startswith(SHARDING))
-    for one in timed_call(call, spec).operations:
-        cycles = one.cycles.cycles
-        if one.name.startswith(SHARDING):
-            read, written = _ends(next(shardings), call)
-            bounces = software is Software.OF_2025
-            cycles = movement_cycles(movement_of(one.name, read, written, spec, bounces_always=bounces), spec).cycles
-        yield TimedKind(one.name, cycles / spec.clock_hz * NS_PER_S)
-
-
-def _ends(step: Operation, call: RanCall) -> tuple[TensorSpec, TensorSpec]:
-    """The tensor an operation reads first and the one that it writes."""
-    written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
-    return call.plan.tensors[step.inputs[0]], call.plan.tensors[written]
 
 
 def _untimed(calls: Iterable[RanCall], spec: DeviceSpec) -> str:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from device.matrix_unit.blocks import block_product
 from device.numbers.formats import Array
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -16,12 +15,11 @@ from ops.calls.onednn.backward_data import plan_backward_data
 from ops.calls.onednn.backward_weights import plan_backward_weights
 from ops.calls.onednn.forward import Lowering, plan_forward
 from ops.calls.onednn.problem import Deconvolution
-from ops.programs.patch_matmul.host_values import evaluator, image_of, weights_of
-from ops.programs.patch_matmul.values import Exact
+from ops.programs.patch_matmul.host_values import image_of, weights_of
 from ops.programs.patch_matmul.weight_formats import from_canonical
-from ops.readings.memory import run_values
+from ops.readings.values import run_values
 from ttsim.runtime.device import Device, GetDefaultDevice, open_device
-from ttsim.runtime.execution import place
+from ttsim.runtime.execution import place, values_reading
 from ttsim.runtime.session import current
 
 
@@ -72,8 +70,7 @@ def run(call: Call, device: Device | None = None) -> Array:
             chosen.machine.free(buffer)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(data_format.storage.type(np.nan), call.shape)
-    exact = Exact(chosen.spec, block_product) if chosen.values == "exact" else None
-    made = run_values(plan, call.arrays, evaluator(exact))
+    made = run_values(plan, call.arrays, values_reading(chosen), meanings=chosen.meanings)
     return call.finish(made[plan.results["output"]])
 
 

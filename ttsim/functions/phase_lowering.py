@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 
-from device.matrix_unit.blocks import block_product
-from ops.calls.conv_transpose2d.phase_path import evaluator, plan_phases, require_phases
+from ops.calls.conv_transpose2d.phase_path import plan_phases, require_phases
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import weight_format
 from ops.calls.convolution.validation import ArgumentError
 from ops.calls.onednn.forward import Lowering
-from ops.programs.patch_matmul.values import Exact
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -56,10 +54,9 @@ def run_phases(
     operands = {"input": tensors["input"], "weights": _prepared(a, tensors["weight"], flipped=not a.mirror_kernel)}
     if "bias" in tensors:
         operands["bias"] = _prepared(a, tensors["bias"], flipped=False)
-    exact = Exact(device.spec, block_product) if device.values == "exact" else None
     plan = plan_phases(a, device.spec)
-    with device.function("ttsim.functions.conv_transpose2d"):
-        return run(plan, operands, device, useful_flops=useful_flops, evaluate=evaluator(exact))
+    with device.function("ttsim.conv_transpose2d"):
+        return run(plan, operands, device, useful_flops=useful_flops)
 
 
 def _prepared(a: ConvArguments, tensor: Tensor, *, flipped: bool) -> Tensor:

@@ -28,7 +28,7 @@ class Profile:
 
     def report(self) -> CycleReport:
         """The cycles of all calls that have run so far; the profile may go on."""
-        timed = [timed_call(call, self.device.spec) for call in self.calls if call.ran]
+        timed = [timed_call(call, self.device.spec, meanings=self.device.meanings) for call in self.calls if call.ran]
         return cycle_report(timed, self.device.spec)
 
 
@@ -60,7 +60,7 @@ def estimate_cycles(function: Callable[..., Any], /, *arguments: Any, device: De
     Raises:
         Exception: Whatever the call raises, for example because it does not fit.
     """
-    copy = Device(device.spec, device_id=device.device_id, values="off", strict=device.strict)
+    copy = Device(device.spec, device_id=device.device_id, values="off", strict=device.strict, meanings=device.meanings)
     copy.machine = device.machine.copy()
     given = [_twin(value, device, copy) for value in arguments]
     named = {name: _twin(value, device, copy) for name, value in options.items()}

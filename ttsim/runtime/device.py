@@ -13,6 +13,8 @@ from device.cores import CoreCoord, CoreGrid
 from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
+from ops.meaning import Meanings
+from ops.meanings import MEANINGS
 from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current, remember
 
@@ -41,6 +43,7 @@ class Device:
             "off" plans memory and cycles only, and results have no values.
         cycles: Whether cycles are estimated.
         strict: Whether calls that the real library accepts and gets wrong are refused.
+        meanings: What the works of its plans mean: a table of one's own may know more operations than the project.
         profilers: Lists to which every call that ran is appended.
     """
 
@@ -53,6 +56,7 @@ class Device:
         values: Values = "exact",
         cycles: bool = True,
         strict: bool = True,
+        meanings: Meanings = MEANINGS,
     ) -> None:
         if values not in get_args(Values):
             raise ValueError(f"open_device: values must be one of {', '.join(get_args(Values))}, not {values!r}")
@@ -61,6 +65,7 @@ class Device:
         self.values = values
         self.cycles = cycles
         self.strict = strict
+        self.meanings = meanings
         self.profilers: list[list[RanCall]] = []
         self._running: list[str] = []
 

@@ -12,8 +12,9 @@ from device.memory.buffers import Buffer
 from device.memory.layouts import BufferType
 from device.numbers.formats import Array
 from device.plan import Plan
-from ops.readings.memory import Evaluate, run_memory, run_values
-from ops.readings.values import evaluator
+from ops.meaning import ValuesReading
+from ops.readings.memory import run_memory
+from ops.readings.values import run_values
 from ttsim.runtime.device import Device
 from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current
@@ -27,6 +28,11 @@ def free_l1_bytes(device: Device) -> int:
     return device.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
 
 
+def values_reading(device: Device) -> ValuesReading:
+    """How a device computes values; its ``values`` are not "off"."""
+    return ValuesReading(spec=device.spec, arithmetic=ARITHMETIC[device.values])
+
+
 def run(
     plan: Plan,
     tensors: Mapping[str, Tensor],
@@ -34,7 +40,6 @@ def run(
     *,
     useful_flops: int | None = None,
     input_shape: tuple[int, int] | None = None,
-    evaluate: Evaluate | None = None,
 ) -> dict[str, Tensor]:
     """Runs a plan.
 
@@ -45,7 +50,6 @@ def run(
         useful_flops: Multiplications and additions of the call's definition, for profiles.
         input_shape: Sticks and channels that the call says its input has, if the input has other ones: what it has too
             many is left out, what is missing reads as zero.
-        evaluate: What the plan's works do to numbers, if it is not made of the works of ttnn's operations.
 
     Returns:
         Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is.
@@ -66,8 +70,7 @@ def run(
         own = tensors.get(name)
         results[role] = own if own is not None else Tensor.of_buffer(device, buffers[name], plan.tensors[name])
     if computes:
-        meaning = evaluate or evaluator(device.spec, ARITHMETIC[device.values])
-        made = run_values(plan, arrays, meaning)
+        made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
         for name in set(plan.results.values()) - set(tensors):
             buffers[name].store(made[name], plan.tensors[name])
     return results

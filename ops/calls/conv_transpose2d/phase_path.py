@@ -1,18 +1,17 @@
 """conv_transpose2d by output phase: one small dense convolution for every product of phases, without inserted zeros.
 
-No library computes it so; the programs are those of `ops.deconvolution`. They read sticks in DRAM, multiply numbers of
-one type in one pass, and sum in float32 whatever the compute config says.
+No library computes it so; the programs are those of `ops.programs.patch_matmul`. They read sticks in DRAM, multiply
+numbers of one type in one pass, and sum in float32 whatever the compute config says.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
-from functools import partial
 from math import prod
 from types import MappingProxyType
 from typing import Final
 
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
-from device.numbers.formats import BFLOAT16, FLOAT32, Array
+from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -25,14 +24,9 @@ from ops.calls.onednn.forward import Lowering, forward
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, image_sticks
 from ops.definition.geometry import plan_geometry
-from ops.programs.movement import values as data_movement
 from ops.programs.movement.placement import converted, tilized, to_config, to_interleaved
-from ops.programs.movement.work import Relayout
-from ops.programs.patch_matmul import host_values as deconvolution
-from ops.programs.patch_matmul.host_work import PrepareBias
+from ops.programs.movement.work import Conversion
 from ops.programs.patch_matmul.slicing import Precision
-from ops.programs.patch_matmul.values import Exact
-from ops.programs.patch_matmul.work import PatchMatmul
 
 FORMATS: Final = (BFLOAT16, FLOAT32)
 # Fields of a conv config that are followed, or that decide nothing here: there is no halo, and no index tensor.
@@ -173,33 +167,10 @@ def _sticks(builder: PlanBuilder, call: ConvArguments, d: Deconvolution) -> Plan
     made = TensorSpec(given.spec.shape, given.spec.data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
     if sticks.spec.layout is Layout.TILE:
         whole = sticks.spec.shape == sticks.spec.padded_shape
-        sticks = converted(builder, "Untilize" if whole else "UntilizeWithUnpadding", sticks, "input.sticks", made)
+        conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
+        sticks = converted(builder, conversion, sticks, "input.sticks", made)
     elif sticks.in_l1:
-        sticks = converted(builder, "Copy", sticks, "input.sticks", made)
+        sticks = converted(builder, Conversion.COPY, sticks, "input.sticks", made)
     if call.conv_config.deallocate_activation and given.in_l1:
         builder.free(given)
     return sticks
-
-
-def evaluator(exact: Exact | None) -> Callable[[object, Sequence[Array | None]], Array]:
-    """A function from a work and the arrays of its inputs to the array it makes (see `ops.readings.memory.run_values`).
-
-    Args:
-        exact: How the matrix unit multiplies; None for BLAS.
-    """
-    return partial(_evaluate, deconvolution.evaluator(exact))
-
-
-def _evaluate(
-    programs: Callable[[object, Sequence[Array | None]], Array], work: object, inputs: Sequence[Array | None]
-) -> Array:
-    """Readers give arrays the shape that they need: ttnn's have been flattened."""
-    match work, inputs:
-        case Relayout(), _:
-            return data_movement.result(work, inputs)
-        case PrepareBias(), [bias] if bias is not None:
-            return programs(work, [bias.reshape(-1)])
-        case PatchMatmul(patches=patches), [image, *others] if image is not None:
-            shape = (patches.batch, *(axis.input_size for axis in patches.axes), patches.channels)
-            return programs(work, [image.reshape(shape), *others])
-    return programs(work, inputs)

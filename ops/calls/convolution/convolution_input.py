@@ -10,7 +10,9 @@ from math import prod
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout, TensorSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.placement import (
+    fill,
     in_memory,
+    move_up,
     padded_rows,
     sharded_spec,
     to_interleaved,
@@ -18,7 +20,7 @@ from ops.programs.movement.placement import (
     whole_shards,
 )
 from ops.programs.movement.reshape import flattened, reshaped
-from ops.programs.movement.work import Relayout
+from ops.programs.movement.work import Conversion
 
 
 def dram_image(
@@ -77,7 +79,7 @@ def replace_input(
     """
     if deallocate and old.in_l1:
         builder.free(old)
-        builder.relocate(new, Relayout())
+        move_up(builder, new)
     elif old.name != source.name:
         builder.free(old)
 
@@ -109,7 +111,7 @@ def uploaded_rows(
     if flat[-1] != whole[-1]:
         target = builder.allocate(name, sharded_spec(rows, shards))
         by_way = builder.upload(f"{source.name}.rows", rows, source.name)
-        builder.run("InterleavedToShardedDeviceOperation", Relayout(), [by_way, target])
+        fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, target)
         builder.free(by_way)
         return target
     if flat == whole:

@@ -40,7 +40,6 @@ from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, config_tensor_spec, plan_halo
 from ops.programs.halo.work import HaloWork
 from ops.programs.movement import placement
-from ops.programs.movement.work import Relayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,7 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         if deallocate or (copied and call.rules.frees_copy_after_halo):
             builder.free(sharded)
         if call.conv_config.reallocate_halo_output:
-            builder.relocate(activations, Relayout())
+            placement.move_up(builder, activations)
     output = _conv(builder, laid_out, activations)
     if activations.name != sharded.name:
         builder.free(activations)
@@ -200,14 +199,9 @@ def halo_arguments(laid_out: LaidOut) -> HaloArguments:
 
 
 def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanTensor:
-    problem, name = laid_out.problem, f"{laid_out.prefix}halo"
+    name = f"{laid_out.prefix}halo"
     plan = plan_halo(halo_arguments(laid_out), input_tensor=sharded.name, output_tensor=name)
-    work = HaloWork(
-        frame=problem.frame,
-        in_format=problem.in_format,
-        tiled=not problem.row_major,
-        fp32_dest=laid_out.options.fp32_dest,
-    )
+    work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
     return builder.run(
         "HaloDeviceOperation",
         work,

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 
 from device.numbers.formats import DataFormat
+from device.plan import Work
 from ops.programs.conv2d.k_blocks import KBlock
 from ops.programs.conv2d.layout import ConvLayout, ConvOptions, ConvProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvWork:
+class ConvWork(Work):
     """One conv2d program.
 
     Attributes:

@@ -1,12 +1,13 @@
-"""What the element-wise operations compute, as frozen values; `values` gives them their meaning."""
+"""What the element-wise operations compute, as frozen values; `meaning` says what they mean."""
 
 from dataclasses import dataclass
 
 from device.numbers.formats import DataFormat
+from device.plan import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddRow:
+class AddRow(Work):
     """A row is added to every row of a matrix.
 
     Attributes:
@@ -19,7 +20,7 @@ class AddRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activate:
+class Activate(Work):
     """A function of every element.
 
     Attributes:

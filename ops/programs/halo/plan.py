@@ -4,7 +4,7 @@ Input shards hold the image, output shards the part of the zero-filled frame tha
 (`ranges`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class HaloArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloPlan:
-    """A planned halo.
+    """A planned halo. Halos of equal arguments are equal, whatever their tensors are called.
 
     Attributes:
         arguments: What decided it.
@@ -81,11 +81,11 @@ class HaloPlan:
     """
 
     arguments: HaloArguments
-    ranges: StickRanges
-    max_sticks: int
-    output: TensorSpec
-    resident: tuple[tuple[str, TensorSpec], ...]
-    circular_buffers: tuple[CircularBuffer, ...]
+    ranges: StickRanges = field(compare=False)
+    max_sticks: int = field(compare=False)
+    output: TensorSpec = field(compare=False)
+    resident: tuple[tuple[str, TensorSpec], ...] = field(compare=False)
+    circular_buffers: tuple[CircularBuffer, ...] = field(compare=False)
 
 
 def halo_format(data_format: DataFormat) -> DataFormat:

@@ -2,22 +2,18 @@
 
 from dataclasses import dataclass
 
-from device.numbers.formats import DataFormat
-from ops.programs.halo.frame import Frame
+from device.plan import Work
+from ops.programs.halo.plan import HaloPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HaloWork:
+class HaloWork(Work):
     """One halo program: sticks are copied into the frame, tiles are untilized on the way.
 
     Attributes:
-        frame: The frame.
-        in_format: Format of the input.
-        tiled: The input is in tiles.
+        plan: The halo as it was planned; it is compared by its arguments, from which all else follows.
         fp32_dest: Dst is 32 bits wide, which decides what untilizing leaves of a float32.
     """
 
-    frame: Frame
-    in_format: DataFormat
-    tiled: bool
+    plan: HaloPlan
     fp32_dest: bool

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from device.plan import Work
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatmulWork:
+class MatmulWork(Work):
     """One matmul program: rows of channels times a matrix of weights.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Which pages the data movement programs of the library read and write, and how, by operation and layouts."""
+"""Which pages the data movement programs of the library read and write, and how, by their tensors' layouts."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -9,67 +9,101 @@ from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.movement.movement import Access, Movement, Pages
+from ops.programs.movement.work import Conversion, Window
 
 SEGMENTS_OF_A_ROW = 2  # a row of a tile lies in two faces
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
-def movement_of(
-    operation: str,
+def relayout_movement(
+    conversion: Conversion,
     source: TensorSpec,
     target: TensorSpec,
     spec: DeviceSpec,
     *,
-    window: tuple[int, int] | None = None,
     bounces_always: bool = False,
 ) -> Movement:
-    """The program that makes one tensor of another.
+    """A program that puts a tensor in another place or another order of bytes.
 
     Args:
-        operation: Name of the device operation, with or without its common ending.
+        conversion: Which.
         source: What is read.
-        target: What is written; for a slice that is written, the slice alone.
+        target: What is written.
         spec: The machine.
-        window: First column of an image that a slice reads, and the one behind its last; all if not given.
         bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as
             the library did on Blackhole until 2025; release 0.81.1 does not.
-
-    Raises:
-        ValueError: There is no model of such an operation.
     """
     ends = _ends(source, target, spec)
     cores, read, written = ends.cores, ends.read, ends.written
-    name = operation.removesuffix("DeviceOperation").removesuffix("Partial")
-    match name:
-        case "InterleavedToSharded":
+    match conversion:
+        case Conversion.INTERLEAVED_TO_SHARDED:
             return Movement(cores=cores, reads=_into_shards(ends, spec, bounces_always=bounces_always))
-        case "ShardedToInterleaved":
+        case Conversion.SHARDED_TO_INTERLEAVED:
             moved = replace(read, all_pages=min(read.all_pages, written.all_pages), in_dram=written.in_dram)
             return Movement(cores=cores, writes=_as(moved, Access.STREAM if ends.from_tiles else Access.STICKS))
-        case "Reshard":
+        case Conversion.RESHARD:
             return Movement(cores=cores, reads=_as(written, Access.STREAM), reshards=True)
-        case "Move" if ends.from_shards and ends.to_shards:
+        case Conversion.MOVE if ends.from_shards and ends.to_shards:
             return Movement(cores=cores, reads=_as(read, Access.LOCAL))
-        case "Move" | "Copy" | "Typecast" | "FillPad" | "Pad":
-            return Movement(cores=cores, reads=_as(read, Access.WAIT), writes=_as(written, Access.STREAM))
-        case "Tilize" | "TilizeWithValPadding":
-            return _tilized(ends, Access.STICKS if name == "Tilize" else Access.WAIT)
-        case "Untilize" | "UntilizeCodegen":
+        case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
+            return _copied(ends)
+        case Conversion.TILIZE:
+            return _tilized(ends, Access.STICKS)
+        case Conversion.TILIZE_WITH_VAL_PADDING:
+            return _tilized(ends, Access.WAIT)
+        case Conversion.UNTILIZE | Conversion.UNTILIZE_CODEGEN:
             return _untilized(ends, Access.BOX if written.in_dram else Access.STICKS)
-        case "UntilizeWithUnpadding":
+        case Conversion.UNTILIZE_WITH_UNPADDING:
             return _untilized(ends, Access.WAIT)
-        case "PaddedSlice" if ends.from_tiles:
-            return _cut_from_tiles(ends, window)
-        case "PaddedSlice":
-            return Movement(cores=cores, reads=_as(written, Access.STICKS, in_dram=True))
-        case "SliceWrite":
-            return Movement(cores=cores, writes=_as(read, Access.BOX, in_dram=True))
-        case "ReshapeView" | "Reshape" if ends.from_tiles:
-            segments = written.core_pages * SEGMENTS_OF_A_ROW * min(TILE, target.padded_shape[-2], source.shape[-2])
-            return Movement(cores=cores, reads=_as(written, Access.WAIT), segments=segments)
-        case "ReshapeView" | "Reshape":
-            return Movement(cores=cores, reads=_as(read, Access.WAIT), writes=_as(written, Access.WAIT))
-    raise ValueError(f"there is no model of {name}; known are conversions, moves, slices and reshapes")
+
+
+def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
+    """A program that reads page by page and changes what it writes: another format, zeros in the padding or around."""
+    return _copied(_ends(source, target, spec))
+
+
+def slice_movement(
+    source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, columns: tuple[int, int] | None = None
+) -> Movement:
+    """A program that cuts a window out of an image in DRAM.
+
+    Args:
+        source: The image.
+        target: The slice, in L1.
+        spec: The machine.
+        columns: First column of the image that is read, and the one behind the last; all if not given.
+    """
+    ends = _ends(source, target, spec)
+    if ends.from_tiles:
+        return _cut_from_tiles(ends, columns)
+    return Movement(cores=ends.cores, reads=_as(ends.written, Access.STICKS, in_dram=True))
+
+
+def slice_write_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
+    """A program that writes a slice into an image in DRAM.
+
+    Args:
+        source: The slice, in L1.
+        target: The part of the image that it is written into, as a tensor of its own.
+        spec: The machine.
+    """
+    ends = _ends(source, target, spec)
+    return Movement(cores=ends.cores, writes=_as(ends.read, Access.BOX, in_dram=True))
+
+
+def written_part(image: TensorSpec, window: Window) -> TensorSpec:
+    """The part of an image under a window, as a tensor of its own."""
+    shape = (1, 1, prod(window.window_shape[:-1]), window.window_shape[-1])
+    return TensorSpec(shape, image.data_format, image.layout, image.memory_config)
+
+
+def reshape_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
+    """A program that moves rows between pages, since they lie differently under another shape."""
+    ends = _ends(source, target, spec)
+    if ends.from_tiles:
+        segments = ends.written.core_pages * SEGMENTS_OF_A_ROW * min(TILE, target.padded_shape[-2], source.shape[-2])
+        return Movement(cores=ends.cores, reads=_as(ends.written, Access.WAIT), segments=segments)
+    return Movement(cores=ends.cores, reads=_as(ends.read, Access.WAIT), writes=_as(ends.written, Access.WAIT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +175,11 @@ def _into_shards(ends: _Ends, spec: DeviceSpec, *, bounces_always: bool) -> Page
     return replace(moved, access=Access.BOUNCE, in_flight=BOUNCES_IN_FLIGHT)
 
 
+def _copied(ends: _Ends) -> Movement:
+    """Every page is waited for, and written while the next one comes."""
+    return Movement(cores=ends.cores, reads=_as(ends.read, Access.WAIT), writes=_as(ends.written, Access.STREAM))
+
+
 def _tilized(ends: _Ends, access: Access) -> Movement:
     """Sticks become tiles; shards lie where they are."""
     return Movement(
@@ -164,9 +203,9 @@ def _untilized(ends: _Ends, access: Access) -> Movement:
     )
 
 
-def _cut_from_tiles(ends: _Ends, window: tuple[int, int] | None) -> Movement:
+def _cut_from_tiles(ends: _Ends, columns: tuple[int, int] | None) -> Movement:
     """The sticks of a slice come out of the tiles that it touches."""
-    rows = _tile_rows_under(ends.written.core_pages, ends.source.shape[-2], window)
+    rows = _tile_rows_under(ends.written.core_pages, ends.source.shape[-2], columns)
     return Movement(
         cores=ends.cores,
         reads=_as(_tiles_under(ends.read, ends.source, ends.target, rows), Access.STREAM),
@@ -216,9 +255,9 @@ def _pages(tensor: TensorSpec, cores: int) -> Pages:
     )
 
 
-def _tile_rows_under(sticks: int, image_cols: int, window: tuple[int, int] | None) -> int:
+def _tile_rows_under(sticks: int, image_cols: int, columns: tuple[int, int] | None) -> int:
     """Rows of tiles under the sticks of a core: every image row of a slice begins and ends within tiles of its own."""
-    begin, end = (0, image_cols) if window is None else window
+    begin, end = (0, image_cols) if columns is None else columns
     if (begin, end) == (0, image_cols) and image_cols % TILE == 0:
         return div_up(sticks, TILE)
     spanned = (end - 1) // TILE - begin // TILE + 1

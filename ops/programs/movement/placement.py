@@ -19,15 +19,15 @@ from device.memory.layouts import (
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.movement.work import Relayout
+from ops.programs.movement.work import Conversion, Relayout
 
 # Which program copies a tensor, by whether source and target are sharded.
-_CONVERSIONS: Final[Mapping[tuple[bool, bool], str]] = MappingProxyType(
+_CONVERSIONS: Final[Mapping[tuple[bool, bool], Conversion]] = MappingProxyType(
     {
-        (True, True): "Reshard",
-        (True, False): "ShardedToInterleaved",
-        (False, True): "InterleavedToSharded",
-        (False, False): "Copy",
+        (True, True): Conversion.RESHARD,
+        (True, False): Conversion.SHARDED_TO_INTERLEAVED,
+        (False, True): Conversion.INTERLEAVED_TO_SHARDED,
+        (False, False): Conversion.COPY,
     }
 )
 
@@ -46,7 +46,9 @@ def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
 
 
-def converted(builder: PlanBuilder, conversion: str, source: PlanTensor, name: str, made: TensorSpec) -> PlanTensor:
+def converted(
+    builder: PlanBuilder, conversion: Conversion, source: PlanTensor, name: str, made: TensorSpec
+) -> PlanTensor:
     """One program that lays a tensor out anew.
 
     Args:
@@ -56,7 +58,17 @@ def converted(builder: PlanBuilder, conversion: str, source: PlanTensor, name: s
         name: Name of the copy.
         made: The copy.
     """
-    return builder.run(f"{conversion}DeviceOperation", Relayout(), [source], output=PlanTensor(name, made))
+    return builder.run(conversion.operation, Relayout(conversion), [source], output=PlanTensor(name, made))
+
+
+def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
+    """One program that lays a tensor out anew in one that is there already."""
+    builder.run(conversion.operation, Relayout(conversion), [source, target])
+
+
+def move_up(builder: PlanBuilder, tensor: PlanTensor) -> None:
+    """A tensor is allocated once more, so that it lies as high in L1 as it can."""
+    builder.relocate(tensor, Relayout(Conversion.MOVE))
 
 
 def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -67,12 +79,13 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     """
     copy = builder.allocate(name, sharded_spec(source.spec, config))
     if not source.spec.memory_config.is_sharded():
-        return builder.run("InterleavedToShardedDeviceOperation", Relayout(), [source, copy])
-    if can_reshard(source.spec, copy.spec):
-        return builder.run("ReshardDeviceOperation", Relayout(), [source, copy])
-    by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
-    builder.run("InterleavedToShardedDeviceOperation", Relayout(), [by_way, copy])
-    builder.free(by_way)
+        fill(builder, Conversion.INTERLEAVED_TO_SHARDED, source, copy)
+    elif can_reshard(source.spec, copy.spec):
+        fill(builder, Conversion.RESHARD, source, copy)
+    else:
+        by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
+        fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, copy)
+        builder.free(by_way)
     return copy
 
 
@@ -86,7 +99,7 @@ def can_reshard(before: TensorSpec, after: TensorSpec) -> bool:
 
 def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """An interleaved copy of a sharded tensor."""
-    return converted(builder, "ShardedToInterleaved", source, name, in_memory(source.spec, config))
+    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, name, in_memory(source.spec, config))
 
 
 def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -97,7 +110,7 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
     sharded = source.spec.memory_config.is_sharded()
     if config.is_sharded() and sharded and not can_reshard(source.spec, made):
         by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
-        copy = converted(builder, "InterleavedToSharded", by_way, name, made)
+        copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, name, made)
         builder.free(by_way)
         return copy
     return converted(builder, _CONVERSIONS[sharded, config.is_sharded()], source, name, made)
@@ -117,7 +130,7 @@ def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     whole = all(side % TILE == 0 for side in spec.padded_shape[-2:])
     padded = (*spec.padded_shape[:-2], *(round_up(side, TILE) for side in spec.shape[-2:]))
     made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, spec.memory_config, padded)
-    return converted(builder, "Tilize" if whole else "TilizeWithValPadding", source, name, made)
+    return converted(builder, Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING, source, name, made)
 
 
 def padded_rows(builder: PlanBuilder, source: PlanTensor, padded: tuple[int, ...], name: str) -> PlanTensor:
@@ -127,7 +140,7 @@ def padded_rows(builder: PlanBuilder, source: PlanTensor, padded: tuple[int, ...
     """
     spec = source.spec
     made = TensorSpec(padded, spec.data_format, spec.layout, spec.memory_config)
-    copy = converted(builder, "Pad", source, name, made)
+    copy = converted(builder, Conversion.PAD, source, name, made)
     builder.free(source)
     return copy
 

@@ -9,7 +9,7 @@ from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up, round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.placement import converted, to_interleaved
-from ops.programs.movement.work import PaddedSlice, SliceWrite, Window
+from ops.programs.movement.work import Conversion, PaddedSlice, SliceWrite, Window
 
 WIDE_ROW_BYTES = 800_000  # two rows of bfloat16 tiles beyond this are left to the older untilize program
 
@@ -60,17 +60,17 @@ def untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor
     """Tiles as rows; padding goes, except to the width of the shards."""
     spec = source.spec
     made = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
-    return converted(builder, untilize_operation(spec), source, name, made)
+    return converted(builder, untilizing(spec), source, name, made)
 
 
-def untilize_operation(spec: TensorSpec) -> str:
+def untilizing(spec: TensorSpec) -> Conversion:
     """Which of the real library's programs untilizes a tensor."""
     if spec.memory_config.is_sharded():
-        return "Untilize"
+        return Conversion.UNTILIZE
     wide = 2 * div_up(spec.shape[-1], TILE) * BFLOAT16.tile_bytes > WIDE_ROW_BYTES
     if spec.data_format == BFLOAT16 and not wide:
-        return "UntilizeCodegen"
-    return "Untilize" if spec.shape == spec.padded_shape else "UntilizeWithUnpadding"
+        return Conversion.UNTILIZE_CODEGEN
+    return Conversion.UNTILIZE if spec.shape == spec.padded_shape else Conversion.UNTILIZE_WITH_UNPADDING
 
 
 def _is_width_sharded(config: MemoryConfig) -> bool:

@@ -1,21 +1,50 @@
-"""What the data movement operations compute, as frozen values; `values` gives them their meaning.
+"""What the data movement operations compute, as frozen values; `meaning` says what they mean.
 
 An operation with no outputs writes into its last input: a sharded copy is allocated before the program that fills it is
 known to the real library, and a slice is written into a tensor that others share.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 
 from device.numbers.formats import DataFormat
+from device.plan import Work
+
+
+class Conversion(Enum):
+    """The programs that put the same numbers in another place or another order of bytes; values are their names."""
+
+    INTERLEAVED_TO_SHARDED = "InterleavedToSharded"
+    SHARDED_TO_INTERLEAVED = "ShardedToInterleaved"
+    RESHARD = "Reshard"
+    MOVE = "Move"
+    COPY = "Copy"
+    PAD = "Pad"
+    TILIZE = "Tilize"
+    TILIZE_WITH_VAL_PADDING = "TilizeWithValPadding"
+    UNTILIZE = "Untilize"
+    UNTILIZE_CODEGEN = "UntilizeCodegen"
+    UNTILIZE_WITH_UNPADDING = "UntilizeWithUnpadding"
+
+    @property
+    def operation(self) -> str:
+        """The device operation as a graph capture shows it."""
+        return f"{self.value}DeviceOperation"
 
 
 @dataclass(frozen=True, slots=True)
-class Relayout:
-    """The same numbers in another place or another order of bytes (sharding, moving, tilizing, padding)."""
+class Relayout(Work):
+    """The same numbers in another place or another order of bytes.
+
+    Attributes:
+        conversion: By which program.
+    """
+
+    conversion: Conversion
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape:
+class Reshape(Work):
     """The same numbers in the same order under another shape.
 
     Attributes:
@@ -26,7 +55,7 @@ class Reshape:
 
 
 @dataclass(frozen=True, slots=True)
-class Typecast:
+class Typecast(Work):
     """The same shape in another format.
 
     Attributes:
@@ -37,7 +66,7 @@ class Typecast:
 
 
 @dataclass(frozen=True, slots=True)
-class FillPad:
+class FillPad(Work):
     """Padding elements of the last input become zero; its logical elements stay.
 
     A block float shares exponents between logical and padding elements, so padding must be harmless before a
@@ -66,7 +95,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PadImage:
+class PadImage(Work):
     """Zeros around the images of a tensor [N, H, W, C].
 
     Attributes:
@@ -79,7 +108,7 @@ class PadImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoldWindows:
+class FoldWindows(Work):
     """Windows side by side in a tensor [N, H, W, C] become channels [N, H / rows, W / columns, rows * columns * C].
 
     Attributes:
@@ -94,7 +123,7 @@ class FoldWindows:
 
 
 @dataclass(frozen=True, slots=True)
-class PaddedSlice:
+class PaddedSlice(Work):
     """A window of the input becomes a tensor of its own.
 
     Attributes:
@@ -105,7 +134,7 @@ class PaddedSlice:
 
 
 @dataclass(frozen=True, slots=True)
-class SliceWrite:
+class SliceWrite(Work):
     """The first input is written into a window of the last one.
 
     Attributes:

@@ -21,7 +21,6 @@ from ops.programs.matmul.work import MatmulWork
 from ops.programs.patch_matmul.axis import dense_phases
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
-Work = PatchMatmul | PixelMatmul | FillRows | SumSections
 NARROW_TILES = 8  # rows of up to so many tiles are untilized by the packer
 
 
@@ -54,28 +53,30 @@ class _Gather:
     written_bytes: int
 
 
-def patch_cycles(work: Work, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of one patch program.
+def patch_matmul_cycles(work: PatchMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of a patch matmul.
 
     Args:
         work: The program.
         spec: The machine.
         contention: Whether the cores share the bandwidth of DRAM.
     """
-    match work:
-        case PatchMatmul():
-            return _program(work.matmul, _patches(work), work.patches, spec, _useful(work), contention=contention)
-        case PixelMatmul():
-            return _program(work.matmul, _pixels(work), work.patches, spec, _useful(work), contention=contention)
-        case FillRows():
-            rows = work.batch * prod(axis.outputs for axis in work.axes)
-            return _written(rows, work.out_channels * work.out_format.storage.itemsize, spec, contention=contention)
-        case SumSections():
-            return _summed(work, spec, contention=contention)
+    return _program(work.matmul, _patches(work), work.patches, spec, _useful(work), contention=contention)
 
 
-def _summed(work: SumSections, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
-    """Rows of all bands are read, added and written."""
+def pixel_matmul_cycles(work: PixelMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of a pixel matmul; arguments as of `patch_matmul_cycles`."""
+    return _program(work.matmul, _pixels(work), work.patches, spec, _useful(work), contention=contention)
+
+
+def fill_rows_cycles(work: FillRows, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of a program that fills rows; arguments as of `patch_matmul_cycles`."""
+    rows = work.batch * prod(axis.outputs for axis in work.axes)
+    return _written(rows, work.out_channels * work.out_format.storage.itemsize, spec, contention=contention)
+
+
+def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of a program that reads rows of all bands, adds and writes them; arguments as of `patch_matmul_cycles`."""
     cores, costs = min(work.rows, spec.grid.cores), spec.movement_costs
     share = div_up(work.rows, cores)
     in_bytes, out_bytes = (work.columns * one.storage.itemsize for one in (FLOAT32, work.out_format))

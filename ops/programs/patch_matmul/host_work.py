@@ -1,10 +1,12 @@
-"""What the host does to arrays before it uploads them, as frozen values; `values` gives them their meaning."""
+"""What the host does to arrays before it uploads them, as frozen values; `meaning` says what they mean."""
 
 from dataclasses import dataclass
 
+from device.plan import Work
+
 
 @dataclass(frozen=True, slots=True)
-class PrepareSticks:
+class PrepareSticks(Work):
     """A tensor becomes one row of channels for every position; on the device it may be padded, split or transposed.
 
     Attributes:
@@ -15,7 +17,7 @@ class PrepareSticks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrepareTaps:
+class PrepareTaps(Work):
     """Weights become matrices, one for every tap of every group, in float32.
 
     Attributes:
@@ -32,5 +34,5 @@ class PrepareTaps:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareBias:
+class PrepareBias(Work):
     """A bias becomes a row in float32."""

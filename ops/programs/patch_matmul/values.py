@@ -1,23 +1,20 @@
-"""What the patch programs do to numbers, in the order of the machine or, for speed, with BLAS.
+"""What the patch programs do to numbers: slice by slice in the order of the machine or, for speed, whole with BLAS.
 
 Positions are taken by dense phases, so that inserted zeros cost nothing; leaving out halves of tiles that hold only
 zeros changes no bit. Every K block but the first adds to the whole float32 partial sums, so blocks leave no trace in
 the numbers.
 """
 
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 import numpy as np
 
-from device.matrix_unit.arithmetic import BlockProduct
 from device.matrix_unit.exact import MatrixUnitMode
-from device.matrix_unit.packer import unpack
 from device.memory.tiles import TILE
 from device.numbers.formats import Array, DataFormat
 from device.numbers.integers import round_up
-from device.spec.device_spec import DeviceSpec
+from ops.meaning import ValuesReading
 from ops.programs.patch_matmul import fast, fast_pixels
 from ops.programs.patch_matmul.axis import DensePhase, dense_phases
 from ops.programs.patch_matmul.bundles import dense_bundles
@@ -25,44 +22,7 @@ from ops.programs.patch_matmul.gather import Margin, places, runs
 from ops.programs.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_exponent, multiplied_whole, slices
 from ops.programs.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
-EXACT_ROWS = 2048  # patches multiplied at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Exact:
-    """How the matrix unit multiplies.
-
-    Attributes:
-        spec: The device.
-        product: Its block products.
-    """
-
-    spec: DeviceSpec
-    product: BlockProduct
-
-    def multiply(
-        self, operands: tuple[Array, Array], exponents: tuple[int, int], slicing: Slicing, halves: tuple[int, ...]
-    ) -> Array:
-        """All passes over two matrices.
-
-        Args:
-            operands: float32 [rows, K] and [K, columns].
-            exponents: Of their grids.
-            slicing: How they are multiplied.
-            halves: Halves present of each K tile.
-
-        Returns:
-            float32 [rows, columns].
-        """
-        quirk = self.spec.compute.minus_one_quirk
-        mode = MatrixUnitMode(fidelity_phases=slicing.fidelity_phases, fp32_dest=True, minus_one_quirk=quirk)
-        in0 = slices(operands[0], slicing.in0_slices, IN0_BITS, exponents[0])
-        in1 = slices(operands[1], slicing.in1_slices, IN1_BITS, exponents[1])
-        dst = np.zeros((in0[0].shape[0], in1[0].shape[1]), np.float32)
-        for left, right in slicing.passes:
-            seen = [unpack(one, slicing.part_format, fp32_dest=True) for one in (in0[left], in1[right])]
-            dst = self.product(seen[0], seen[1], dst, mode=mode, half_counts=halves)
-        return dst
+SLICED_ROWS = 2048  # patches multiplied at a time
 
 
 def rounded(values: Array, data_format: DataFormat) -> Array:
@@ -79,27 +39,34 @@ def fill_rows(work: FillRows, bias: Array | None, target: Array | None) -> Array
 
 
 def patch_matmul(
-    work: PatchMatmul, image: Array, weights: Array, bias: Array | None, target: Array | None, exact: Exact | None
+    work: PatchMatmul,
+    image: Array,
+    weights: Array,
+    bias: Array | None,
+    target: Array | None,
+    reading: ValuesReading,
 ) -> Array:
     """The result of one patch matmul.
 
     Args:
         work: The program.
-        image: [N, *spatial, C].
+        image: [N, *spatial, C], or the same elements in another shape.
         weights: float32 [groups, *taps, C / groups, O / groups].
         bias: float32 [O] or None.
         target: [N, *out_shape, O] that other programs wrote into; None before the first.
-        exact: How the matrix unit multiplies; None for BLAS.
+        reading: The device and the arithmetic.
 
     Returns:
         [N, *out_shape, O] in storage of the output format: the target, written in place.
     """
-    result = _target(work.patches.batch, work.out_shape, work.out_channels, work.out_format, target)
-    if exact is None:
+    patches = work.patches
+    image = image.reshape(patches.batch, *(axis.input_size for axis in patches.axes), patches.channels)
+    result = _target(patches.batch, work.out_shape, work.out_channels, work.out_format, target)
+    if not reading.arithmetic.slice_by_slice:
         pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
         fast.patch_matmul(work, pixels, multiplied_whole(weights, work.slicing, weights_side=True), bias, result)
         return result
-    phases = [dense_phases(axis) for axis in work.patches.axes]
+    phases = [dense_phases(axis) for axis in patches.axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
     exponents = (grid_exponent(margin.pixels), grid_exponent(weights))
     for combination in product(*phases):
@@ -109,7 +76,7 @@ def patch_matmul(
             part[...] = 0 if bias is None else rounded(bias, work.out_format)
             continue
         met = weights[np.ix_(range(len(weights)), *(phase.taps for phase in combination))]
-        _exact_phase(work, (margin.patches(axes), met), exponents, bias, part, combination, exact)
+        _sliced_phase(work, (margin.patches(axes), met), exponents, bias, part, combination, reading)
     return result
 
 
@@ -119,14 +86,14 @@ def _target(
     return np.empty((batch, *out_shape, channels), data_format.storage) if target is None else target
 
 
-def _exact_phase(
+def _sliced_phase(
     work: PatchMatmul,
     operands: tuple[Array, Array],
     exponents: tuple[int, int],
     bias: Array | None,
     part: Array,
     combination: tuple[DensePhase, ...],
-    exact: Exact,
+    reading: ValuesReading,
 ) -> None:
     """One phase through the matrix unit, into its part of the result."""
     patches, (view, weights) = work.patches, operands
@@ -139,9 +106,9 @@ def _exact_phase(
         ins, outs = (slice(bundle * n, (bundle + 1) * n) for n in (channels, columns))
         matrix = _tap_padded(dense[bundle], patches.tap_columns)
         matrix = matrix.reshape(-1, columns)
-        for box in runs(counts, EXACT_ROWS):
+        for box in runs(counts, SLICED_ROWS):
             gathered = _rows(view[box][..., ins], len(counts), patches.tap_columns)
-            values = exact.multiply((gathered, matrix), exponents, work.slicing, halves)
+            values = _passes((gathered, matrix), exponents, work.slicing, halves, reading)
             if bias is not None:
                 values = values + bias[outs]
             place = part[box][..., outs]
@@ -169,33 +136,33 @@ def _rows(view: Array, axes: int, columns: int) -> Array:
     return gathered.reshape(rows, -1)
 
 
-def pixel_matmul(work: PixelMatmul, image: Array, other: Array, exact: Exact | None) -> Array:
+def pixel_matmul(work: PixelMatmul, image: Array, other: Array, reading: ValuesReading) -> Array:
     """The sums of all bands.
 
     Args:
         work: The program.
         image: [N, *positions, I], the image whose channels become rows.
         other: [N, *spatial, O], the image whose patches become columns.
-        exact: How the matrix unit multiplies; None for BLAS.
+        reading: The device and the arithmetic.
 
     Returns:
         [sections, groups, *taps, I / groups, O / groups]: float32, or storage of the output format if there is one
-        band. With BLAS there is but one sum.
+        band. Multiplied whole, there is but one sum.
     """
     patches = work.patches
-    if exact is None:
+    if not reading.arithmetic.slice_by_slice:
         rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
         columns = multiplied_whole(np.ascontiguousarray(other, np.float32), work.slicing, weights_side=True)
         sums = fast_pixels.pixel_matmul(patches, rows, columns)[None]
     else:
         view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
-        sums = _exact_sums(work, image.astype(np.float32), view, exact)
+        sums = _sliced_sums(work, image.astype(np.float32), view, reading)
         channels = (work.channels // patches.groups, patches.channels // patches.groups)
         sums = sums.reshape(work.sections, patches.groups, *patches.taps, *channels)
     return rounded(sums, work.out_format) if work.sections == 1 else sums
 
 
-def _exact_sums(work: PixelMatmul, image: Array, view: Array, exact: Exact) -> Array:
+def _sliced_sums(work: PixelMatmul, image: Array, view: Array, reading: ValuesReading) -> Array:
     """float32 [sections, groups, taps, I / groups, O / groups]."""
     patches, taps = work.patches, work.patches.tap_count
     size, bundles = patches.groups // patches.bundles, patches.bundles
@@ -215,11 +182,43 @@ def _exact_sums(work: PixelMatmul, image: Array, view: Array, exact: Exact) -> A
         depth = ((0, round_up(len(left), TILE) - len(left)), (0, 0))
         matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
         halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
-        whole = exact.multiply(matrices, exponents, work.slicing, halves)
+        whole = _passes(matrices, exponents, work.slicing, halves, reading)
         whole = whole.reshape(size, ins // size, taps, -1)[..., :outs].reshape(size, ins // size, taps, size, -1)
         for group in range(size):
             sums[section, bundle, group] = whole[group, :, :, group].swapaxes(0, 1)
     return sums
+
+
+def _passes(
+    operands: tuple[Array, Array],
+    exponents: tuple[int, int],
+    slicing: Slicing,
+    halves: tuple[int, ...],
+    reading: ValuesReading,
+) -> Array:
+    """All passes over two matrices.
+
+    Args:
+        operands: float32 [rows, K] and [K, columns].
+        exponents: Of their grids.
+        slicing: How they are multiplied.
+        halves: Halves present of each K tile.
+        reading: The device and the arithmetic.
+
+    Returns:
+        float32 [rows, columns].
+    """
+    arithmetic, quirk = reading.arithmetic, reading.spec.compute.minus_one_quirk
+    mode = MatrixUnitMode(fidelity_phases=slicing.fidelity_phases, fp32_dest=True, minus_one_quirk=quirk)
+    in0 = slices(operands[0], slicing.in0_slices, IN0_BITS, exponents[0])
+    in1 = slices(operands[1], slicing.in1_slices, IN1_BITS, exponents[1])
+    dst = np.zeros((in0[0].shape[0], in1[0].shape[1]), np.float32)
+    for pair in slicing.passes:
+        read = (in0[pair[0]], in1[pair[1]])
+        left, right = (arithmetic.unpack(one, slicing.part_format, fp32_dest=True) for one in read)
+        left, right = arithmetic.activation_operand(left, mode), arithmetic.weight_operand(right, mode)
+        dst = arithmetic.product(left, right, dst, mode=mode, half_counts=halves)
+    return dst
 
 
 def sum_sections(work: SumSections, sums: Array) -> Array:

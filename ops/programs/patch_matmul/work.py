@@ -1,4 +1,4 @@
-"""What the patch programs compute, as frozen values; `values` and `cycles` give them their meaning.
+"""What the patch programs compute, as frozen values; `meaning` says what they mean.
 
 All tensors are sticks in DRAM: one row of channels for every position of an image. Arrays are the same numbers without
 padding: images [N, *spatial, C], weights [groups, *taps, in, out] with the channels of one group.
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up, round_up
+from device.plan import Work
 from ops.programs.matmul.work import MatmulWork
 from ops.programs.patch_matmul.axis import PatchAxis
 from ops.programs.patch_matmul.slicing import Slicing
@@ -67,7 +68,7 @@ class Patches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatchMatmul:
+class PatchMatmul(Work):
     """Patches times weights, written to their places among the sticks of the result.
 
     Attributes:
@@ -90,7 +91,7 @@ class PatchMatmul:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FillRows:
+class FillRows(Work):
     """Positions of a result that meet no input: the bias, or zero.
 
     Attributes:
@@ -111,7 +112,7 @@ class FillRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PixelMatmul:
+class PixelMatmul(Work):
     """Channels of one image against patches of another, summed over all positions of both.
 
     Attributes:
@@ -132,7 +133,7 @@ class PixelMatmul:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumSections:
+class SumSections(Work):
     """The sums of all bands are added up in float32, and rounded once.
 
     Attributes:

@@ -1,13 +1,14 @@
 """The cycles of whole plans."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
+from device.errors import DeviceError
 from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, Operation, Plan, Relocate
+from device.plan import Allocate, Operation, Plan, Relocate, Work
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import (
@@ -18,7 +19,9 @@ from ops.calls.convolution.arguments import (
     SliceType,
 )
 from ops.calls.convolution.plan import plan_convolution
-from ops.readings.cycles import run_cycles
+from ops.meaning import Meaning, NoModelError, values_of_first
+from ops.meanings import MEANINGS
+from ops.readings.cycles import TimedOperation, run_cycles
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p150")]
 each_device = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
@@ -87,14 +90,53 @@ def test_a_relocation_counts_as_a_move(spec):
     assert names[0].count("MoveDeviceOperation") == names[1].count("MoveDeviceOperation") + 1
 
 
-def test_what_has_no_model_says_so():
+@dataclass(frozen=True, slots=True)
+class Fancy(Work):
+    """A work that only tables of this file know."""
+
+
+def fancy_cycles(meanings):
     tensor = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE)
-    buffer = tensor.buffer(SPECS[0])
-    step = Operation(name="FancyDeviceOperation", inputs=("x",), outputs=(Allocate("y", buffer),))
-    read = run_cycles(Plan(steps=(step,), tensors={"x": tensor, "y": tensor}), SPECS[0])
-    assert [one.name for one in read.untimed] == ["FancyDeviceOperation"]
-    assert "there is no model of Fancy" in read.untimed[0].reason
+    step = Operation(name="Fancy", inputs=("x",), outputs=(Allocate("y", tensor.buffer(SPECS[0])),), work=Fancy())
+    return run_cycles(Plan(steps=(step,), tensors={"x": tensor, "y": tensor}), SPECS[0], meanings=meanings)
+
+
+def raising(error):
+    def cycles(work, ends, reading):
+        raise error
+
+    return {Fancy: Meaning(work=Fancy, values=values_of_first(lambda work, values: values), cycles=cycles)}
+
+
+@pytest.mark.parametrize(
+    ("meanings", "reason"),
+    [
+        ({Fancy: replace(raising(None)[Fancy], cycles=None, no_model="too fancy")}, "too fancy"),
+        (raising(NoModelError("only on Tuesdays")), "only on Tuesdays"),
+    ],
+)
+def test_what_has_no_model_says_so(meanings, reason):
+    read = fancy_cycles(meanings)
+    assert read.untimed == read.operations == (TimedOperation("Fancy", None, reason),)
     assert read.cycles == 0
+
+
+@pytest.mark.parametrize("error", [ValueError("a mistake"), KeyError("x"), RuntimeError("another"), DeviceError("no")])
+def test_every_other_error_is_a_mistake_and_comes_through(error):
+    with pytest.raises(type(error)):
+        fancy_cycles(raising(error))
+
+
+def test_a_work_that_the_table_lacks_comes_through():
+    with pytest.raises(AssertionError, match=r"^nothing is known of Fancy\(\)"):
+        fancy_cycles(MEANINGS)
+
+
+@each_device
+def test_a_halo_is_planned_once(spec, monkeypatch):
+    made = plan(spec)
+    monkeypatch.setattr("ops.programs.halo.plan.stick_ranges", None)
+    assert run_cycles(made, spec).untimed == ()
 
 
 @each_device

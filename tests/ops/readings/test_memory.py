@@ -1,6 +1,7 @@
-"""The two readings of a plan, on plans of a few steps."""
+"""The memory of plans of a few steps."""
 
-import numpy as np
+from dataclasses import dataclass
+
 import pytest
 
 from device.cores import first_cores
@@ -16,12 +17,17 @@ from device.events import (
 from device.machine import Machine
 from device.memory.layouts import BufferType, Layout, MemoryConfig, TensorSpec
 from device.numbers.formats import BFLOAT16, UINT16
-from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate
+from device.plan import MOVE, Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Work
 from device.spec.device_spec import load_spec
-from ops.readings.memory import MOVE, run_memory, run_values
+from ops.readings.memory import run_memory
 
 SPEC = load_spec("wormhole_n150")
 CORES = first_cores(8, 8, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply(Work):
+    """A work that no table of meanings knows: memory needs none."""
 
 
 def buffer(rows, buffer_type=BufferType.L1):
@@ -84,14 +90,14 @@ def names(heard, kind):
 def test_steps_in_order(device):
     x = device.allocate(buffer(64), "x")
     heard = listen(device)
-    steps = (allocate("w", 8, BufferType.DRAM), operation(work="what it computes"), Free("x"), Free("w"))
+    steps = (allocate("w", 8, BufferType.DRAM), operation(work=Multiply()), Free("x"), Free("w"))
     results = run_memory(plan(*steps), device, {"x": x})
     assert [type(event).__name__ for event in heard] == [
         "BufferAllocated", "OperationBegin", "BufferAllocated", "BufferAllocated", "CircularBuffersFreed",
         "CircularBufferAllocated", "CircularBufferAllocated", "CircularBufferAllocated", "OperationEnd",
         "BufferFreed", "BufferFreed",
     ]  # fmt: skip
-    assert heard[1] == OperationBegin("Op", "what it computes")
+    assert heard[1] == OperationBegin("Op", Multiply())
     assert names(heard, BufferAllocated) == ["w", "y", "config"]
     assert names(heard, BufferFreed) == ["x", "w"]
     assert list(results) == ["y"]
@@ -220,43 +226,6 @@ def test_moving_runs_a_program_only_if_the_address_changes(device):
 def test_freeing_twice_is_harmless(device):
     run_memory(plan(allocate("a"), Free("a"), Free("a"), allocate("y")), device, {})
     assert [one.name for one in device.memory.live()] == ["y"]
-
-
-def recording_evaluator(calls):
-    def evaluate(work, inputs):
-        calls.append((work, [None if one is None else one.tolist() for one in inputs]))
-        return np.array([work])
-
-    return evaluate
-
-
-def test_values_follow_the_names():
-    """Uploads are converted on the way; an operation without outputs writes into its last input; moves do nothing."""
-    calls = []
-    steps = (
-        Allocate("w", buffer(1), source="weight", work=1),
-        Allocate("raw", buffer(1), source="weight"),
-        Allocate("given", buffer(1)),
-        Operation(name="A", inputs=("x", "w", "given"), outputs=(Allocate("a", buffer(1)),), work=2),
-        Free("x"),
-        Relocate("a", buffer(1), work=9),
-        Operation(name="B", inputs=("a", "raw", "given"), work=3),
-    )
-    results = {"output": "given", "weight": "w", "raw": "raw"}
-    got = run_values(
-        Plan(steps=steps, results=results),
-        {"x": np.array([10]), "weight": np.array([20])},
-        recording_evaluator(calls),
-    )
-    assert calls == [(1, [[20]]), (2, [[10], [1], None]), (3, [[2], [20], None])]
-    assert {name: array.tolist() for name, array in got.items()} == {"given": [3], "w": [1], "raw": [20]}
-
-
-def test_values_leave_the_callers_arrays_alone():
-    inputs = {"x": np.array([1])}
-    steps = (Operation(name="A", inputs=("x",), outputs=(Allocate("y", buffer(1)),), work=2), Free("x"))
-    run_values(plan(*steps), inputs, recording_evaluator([]))
-    assert list(inputs) == ["x"]
 
 
 @pytest.mark.parametrize(("last", "buffers"), [(TOO_LARGE, ["config", "z"]), (NO_ROOM, []), (NO_CONFIG, ["c", "z"])])

@@ -1,94 +1,68 @@
-"""What each kind of work does to numbers."""
+"""The values of plans of a few steps, of works that a table of this file knows."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from device.matrix_unit.arithmetic import EXACT, FAST
-from device.memory.layouts import TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.matrix_unit.arithmetic import EXACT
+from device.memory.layouts import Layout, TensorSpec
+from device.numbers.formats import BFLOAT16
+from device.plan import Allocate, Free, Operation, Plan, Relocate, Work
 from device.spec.device_spec import load_spec
-from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
-from ops.programs.conv2d.weights import WeightsLayout
-from ops.programs.halo.frame import Frame, FrameAxis
-from ops.programs.halo.work import HaloWork
-from ops.programs.movement.work import Relayout, Reshape
-from ops.readings.values import evaluator, halo_values
+from ops.meaning import Meaning, ValuesReading
+from ops.readings.values import run_values
 
 SPEC = load_spec("wormhole_n150")
-EVALUATE = evaluator(SPEC, EXACT)
-AXIS = FrameAxis(input_length=2, before=0, after=0, kernel=1)
+READING = ValuesReading(spec=SPEC, arithmetic=EXACT)
+BUFFER = TensorSpec((1, 512), BFLOAT16, Layout.ROW_MAJOR).buffer(SPEC)
 
 
-def halo(in_format, *, tiled, fp32_dest):
-    frame = Frame(batch=1, rows=AXIS, columns=AXIS)
-    return HaloWork(frame=frame, in_format=in_format, tiled=tiled, fp32_dest=fp32_dest)
+@dataclass(frozen=True, slots=True)
+class Number(Work):
+    """A tensor becomes this number."""
+
+    number: int
 
 
-THIRD = np.full((4, 32), 1 / 3, np.float32)
+def recording(calls):
+    """A table that knows numbers, and writes down what they are made of."""
+
+    def values(work, inputs, reading):
+        assert reading is READING
+        calls.append((work.number, [None if one is None else one.tolist() for one in inputs]))
+        return np.array([work.number])
+
+    return {Number: Meaning(work=Number, values=values)}
 
 
-def bits_kept(values):
-    """Mantissa bits of 1/3 that are left."""
-    zeros = int(values.view(np.uint32)[0, 0])
-    return 23 - min(23, (zeros & -zeros).bit_length() - 1)
+def test_values_follow_the_names():
+    """Uploads are converted on the way; an operation without outputs writes into its last input; moves do nothing."""
+    calls = []
+    steps = (
+        Allocate("w", BUFFER, source="weight", work=Number(1)),
+        Allocate("raw", BUFFER, source="weight"),
+        Allocate("given", BUFFER),
+        Operation(name="A", inputs=("x", "w", "given"), outputs=(Allocate("a", BUFFER),), work=Number(2)),
+        Free("x"),
+        Relocate("a", BUFFER, work=Number(9)),
+        Operation(name="B", inputs=("a", "raw", "given"), work=Number(3)),
+    )
+    results = {"output": "given", "weight": "w", "raw": "raw"}
+    inputs = {"x": np.array([10]), "weight": np.array([20])}
+    got = run_values(Plan(steps=steps, results=results), inputs, READING, meanings=recording(calls))
+    assert calls == [(1, [[20]]), (2, [[10], [1], None]), (3, [[2], [20], None])]
+    assert {name: array.tolist() for name, array in got.items()} == {"given": [3], "w": [1], "raw": [20]}
 
 
-@pytest.mark.parametrize(
-    ("tiled", "fp32_dest", "bits"), [(False, False, 23), (False, True, 23), (True, True, 10), (True, False, 7)]
-)
-def test_untilizing_cuts_float32(tiled, fp32_dest, bits):
-    """Rows pass untouched; tiles go through Dst, which keeps what an operand has."""
-    got = halo_values(halo(FLOAT32, tiled=tiled, fp32_dest=fp32_dest), THIRD)
-    assert bits_kept(got) <= bits
-    assert np.abs(got - THIRD).max() < 2.0 ** -(bits + 1)
-    assert (got == THIRD).all() == (not tiled)
-
-
-@pytest.mark.parametrize("fmt", [BFLOAT16, BFLOAT8_B])
-def test_untilizing_keeps_narrow_formats(fmt):
-    values = THIRD.astype(fmt.storage)
-    assert halo_values(halo(fmt, tiled=True, fp32_dest=False), values) is values
-
-
-def test_a_halo_is_evaluated():
-    work = halo(FLOAT32, tiled=True, fp32_dest=False)
-    assert np.array_equal(EVALUATE(work, [THIRD]), halo_values(work, THIRD))
-
-
-LAYOUT = WeightsLayout(
-    in_channels=2,
-    out_channels=3,
-    kernel=(1, 1),
-    scheme=TensorMemoryLayout.HEIGHT_SHARDED,
-    padded_in_channels=8,
-    padded_out_channels=32,
-    data_format=BFLOAT16,
-)
-
-
-def test_weights_and_bias_are_prepared():
-    weights = np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1)
-    got = EVALUATE(PrepareWeights(LAYOUT), [weights])
-    assert (got.shape, got.dtype) == ((1, 1, 32, 32), BFLOAT16.storage)
-    assert got[0, 0, :2, :3].tolist() == [[0, 1, 2], [3, 4, 5]]
-    row = EVALUATE(PrepareBias(LAYOUT), [np.array([[[[7, 8, 9]]]], np.float32)])
-    assert row.shape == (1, 1, 32, 32)
-    assert row[0, 0, 0, :3].tolist() == [7, 8, 9]
-
-
-def test_data_movement_is_passed_on():
-    values = np.arange(4)
-    assert EVALUATE(Relayout(), [values]).tolist() == values.tolist()
-    assert EVALUATE(Reshape((2, 2)), [values]).tolist() == [[0, 1], [2, 3]]
-
-
-@dataclass(frozen=True)
-class Unheard:
-    """A kind of work nobody knows."""
+def test_the_callers_arrays_are_left_alone():
+    inputs = {"x": np.array([1])}
+    steps = (Operation(name="A", inputs=("x",), outputs=(Allocate("y", BUFFER),), work=Number(2)), Free("x"))
+    run_values(Plan(steps=steps, results={"output": "y"}), inputs, READING, meanings=recording([]))
+    assert list(inputs) == ["x"]
 
 
 def test_unknown_work_is_our_own_mistake():
-    with pytest.raises(AssertionError, match=r"^nothing is known of Unheard\(\) with inputs \[True, False\]$"):
-        evaluator(SPEC, FAST)(Unheard(), [THIRD, None])
+    plan = Plan(steps=(Operation(name="A", inputs=("x",), work=Number(2)),), results={"output": "x"})
+    with pytest.raises(AssertionError, match=r"^nothing is known of Number\(number=2\); add the meaning of its class"):
+        run_values(plan, {"x": np.array([1])}, READING)

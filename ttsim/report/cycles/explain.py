@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ttsim.report.cycles.figures import CallTime, OperationTime, Roofline, StageTime, Totals
+from ttsim.report.cycles.figures import CallTime, OperationTime, Roofline, StageTime, Totals, UntimedOperation
 
 TOLD_SHARE = 0.05  # operations and stages below this share of the whole are not told one by one
 TOLD_STAGES = 4
@@ -29,7 +29,9 @@ DOES = {
 def explain_call(call: CallTime, device: str) -> str:
     """One call: a paragraph for it, one for each operation that matters."""
     if not call.operations:
-        return "\n".join([f"{call.name} takes no cycles on {device}.", *untimed_lines(call)])
+        return "\n".join(
+            [f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}.", *untimed_lines(call)]
+        )
     told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
     ordered = sorted(told, key=lambda one: -one.cycles)
     return "\n".join(
@@ -40,6 +42,12 @@ def explain_call(call: CallTime, device: str) -> str:
 def untimed_lines(call: CallTime) -> list[str]:
     """Operations that ran and that no figure counts."""
     return [f"- Not counted: {one.name}, {one.reason}" for one in call.untimed]
+
+
+def not_counting(untimed: Sequence[UntimedOperation]) -> str:
+    """What the first line of a report adds where operations are missing in its figures; nothing where all are in."""
+    names = list(dict.fromkeys(one.name for one in untimed))
+    return f", not counting {' and '.join(names)}" if names else ""
 
 
 def explain_inclusion(includes: Sequence[str], leaves_out: Sequence[str]) -> str:
@@ -53,8 +61,8 @@ def _overview(call: CallTime, device: str) -> str:
     operations = "one device operation" if count == 1 else f"{count} device operations"
     share = "" if count == 1 else f" {longest.name} takes {percent(longest.share)} of it."
     return (
-        f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in {operations}."
-        f"{share}{_definition(total)}"
+        f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in {operations}"
+        f"{not_counting(call.untimed)}.{share}{_definition(total)}"
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from ttsim.report.cycles.explain import cycles, explain_call, explain_inclusion, time, untimed_lines
+from ttsim.report.cycles.explain import cycles, explain_call, explain_inclusion, not_counting, time, untimed_lines
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
 from ttsim.report.cycles.rows import text_table
@@ -82,7 +82,9 @@ class CycleReport:
         """A table, and what it counts."""
         if not self.calls:
             return self.explain()
-        head = f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
+        missing = not_counting([one for call in self.calls for one in call.untimed])
+        taken = f"{cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
+        head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))
         return "\n".join([head, text_table(self.calls), *untimed, explain_inclusion(self.includes, self.leaves_out)])
 

@@ -25,9 +25,10 @@ from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.plan import plan_convolution
+from ops.meaning import ValuesReading
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.readings.memory import run_memory, run_values
-from ops.readings.values import evaluator
+from ops.readings.memory import run_memory
+from ops.readings.values import run_values
 
 SPEC = load_spec("wormhole_n150")
 FREE = 1360544
@@ -155,6 +156,6 @@ def test_numbers_do_not_depend_on_the_way(memory, scheme, layout):
     b = rng.integers(-9, 10, (1, 1, 1, 32)).astype(np.float32)
     arrays = {name: quantize(values, BFLOAT16) for name, values in {"input": x, "weight": w, "bias": b}.items()}
     made = plan(a)
-    got = run_values(made, arrays, evaluator(SPEC, EXACT))[made.results["output"]]
+    got = run_values(made, arrays, ValuesReading(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
     want = np.maximum(x[0, 0] @ w[:, :, 0, 0] + b[0, 0], 0)
     np.testing.assert_array_equal(got.astype(np.float32).reshape(64, 32), want)

@@ -28,9 +28,10 @@ from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
+from ops.meaning import ValuesReading
 from ops.programs.conv2d.work import ConvWork
-from ops.readings.memory import run_memory, run_values
-from ops.readings.values import evaluator
+from ops.readings.memory import run_memory
+from ops.readings.values import run_values
 
 SPEC = load_spec("wormhole_n150")
 L1_SMALL_BYTES = 32768
@@ -164,7 +165,8 @@ def expected(made, given):
 def computed(made, given, arithmetic):
     plan, _, _ = planned(made)
     stored = {name: quantize(values.astype(np.float32), BFLOAT16) for name, values in given.items()}
-    return run_values(plan, stored, evaluator(SPEC, arithmetic))[plan.results["output"]]
+    reading = ValuesReading(spec=SPEC, arithmetic=arithmetic)
+    return run_values(plan, stored, reading)[plan.results["output"]]
 
 
 def plan_or_skip(made, **changes):

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device.machine import Machine
+from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
@@ -11,10 +12,12 @@ from ops.calls.onednn.forward import Lowering, plan_forward
 from ops.calls.onednn.problem import Deconvolution
 from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose
-from ops.programs.patch_matmul.cycles import patch_cycles
-from ops.programs.patch_matmul.host_values import evaluator, image_of
+from ops.meaning import ValuesReading
+from ops.programs.patch_matmul.cycles import patch_matmul_cycles
+from ops.programs.patch_matmul.host_values import image_of
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul
-from ops.readings.memory import run_memory, run_values
+from ops.readings.memory import run_memory
+from ops.readings.values import run_values
 
 SPEC = load_spec("wormhole_n150")
 
@@ -50,7 +53,7 @@ def test_both_lowerings_compute_the_definition(stride, kernel, dilation, groups,
         "bias": rng.integers(-5, 6, 6).astype(np.float32),
     }
     plan = plan_forward(d, SPEC, bias=biased, lowering=lowering)
-    got = image_of(run_values(plan, arrays, evaluator(None))["dst"], channels_last=False)
+    got = image_of(run_values(plan, arrays, ValuesReading(spec=SPEC, arithmetic=FAST))["dst"], channels_last=False)
     bias = arrays["bias"] if biased else None
     assert np.array_equal(got, conv_transpose(arrays["src"], arrays["weights"], d.geometry, bias=bias, groups=groups))
 
@@ -76,8 +79,8 @@ def test_without_a_stride_both_lowerings_are_the_same():
 def test_zero_insertion_costs_the_square_of_the_stride():
     d = problem((2, 2), (4, 4), size=(32, 32), channels=(256, 256), padding=(1, 1))
     frame, phase = (operations(plan_forward(d, SPEC, bias=False, lowering=one)) for one in Lowering)
-    issued = [sum(patch_cycles(one.work, SPEC).issued_flops for one in steps) for steps in (frame, phase)]
-    cycles = [sum(patch_cycles(one.work, SPEC).cycles for one in steps) for steps in (frame, phase)]
+    issued = [sum(patch_matmul_cycles(one.work, SPEC).issued_flops for one in steps) for steps in (frame, phase)]
+    cycles = [sum(patch_matmul_cycles(one.work, SPEC).cycles for one in steps) for steps in (frame, phase)]
     assert issued[0] == pytest.approx(4 * issued[1], rel=0.1)
     assert cycles[0] > cycles[1]
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from device.machine import Machine
+from device.matrix_unit.arithmetic import FAST
 from device.memory.layouts import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation
@@ -11,10 +12,13 @@ from ops.calls.onednn.backward_weights import plan_backward_weights
 from ops.calls.onednn.problem import Deconvolution
 from ops.definition.geometry import plan_geometry
 from ops.definition.gradients import data_gradient, weights_gradient
-from ops.programs.patch_matmul.host_values import evaluator, weights_of
-from ops.readings.memory import run_memory, run_values
+from ops.meaning import ValuesReading
+from ops.programs.patch_matmul.host_values import weights_of
+from ops.readings.memory import run_memory
+from ops.readings.values import run_values
 
 SPEC = load_spec("wormhole_n150")
+FAST_READING = ValuesReading(spec=SPEC, arithmetic=FAST)
 
 
 def problem(data_format=FLOAT32, groups=1, size=6, **options):
@@ -42,10 +46,10 @@ def test_plans_compute_the_gradients(groups, size):
     src = rng.integers(-5, 6, d.src_shape).astype(np.float32)
     diff = rng.integers(-5, 6, d.dst_shape).astype(np.float32)
     weights = rng.integers(-5, 6, (4, 6 // groups, 3, 2)).astype(np.float32)
-    made = run_values(plan_backward_data(d, SPEC), {"diff_dst": diff, "weights": weights}, evaluator(None))
+    made = run_values(plan_backward_data(d, SPEC), {"diff_dst": diff, "weights": weights}, FAST_READING)
     want = data_gradient(diff, weights, d.geometry, groups=groups)
     assert np.array_equal(np.moveaxis(made["diff_src"], -1, 1), want)
-    made = run_values(plan_backward_weights(d, SPEC), {"src": src, "diff_dst": diff}, evaluator(None))
+    made = run_values(plan_backward_weights(d, SPEC), {"src": src, "diff_dst": diff}, FAST_READING)
     got = weights_of(made["diff_weights"].reshape(groups, 3, 2, 4 // groups, 6 // groups), "IOX")
     assert np.array_equal(got, weights_gradient(src, diff, d.geometry, groups=groups))
 

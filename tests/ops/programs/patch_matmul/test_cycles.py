@@ -4,7 +4,12 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from device.time.stages import Stage
 from ops.programs.patch_matmul.axis import PatchAxis, dense_phases
-from ops.programs.patch_matmul.cycles import patch_cycles
+from ops.programs.patch_matmul.cycles import (
+    fill_rows_cycles,
+    patch_matmul_cycles,
+    pixel_matmul_cycles,
+    sum_sections_cycles,
+)
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
 from ops.programs.patch_matmul.work import FillRows, Patches, SumSections
@@ -24,31 +29,34 @@ def work_of(axis, data_format=FLOAT32, precision=Precision.IEEE, spec=SPEC, kind
     return patch_matmul_work(patches, out_channels=64, out_shape=(32, 32), bias=False, **common)
 
 
-@pytest.mark.parametrize("kind", [patch_matmul_work, pixel_matmul_work])
-def test_passes_cost_what_they_do(kind):
+KINDS = [(patch_matmul_work, patch_matmul_cycles), (pixel_matmul_work, pixel_matmul_cycles)]
+
+
+@pytest.mark.parametrize(("kind", "cycles"), KINDS)
+def test_passes_cost_what_they_do(kind, cycles):
     axis = frame(1)
-    device = patch_cycles(work_of(axis, precision=Precision.DEVICE, kind=kind), SPEC)
-    ieee = patch_cycles(work_of(axis, kind=kind), SPEC)
+    device = cycles(work_of(axis, precision=Precision.DEVICE, kind=kind), SPEC)
+    ieee = cycles(work_of(axis, kind=kind), SPEC)
     assert ieee.cycles > 2 * device.cycles
     assert ieee.issued_flops >= 13 * device.issued_flops
     assert ieee.useful_flops == device.useful_flops
 
 
 def test_inserted_zeros_are_issued_but_not_useful():
-    whole = patch_cycles(work_of(frame()), SPEC)
+    whole = patch_matmul_cycles(work_of(frame()), SPEC)
     dense = [phase.axis for phase in dense_phases(frame())]
-    parts = [patch_cycles(work_of(one), SPEC) for one in dense for _ in range(len(dense))]
+    parts = [patch_matmul_cycles(work_of(one), SPEC) for one in dense for _ in range(len(dense))]
     assert whole.useful_flops * 1.1 > sum(part.useful_flops for part in parts) > whole.useful_flops * 0.9
     assert whole.issued_flops == 4 * sum(part.issued_flops for part in parts)
 
 
 @pytest.mark.parametrize("name", catalog_names())
 @pytest.mark.parametrize("data_format", [FLOAT32, BFLOAT16], ids=str)
-@pytest.mark.parametrize("kind", [patch_matmul_work, pixel_matmul_work])
-def test_every_device_and_format_has_cycles(name, data_format, kind):
+@pytest.mark.parametrize(("kind", "cycles"), KINDS)
+def test_every_device_and_format_has_cycles(name, data_format, kind, cycles):
     spec = load_spec(name)
     for precision in Precision:
-        found = patch_cycles(work_of(frame(), data_format, precision, spec, kind), spec)
+        found = cycles(work_of(frame(), data_format, precision, spec, kind), spec)
         assert found.cycles > spec.matmul_costs.start_cycles
         assert 0 <= found.contention_cycles < found.cycles
         assert found.bound_by is not Stage.START
@@ -56,13 +64,15 @@ def test_every_device_and_format_has_cycles(name, data_format, kind):
 
 def test_without_contention_it_is_not_slower():
     work = work_of(frame())
-    assert patch_cycles(work, SPEC, contention=False).cycles <= patch_cycles(work, SPEC).cycles
+    assert patch_matmul_cycles(work, SPEC, contention=False).cycles <= patch_matmul_cycles(work, SPEC).cycles
 
 
 def test_filling_and_adding_take_time_by_what_they_move():
     axis = frame()
     fill = FillRows(batch=1, axes=(axis, axis), out_channels=64, out_shape=(32, 32), bias=False, out_format=FLOAT32)
-    assert patch_cycles(fill, SPEC).dram_written_bytes == 32 * 32 * 64 * 4
-    few, many = (patch_cycles(SumSections(sections=n, rows=64, columns=576, out_format=BFLOAT16), SPEC) for n in (2, 8))
+    assert fill_rows_cycles(fill, SPEC).dram_written_bytes == 32 * 32 * 64 * 4
+    few, many = (
+        sum_sections_cycles(SumSections(sections=n, rows=64, columns=576, out_format=BFLOAT16), SPEC) for n in (2, 8)
+    )
     assert few.cycles < many.cycles
     assert many.dram_read_bytes == 8 * 64 * 576 * 4

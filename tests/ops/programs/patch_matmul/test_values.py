@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device.matrix_unit.blocks import block_product
+from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.calls.onednn.backward_data import strided_axis
@@ -11,14 +11,14 @@ from ops.calls.onednn.forward import frame_axis
 from ops.definition.geometry import plan_geometry
 from ops.definition.gradients import data_gradient, weights_gradient
 from ops.definition.reference import conv_transpose
+from ops.meaning import ValuesReading
 from ops.programs.patch_matmul import values
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.values import Exact
 from ops.programs.patch_matmul.work import FillRows, Patches, SumSections, bundle_count
 
 SPEC = load_spec("wormhole_n150")
-EXACT = Exact(SPEC, block_product)
+READINGS = [ValuesReading(spec=SPEC, arithmetic=arithmetic) for arithmetic in (FAST, EXACT)]
 TOLERANCE = {FLOAT32: 2e-6, FLOAT16: 2e-3, BFLOAT16: 8e-3}
 
 
@@ -55,11 +55,11 @@ def taps_first(weights, groups, *, back):
     return moved.swapaxes(-1, -2) if back else moved
 
 
-@pytest.mark.parametrize("exact", [None, EXACT], ids=["fast", "exact"])
+@pytest.mark.parametrize("reading", READINGS, ids=["fast", "exact"])
 @pytest.mark.parametrize("data_format", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
 @given(problem=problems(), seed=st.integers(0, 9))
 @settings(max_examples=15, deadline=None)
-def test_all_directions_agree_with_the_definition(exact, data_format, problem, seed):
+def test_all_directions_agree_with_the_definition(reading, data_format, problem, seed):
     geometry, groups, ins, outs = problem
     if min(geometry.output_shape) < 1:
         return
@@ -76,17 +76,19 @@ def test_all_directions_agree_with_the_definition(exact, data_format, problem, s
     work = patch_matmul_work(patches, out_channels=outs, out_shape=geometry.output_shape, bias=True, **common)
     mirrored = taps_first(np.flip(weights, tuple(range(2, weights.ndim))), groups, back=False)
     added = bias.astype(np.float32)
-    got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, added, None, exact)
+    got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, added, None, reading)
     assert close(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry, bias=bias, groups=groups), data_format)
 
     axes = tuple(strided_axis(axis) for axis in geometry.axes)
     patches = Patches(batch=batch, axes=axes, channels=outs, groups=groups, bundles=bundles)
     work = patch_matmul_work(patches, out_channels=ins, out_shape=geometry.input_shape, bias=False, **common)
-    got = values.patch_matmul(work, np.moveaxis(diff, 1, -1), taps_first(weights, groups, back=True), None, None, exact)
+    got = values.patch_matmul(
+        work, np.moveaxis(diff, 1, -1), taps_first(weights, groups, back=True), None, None, reading
+    )
     assert close(np.moveaxis(got, -1, 1), data_gradient(diff, weights, geometry, groups=groups), data_format)
 
     work = pixel_matmul_work(patches, channels=ins, **common)
-    sums = values.pixel_matmul(work, np.moveaxis(src, 1, -1), np.moveaxis(diff, 1, -1), exact)
+    sums = values.pixel_matmul(work, np.moveaxis(src, 1, -1), np.moveaxis(diff, 1, -1), reading)
     if work.sections > 1:
         done = SumSections(sections=work.sections, rows=ins, columns=1, out_format=data_format)
         sums = values.sum_sections(done, sums)[None]
@@ -106,7 +108,7 @@ def test_integers_are_exact_through_the_matrix_unit():
         bias=False, out_format=FLOAT32, spec=SPEC,
     )  # fmt: skip
     mirrored = taps_first(weights[:, :, ::-1, ::-1], 1, back=False)
-    got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, None, None, EXACT)
+    got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, None, None, READINGS[1])
     assert np.array_equal(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry))
 
 

@@ -57,6 +57,24 @@ def test_operations_without_a_model_are_named(conv, spec):
     assert report.cycles == 4000
 
 
+def test_what_is_not_counted_is_said_first(conv, spec):
+    """Each name once; a report of which nothing is missing does not mention it."""
+    missing = [UntimedOperation(name=name, reason="no model") for name in ("Sort", "Fold", "Sort")]
+    calls = [
+        TimedCall(name="f", operations=(conv,), untimed=(missing[0],)),
+        TimedCall(name="g", operations=(), untimed=tuple(missing)),
+        TimedCall(name="h", operations=(conv,)),
+    ]
+    report = cycle_report(calls, spec)
+    assert str(report).splitlines()[0] == ("wormhole_n150: 8,000 cycles, 8.00 us at 1 GHz, not counting Sort and Fold")
+    told = [line for line in report.explain().splitlines() if line[:2] in ("f ", "g ", "h ")]
+    assert told[0].startswith(
+        "f takes 4,000 cycles (4.00 us) on wormhole_n150, in one device operation, not counting Sort. Its definition"
+    )
+    assert told[1] == "g takes no cycles on wormhole_n150, not counting Sort and Fold."
+    assert told[2].startswith("h takes 4,000 cycles (4.00 us) on wormhole_n150, in one device operation. Its")
+
+
 def test_every_stage_has_a_meaning():
     assert {stage.value for stage in Stage} == set(DOES)
 

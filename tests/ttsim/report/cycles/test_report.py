@@ -5,6 +5,7 @@ import json
 import pytest
 from rich.console import Console
 
+from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.report import cycle_report
 from ttsim.report.writers.cycle_table import cycles_line, print_call
 
@@ -56,6 +57,15 @@ def test_a_call_in_one_line(report):
         "5,000 in 5.00 us at 1 GHz, 80.0 % of it Conv2dDeviceOperation, bound by math; matrix units of the device "
         "16.0 % busy"
     )
+
+
+def test_the_line_of_a_call_says_what_is_missing(report):
+    missing = (UntimedOperation(name="Sort", reason="no model"),)
+    (call,) = report.calls
+    line = cycles_line(report, dataclasses.replace(call, untimed=missing))
+    assert line.startswith("5,000 in 5.00 us at 1 GHz, not counting Sort, 80.0 % of it Conv2dDeviceOperation")
+    nothing = dataclasses.replace(call, untimed=missing, operations=())
+    assert cycles_line(report, nothing) == "no operation that takes cycles, not counting Sort"
 
 
 def test_json_holds_every_figure(report, call, spec):

@@ -1,0 +1,150 @@
+"""What a work means: the words in which a program tells the readings of a plan what it computes and what it takes.
+
+Every folder of `ops.programs` states the meanings of its own works; `ops.meanings` puts them into one table, and the
+readings of `ops.readings` look works up there. So neither a plan nor a reading knows any program.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+from device.matrix_unit.arithmetic import Arithmetic
+from device.memory.layouts import TensorSpec
+from device.numbers.formats import Array
+from device.plan import Work
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles
+
+W = TypeVar("W", bound=Work)
+AnyWork = TypeVar("AnyWork", bound=Work, contravariant=True)
+
+ON_HOST: Final = "the host does it, whose time is not counted"
+
+
+class NoModelError(RuntimeError):
+    """Nobody has modeled the cycles of a device operation; the text says of which, or why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuesReading:
+    """A reading of values.
+
+    Attributes:
+        spec: The device, for the ways in which matrix units differ.
+        arithmetic: Exact or fast.
+    """
+
+    spec: DeviceSpec
+    arithmetic: Arithmetic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CyclesReading:
+    """A reading of cycles.
+
+    Attributes:
+        spec: The device.
+        contention: Whether cores wait for each other at links and banks.
+    """
+
+    spec: DeviceSpec
+    contention: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """The tensors at both ends of a device operation.
+
+    Attributes:
+        read: The one it reads first.
+        written: The one it makes first, or else writes into.
+    """
+
+    read: TensorSpec
+    written: TensorSpec
+
+
+# The array that a work makes of those of its inputs, or leaves in its last input; None is one that nobody has written.
+ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesReading], Array]
+# What a work takes, from the first core's start to the last core's end.
+CyclesOf: TypeAlias = Callable[[W, Ends, CyclesReading], OperationCycles]
+
+
+def _none(work: Work) -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning(Generic[W]):
+    """What the works of one class mean to each reading.
+
+    Attributes:
+        work: The class.
+        values: The numbers that a work makes. Logical arrays in storage of their format: padding is no part of them,
+            and a tensor seen under another shape is the same array, so that each work gives its inputs the shape that
+            it needs (`matrix`, `row`).
+        cycles: What it takes; may itself raise `NoModelError`. None if there is no model.
+        no_model: Why there is none.
+        fidelity_phases: Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
+    """
+
+    work: type[W]
+    values: ValuesOf[W]
+    cycles: CyclesOf[W] | None = None
+    no_model: str = ON_HOST
+    fidelity_phases: Callable[[W], int] = _none
+
+
+Meanings: TypeAlias = Mapping[type[Work], Meaning[Any]]
+
+
+def meaning_of(work: Work | None, meanings: Meanings) -> Meaning[Any]:
+    """What a work means.
+
+    Raises:
+        AssertionError: The table does not know it, which is a mistake of whoever wrote the plan or the table.
+    """
+    found = None if work is None else meanings.get(type(work))
+    if found is None:
+        raise AssertionError(f"nothing is known of {work!r}; add the meaning of its class to the table of meanings")
+    return found
+
+
+class WorkCycles(Protocol[AnyWork]):
+    """Cycles that follow from a work alone."""
+
+    def __call__(self, work: AnyWork, spec: DeviceSpec, /, *, contention: bool) -> OperationCycles:
+        """The work, the device, and whether cores wait for each other."""
+        ...
+
+
+def cycles_of_work(cycles: WorkCycles[W]) -> CyclesOf[W]:
+    """Cycles of a work whose ends tell nothing that it does not know itself."""
+    return lambda work, ends, reading: cycles(work, reading.spec, contention=reading.contention)
+
+
+def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:
+    """Values that depend on the first input alone, in every arithmetic."""
+    return lambda work, inputs, reading: values(work, given(inputs[0]))
+
+
+def given(array: Array | None) -> Array:
+    """An input that somebody has written.
+
+    Raises:
+        AssertionError: Nobody has, which is a mistake of whoever wrote the plan.
+    """
+    if array is None:
+        raise AssertionError("an operation reads a tensor that nobody has written")
+    return array
+
+
+def matrix(values: Array) -> Array:
+    """[..., columns] as [rows, columns]."""
+    return values.reshape(-1, values.shape[-1])
+
+
+def row(values: Array) -> Array:
+    """The first row of [..., columns]: all of a prepared bias that is no padding."""
+    first: Array = matrix(values)[0]
+    return first

@@ -1,0 +1,32 @@
+"""What the works of the element-wise operations mean. Nobody has modeled their cycles."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from device.numbers.formats import Array
+from ops.meaning import Meaning, ValuesReading, given, row
+from ops.programs.eltwise.values import activated, added_row
+from ops.programs.eltwise.work import Activate, AddRow
+
+
+def _sum(work: AddRow, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    matrix, bias = map(given, inputs)
+    return added_row(work, matrix, row(bias), reading.arithmetic)
+
+
+def _activated(work: Activate, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    return activated(work, given(inputs[0]), reading.arithmetic)
+
+
+MEANINGS: Final = (
+    Meaning(
+        work=AddRow,
+        values=_sum,
+        no_model="there is no model of BinaryNg; known are conversions, moves, slices and reshapes",
+    ),
+    Meaning(
+        work=Activate,
+        values=_activated,
+        no_model="there is no model of Unary; known are conversions, moves, slices and reshapes",
+    ),
+)

@@ -1,0 +1,58 @@
+"""What the table says of a matmul."""
+
+import numpy as np
+import pytest
+
+from device.matrix_unit.arithmetic import EXACT
+from device.memory.layouts import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout, TensorSpec
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import load_spec
+from ops.meaning import CyclesReading, Ends, ValuesReading
+from ops.meanings import MEANINGS
+from ops.programs.matmul.config import MatmulProblem
+from ops.programs.matmul.cycles import matmul_cycles
+from ops.programs.matmul.interleaved import interleaved_config
+from ops.programs.matmul.work import MatmulWork
+
+SPEC = load_spec("wormhole_n150")
+
+
+def work(*, bias):
+    problem = MatmulProblem(
+        m_tiles=1, k_tiles=1, n_tiles=1, in_format=BFLOAT16, weight_format=BFLOAT16, out_format=BFLOAT16, bias=bias,
+        fp32_dest=False, packer_l1_acc=False,
+    )  # fmt: skip
+    config = interleaved_config(problem, SPEC.grid, in_dram=True, l1_bytes=SPEC.l1.usable_bytes)
+    return MatmulWork(problem=problem, config=config, fidelity_phases=3, out_channels=TILE)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_rows_of_any_rank_are_multiplied(bias):
+    rows = np.arange(4 * TILE).reshape(1, 2, 2, TILE).astype(BFLOAT16.storage) % 5
+    twice = (2 * np.eye(TILE)).astype(BFLOAT16.storage).reshape(1, 1, TILE, TILE)
+    ones = np.ones((1, 1, TILE, TILE), BFLOAT16.storage)
+    inputs = [rows, twice, *([ones] if bias else [])]
+    reading = ValuesReading(spec=SPEC, arithmetic=EXACT)
+    got = MEANINGS[MatmulWork].values(work(bias=bias), inputs, reading)
+    assert got.shape == (1, 1, 4, TILE)
+    assert got.astype(np.float32).ravel().tolist() == (2 * rows.astype(np.float32).ravel() + bias).tolist()
+
+
+def test_what_is_sharded_is_not_read_again():
+    made = work(bias=False)
+    interleaved = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE)
+    place = MemoryConfig(
+        TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(matmul_cycles(
+            made, SPEC, in_sharded=True, out_sharded=True
+        ).groups[0].cores, (TILE, TILE)),
+    )  # fmt: skip
+    sharded = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE, place)
+    reading = CyclesReading(spec=SPEC, contention=True)
+    for ends, facts in (
+        (Ends(read=interleaved, written=interleaved), {"in_sharded": False, "out_sharded": False}),
+        (Ends(read=sharded, written=interleaved), {"in_sharded": True, "out_sharded": False}),
+        (Ends(read=sharded, written=sharded), {"in_sharded": True, "out_sharded": True}),
+    ):
+        assert MEANINGS[MatmulWork].cycles(made, ends, reading) == matmul_cycles(made, SPEC, **facts)
+    assert MEANINGS[MatmulWork].fidelity_phases(made) == 3

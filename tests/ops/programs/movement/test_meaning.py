@@ -1,0 +1,89 @@
+"""What the table says of data movement."""
+
+import numpy as np
+import pytest
+
+from device.matrix_unit.arithmetic import EXACT
+from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorSpec
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.spec.device_spec import load_spec
+from ops.meaning import CyclesReading, Ends, ValuesReading
+from ops.meanings import MEANINGS
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movements import (
+    copy_movement,
+    relayout_movement,
+    reshape_movement,
+    slice_movement,
+    slice_write_movement,
+)
+from ops.programs.movement.work import (
+    Conversion,
+    FillPad,
+    FoldWindows,
+    PaddedSlice,
+    PadImage,
+    Relayout,
+    Reshape,
+    SliceWrite,
+    Typecast,
+    Window,
+)
+
+SPEC = load_spec("wormhole_n150")
+WINDOW = Window(shape=(1, 64, 64, 32), begins=(0, 8, 16, 0), ends=(1, 40, 48, 32))
+IMAGE = TensorSpec((1, 64, 64, 32), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
+PART = TensorSpec((1, 1, 1024, 32), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
+ROWS = TensorSpec((1, 1, 1024, 32), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
+
+
+def values(work, *inputs):
+    return MEANINGS[type(work)].values(work, list(inputs), ValuesReading(spec=SPEC, arithmetic=EXACT))
+
+
+def test_what_only_moves_changes_nothing():
+    x = np.arange(24, dtype=np.float32).reshape(1, 1, 6, 4)
+    for conversion in Conversion:
+        assert values(Relayout(conversion), x) is x
+        assert values(Relayout(conversion), x, None) is x  # into a tensor that was allocated before
+    assert values(FillPad(), x) is x
+    assert values(Reshape((2, 3, 4)), x).tolist() == x.reshape(2, 3, 4).tolist()
+
+
+def test_what_changes_the_shape():
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 4, 1)
+    padded = values(PadImage(image=(1, 2, 2, 1), padding=(0, 0, 1, 0)), x)
+    assert padded[0, :, :, 0].tolist() == [[0, 0, 1], [0, 2, 3]]
+    folded = values(FoldWindows(window=(2, 2), image=(1, 2, 2, 1), data_format=FLOAT32), x)
+    assert folded.tolist() == [[[[0, 1, 2, 3]]]]
+    window = Window(shape=(1, 2, 2, 1), begins=(0, 1, 0, 0), ends=(1, 2, 2, 1))
+    assert values(PaddedSlice(window), x).ravel().tolist() == [2, 3]
+    written = values(SliceWrite(window, 2), np.array([[8], [9]], np.float32), x.reshape(1, 2, 2, 1).copy())
+    assert written.ravel().tolist() == [0, 1, 8, 9]
+    assert values(SliceWrite(window, 2), np.array([[8], [9]], np.float32), None).ravel()[2:].tolist() == [8, 9]
+    assert values(Typecast(BFLOAT16), x).dtype == BFLOAT16.storage
+
+
+@pytest.mark.parametrize(
+    ("work", "read", "written", "movement"),
+    [
+        (Relayout(Conversion.UNTILIZE), PART, ROWS, relayout_movement(Conversion.UNTILIZE, PART, ROWS, SPEC)),
+        (Reshape((1, 64, 16, 32)), PART, ROWS, reshape_movement(PART, ROWS, SPEC)),
+        (Typecast(BFLOAT16), PART, PART, copy_movement(PART, PART, SPEC)),
+        (FillPad(), PART, PART, copy_movement(PART, PART, SPEC)),
+        (PadImage(image=(1, 64, 64, 32), padding=(1, 1, 1, 1)), IMAGE, IMAGE, copy_movement(IMAGE, IMAGE, SPEC)),
+        (PaddedSlice(WINDOW), IMAGE, ROWS, slice_movement(IMAGE, ROWS, SPEC, columns=(16, 48))),
+        (SliceWrite(WINDOW, 32), ROWS, IMAGE, slice_write_movement(ROWS, PART, SPEC)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("contention", [False, True])
+def test_cycles_are_those_of_the_pages_of_both_ends(work, read, written, movement, contention):
+    reading = CyclesReading(spec=SPEC, contention=contention)
+    found = MEANINGS[type(work)].cycles(work, Ends(read=read, written=written), reading)
+    assert found == movement_cycles(movement, SPEC, contention=contention)
+
+
+def test_folding_has_no_model():
+    reason = "there is no model of Fold; known are conversions, moves, slices and reshapes"
+    assert MEANINGS[FoldWindows].no_model == reason
