@@ -31,7 +31,7 @@ from ops.calls.convolution.validation import (
     raise_first,
     takes_l1_path,
 )
-from ops.programs.halo.frame import count_windows
+from ops.frame.axis import count_windows
 
 Check = Callable[[Conv2dArguments], Iterator[str]]
 

@@ -197,6 +197,6 @@ def _evaluate(
         case PrepareBias(), [bias] if bias is not None:
             return programs(work, [bias.reshape(-1)])
         case PatchMatmul(patches=patches), [image, *others] if image is not None:
-            shape = (patches.batch, *(axis.input_size for axis in patches.axes), patches.channels)
+            shape = (patches.batch, *(axis.input_length for axis in patches.axes), patches.channels)
             return programs(work, [image.reshape(shape), *others])
     return programs(work, inputs)

@@ -13,9 +13,10 @@ from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import bias_row, image_sticks, planned, result_sticks, tap_matrices
-from ops.definition.geometry import Axis
+from ops.definition.geometry import TransposedAxis
+from ops.frame.axis import FrameAxis, transposed_axis
+from ops.frame.output_phases import OutputPhase, output_phases
 from ops.programs.movement.staged import Staged
-from ops.programs.patch_matmul.axis import DensePhase, PatchAxis, dense_phases
 from ops.programs.patch_matmul.plan import fill_rows, patch_matmul, patch_matmul_work
 from ops.programs.patch_matmul.work import FillRows, Patches, bundle_count
 
@@ -27,15 +28,15 @@ class Lowering(Enum):
     PHASE = "phase"
 
 
-def frame_axis(axis: Axis) -> PatchAxis:
-    """One axis of the zero-filled frame; its taps are mirrored."""
-    return PatchAxis(
-        input_size=axis.input_size,
-        outputs=axis.output_size,
-        taps=axis.kernel,
-        start=-axis.frame_before,
-        spacing=axis.dilation,
-        insertion=axis.stride,
+def frame_axis(axis: TransposedAxis) -> FrameAxis:
+    """One axis of the zero-filled frame; its taps are mirrored. Output padding is so much less padding."""
+    return transposed_axis(
+        input_length=axis.input_size,
+        kernel=axis.kernel,
+        stride=axis.stride,
+        padding=(axis.pad_before, axis.pad_after - axis.output_padding),
+        output_padding=0,
+        dilation=axis.dilation,
     )
 
 
@@ -76,9 +77,9 @@ def plan_forward_of(d: Deconvolution, src: Staged, spec: DeviceSpec, *, bias: bo
     whole = [frame_axis(axis) for axis in geometry.axes]
     steps: list[Operation] = []
     if lowering is Lowering.FRAME:
-        parts: Sequence[tuple[DensePhase, ...]] = [tuple(DensePhase(axis, range(axis.taps)) for axis in whole)]
+        parts: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.taps)) for axis in whole)]
     else:
-        parts = list(product(*(dense_phases(axis) for axis in whole)))
+        parts = list(product(*(output_phases(axis) for axis in whole)))
     for number, part in enumerate(parts):
         name = "weights.taps" if len(parts) == 1 else f"weights.phase{number}"
         stage, step = _part(d, part, (src.name, name, *row), spec)
@@ -88,7 +89,7 @@ def plan_forward_of(d: Deconvolution, src: Staged, spec: DeviceSpec, *, bias: bo
 
 
 def _part(
-    d: Deconvolution, part: Sequence[DensePhase], inputs: tuple[str, ...], spec: DeviceSpec
+    d: Deconvolution, part: Sequence[OutputPhase], inputs: tuple[str, ...], spec: DeviceSpec
 ) -> tuple[list[Staged], Operation]:
     """The weights of one phase or of the frame, if it needs any, and the program that computes it."""
     row = inputs[2:]  # the bias, if there is one

@@ -22,8 +22,8 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
 from device.numbers.integers import div_up
 from device.plan import CircularBuffer
+from ops.frame.frame import Frame
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
-from ops.programs.halo.frame import Frame
 from ops.programs.halo.ranges import StickRanges, stick_ranges
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED

@@ -10,11 +10,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from device.numbers.integers import div_up
+from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, passing_bytes, sharing, worker_places
 from ops.programs.halo.config_tensors import CoreOrder
-from ops.programs.halo.frame import Integers
 from ops.programs.halo.gather_sizes import PROCESSORS, UNTILIZE_BLOCK_STICKS
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
 from ops.programs.halo.runs import transfers_and_padding

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from device.numbers.formats import DataFormat
-from ops.programs.halo.frame import Frame
+from ops.frame.frame import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

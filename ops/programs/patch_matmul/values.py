@@ -18,8 +18,8 @@ from device.memory.tiles import TILE
 from device.numbers.formats import Array, DataFormat
 from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
+from ops.frame.output_phases import OutputPhase, output_phases
 from ops.programs.patch_matmul import fast, fast_pixels
-from ops.programs.patch_matmul.axis import DensePhase, dense_phases
 from ops.programs.patch_matmul.bundles import dense_bundles
 from ops.programs.patch_matmul.gather import Margin, places, runs
 from ops.programs.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_exponent, multiplied_whole, slices
@@ -99,7 +99,7 @@ def patch_matmul(
         pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
         fast.patch_matmul(work, pixels, multiplied_whole(weights, work.slicing, weights_side=True), bias, result)
         return result
-    phases = [dense_phases(axis) for axis in work.patches.axes]
+    phases = [output_phases(axis) for axis in work.patches.axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
     exponents = (grid_exponent(margin.pixels), grid_exponent(weights))
     for combination in product(*phases):
@@ -125,7 +125,7 @@ def _exact_phase(
     exponents: tuple[int, int],
     bias: Array | None,
     part: Array,
-    combination: tuple[DensePhase, ...],
+    combination: tuple[OutputPhase, ...],
     exact: Exact,
 ) -> None:
     """One phase through the matrix unit, into its part of the result."""
@@ -148,7 +148,7 @@ def _exact_phase(
             place[...] = rounded(values, work.out_format).reshape(place.shape)
 
 
-def _half_counts(patches: Patches, combination: tuple[DensePhase, ...]) -> tuple[int, ...]:
+def _half_counts(patches: Patches, combination: tuple[OutputPhase, ...]) -> tuple[int, ...]:
     """Halves present in each K tile when only the taps of some phases are there."""
     each = patches.tap_columns // HALF
     numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(one.taps) for one in combination))]

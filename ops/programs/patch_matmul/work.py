@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up, round_up
+from ops.frame.axis import FrameAxis
 from ops.programs.matmul.work import MatmulWork
-from ops.programs.patch_matmul.axis import PatchAxis
 from ops.programs.patch_matmul.slicing import Slicing
 
 HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit
@@ -29,7 +29,7 @@ class Patches:
     """
 
     batch: int
-    axes: tuple[PatchAxis, ...]
+    axes: tuple[FrameAxis, ...]
     channels: int
     groups: int
     bundles: int
@@ -103,7 +103,7 @@ class FillRows:
     """
 
     batch: int
-    axes: tuple[PatchAxis, ...]
+    axes: tuple[FrameAxis, ...]
     out_channels: int
     out_shape: tuple[int, ...]
     bias: bool

@@ -9,16 +9,17 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.memory.layouts import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
+from ops.frame.axis import FrameAxis
+from ops.frame.frame import Frame
 from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
 from ops.programs.conv2d.weights import WeightsLayout
-from ops.programs.halo.frame import Frame, FrameAxis
 from ops.programs.halo.work import HaloWork
 from ops.programs.movement.work import Relayout, Reshape
 from ops.readings.values import evaluator, halo_values
 
 SPEC = load_spec("wormhole_n150")
 EVALUATE = evaluator(SPEC, EXACT)
-AXIS = FrameAxis(input_length=2, before=0, after=0, kernel=1)
+AXIS = FrameAxis(input_length=2, before=0, after=0, taps=1)
 
 
 def halo(in_format, *, tiled, fp32_dest):

@@ -8,7 +8,7 @@ from device.errors import DeviceError
 from device.machine import Machine
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
-from ops.programs.patch_matmul.axis import PatchAxis
+from ops.frame.axis import axis_of_windows
 from ops.programs.patch_matmul.plan import patch_matmul, patch_matmul_work, pixel_matmul, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
 from ops.programs.patch_matmul.work import Patches, bundle_count
@@ -17,7 +17,7 @@ SPEC = load_spec("wormhole_n150")
 
 
 def patches_of(size, channels, taps=3, groups=1, others=64):
-    axis = PatchAxis(input_size=size, outputs=size, taps=taps, start=-1, spacing=1)
+    axis = axis_of_windows(input_length=size, outputs=size, taps=taps, start=-1, spacing=1)
     return Patches(
         batch=1, axes=(axis, axis), channels=channels, groups=groups, bundles=bundle_count(groups, channels, others)
     )
