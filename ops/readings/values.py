@@ -15,7 +15,7 @@ from ops.programs.conv2d.weights import prepare_bias, prepare_weights
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.eltwise.values import activated, added_row
 from ops.programs.eltwise.work import Activate, AddRow
-from ops.programs.halo.work import HaloWork
+from ops.programs.halo.plan import HaloWork
 from ops.programs.matmul.values import matmul_values
 from ops.programs.matmul.work import MatmulWork
 from ops.programs.movement import values as data_movement

@@ -37,8 +37,7 @@ from ops.programs.conv2d.partition import HEIGHT, WIDTH, channel_alignment
 from ops.programs.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
 from ops.programs.conv2d.weights import WeightsLayout
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.plan import HaloArguments, config_tensor_spec, plan_halo
-from ops.programs.halo.work import HaloWork
+from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
 from ops.programs.movement.staged import UPLOADED, Staged
 from ops.programs.movement.work import Relayout

@@ -1,4 +1,4 @@
-"""Plan of the halo operation: its output, its resident config tensors and its circular buffers.
+"""Plan of the halo operation: its output, its resident config tensors, its circular buffers and its work.
 
 Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read
 (`ranges`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
@@ -86,6 +86,23 @@ class HaloPlan:
     output: TensorSpec
     resident: tuple[tuple[str, TensorSpec], ...]
     circular_buffers: tuple[CircularBuffer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HaloWork:
+    """One halo program: sticks are copied into the frame, tiles are untilized on the way.
+
+    Attributes:
+        frame: The frame.
+        in_format: Format of the input.
+        tiled: The input is in tiles.
+        fp32_dest: Dst is 32 bits wide, which decides what untilizing leaves of a float32.
+    """
+
+    frame: Frame
+    in_format: DataFormat
+    tiled: bool
+    fp32_dest: bool
 
 
 def halo_format(data_format: DataFormat) -> DataFormat:

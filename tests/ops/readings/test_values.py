@@ -13,7 +13,7 @@ from ops.frame.axis import FrameAxis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
 from ops.programs.conv2d.weights import WeightsLayout
-from ops.programs.halo.work import HaloWork
+from ops.programs.halo.plan import HaloWork
 from ops.programs.movement.work import Relayout, Reshape
 from ops.readings.values import evaluator, halo_values
 
