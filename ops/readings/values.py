@@ -9,9 +9,8 @@ from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.packer import unpack
 from device.numbers.formats import FLOAT32, Array
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
 from ops.programs.conv2d.values import conv_values
-from ops.programs.conv2d.weights import prepare_bias, prepare_weights
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepare_bias, prepare_weights
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.eltwise.values import activated, added_row
 from ops.programs.eltwise.work import Activate, AddRow

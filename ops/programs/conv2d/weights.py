@@ -133,6 +133,20 @@ class WeightsLayout:
         return (1, 1, TILE, self.padded_out_channels)
 
 
+@dataclass(frozen=True, slots=True)
+class PrepareWeights:
+    """Raw weights become a matrix (`prepare_weights`)."""
+
+    layout: WeightsLayout
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareBias:
+    """A raw bias becomes a row of tiles (`prepare_bias`)."""
+
+    layout: WeightsLayout
+
+
 def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
     """Lay a raw weight out and convert it.
 

@@ -11,8 +11,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.frame.axis import FrameAxis
 from ops.frame.frame import Frame
-from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
-from ops.programs.conv2d.weights import WeightsLayout
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.halo.plan import HaloWork
 from ops.programs.movement.work import Relayout, Reshape
 from ops.readings.values import evaluator, halo_values

@@ -28,7 +28,7 @@ from ops.calls.convolution.l1_path import (
     upload_weights,
     weights_layout,
 )
-from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.programs.movement.staged import Staged
 
 SPEC = load_spec("wormhole_n150")
