@@ -16,8 +16,8 @@ from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.cycles import halo_cycles
 from ops.programs.halo.plan import HaloArguments, HaloWork, plan_halo
+from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.work import MatmulWork
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import movement_of
 from ops.programs.movement.work import PaddedSlice, SliceWrite

@@ -15,8 +15,8 @@ from ops.programs.conv2d.work import ConvWork
 from ops.programs.eltwise.values import activated, added_row
 from ops.programs.eltwise.work import Activate, AddRow
 from ops.programs.halo.plan import HaloWork
+from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.values import matmul_values
-from ops.programs.matmul.work import MatmulWork
 from ops.programs.movement import values as data_movement
 from ops.programs.movement.work import (
     FillPad,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from device.plan import Operation, Relocate
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.matmul.work import MatmulWork
+from ops.programs.matmul.config import MatmulWork
 from ops.programs.patch_matmul.work import PatchMatmul, PixelMatmul
 from ops.readings.cycles import TimedOperation, run_cycles
 from ops.readings.memory import MOVE

@@ -25,9 +25,8 @@ from ops.programs.conv2d.layout import choose_cores, lay_out, sharded_input
 from ops.programs.conv2d.partition import BLOCK, WIDTH
 from ops.programs.eltwise.work import Activate, AddRow
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulWork
 from ops.programs.matmul.interleaved import interleaved_config
-from ops.programs.matmul.work import MatmulWork
 from ops.programs.movement import placement
 from ops.programs.movement.staged import Staged, owning
 

@@ -14,9 +14,8 @@ from device.plan import Allocate, Free, Operation, Plan, Step
 from device.spec.device_spec import DeviceSpec
 from ops.programs.eltwise.work import Activate, AddRow
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.interleaved import interleaved_config
-from ops.programs.matmul.work import MatmulWork
 
 DEFAULT_PHASES = 2  # HiFi2
 LOW_PRECISION_PHASES = 1  # LoFi, where both operands are block floats

@@ -84,6 +84,25 @@ class MatmulConfig:
     transpose_mcast: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulWork:
+    """One matmul program: rows of channels times a matrix of weights.
+
+    Attributes:
+        problem: Sizes and formats.
+        config: How it is dealt to cores and cut into blocks.
+        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
+        out_channels: Columns of the output that are no padding.
+        activation: Activation fused into the program: its name in lower case and its parameters; None without.
+    """
+
+    problem: MatmulProblem
+    config: MatmulConfig
+    fidelity_phases: int
+    out_channels: int
+    activation: tuple[str, tuple[float, ...]] | None = None
+
+
 def k_blocks(problem: MatmulProblem, config: MatmulConfig) -> int:
     """K blocks, between which partial sums pass through the packer."""
     return div_up(problem.k_tiles, config.in0_block_w)

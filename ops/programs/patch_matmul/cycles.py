@@ -16,9 +16,8 @@ from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.output_phases import output_phases
-from ops.programs.matmul.config import MatmulProgram
+from ops.programs.matmul.config import MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.work import MatmulWork
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
 Work = PatchMatmul | PixelMatmul | FillRows | SumSections

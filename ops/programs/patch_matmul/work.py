@@ -10,7 +10,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up, round_up
 from ops.frame.axis import FrameAxis
-from ops.programs.matmul.work import MatmulWork
+from ops.programs.matmul.config import MatmulWork
 from ops.programs.patch_matmul.slicing import Slicing
 
 HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit
