@@ -8,8 +8,9 @@ from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import image_sticks, planned, result_sticks, tap_matrices
 from ops.definition.geometry import TransposedAxis
 from ops.frame.axis import FrameAxis, gradient_axis
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul, patch_matmul_work
-from ops.programs.patch_matmul.work import Patches, bundle_count
+from ops.programs.patch_matmul.work import Patches
 
 
 def strided_axis(axis: TransposedAxis) -> FrameAxis:

@@ -7,9 +7,10 @@ from device.spec.device_spec import DeviceSpec
 from ops.calls.onednn.backward_data import strided_axis
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import image_sticks, planned, prepared
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.host_work import PrepareSticks
 from ops.programs.patch_matmul.plan import pixel_matmul, pixel_matmul_work, transposed_spec
-from ops.programs.patch_matmul.work import Patches, bundle_count
+from ops.programs.patch_matmul.work import Patches
 
 
 def plan_backward_weights(d: Deconvolution, spec: DeviceSpec) -> Plan:

@@ -17,8 +17,9 @@ from ops.definition.geometry import TransposedAxis
 from ops.frame.axis import FrameAxis, transposed_axis
 from ops.frame.output_phases import OutputPhase, output_phases
 from ops.programs.movement.staged import Staged
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import fill_rows, patch_matmul, patch_matmul_work
-from ops.programs.patch_matmul.work import FillRows, Patches, bundle_count
+from ops.programs.patch_matmul.work import FillRows, Patches
 
 
 class Lowering(Enum):

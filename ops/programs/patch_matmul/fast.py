@@ -15,8 +15,7 @@ from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis
 from ops.frame.output_phases import index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
-from ops.programs.patch_matmul.gather import Margin, places, runs
-from ops.programs.patch_matmul.scratch import Scratch, run_rows
+from ops.programs.patch_matmul.gather import Margin, Scratch, places, run_rows, runs
 from ops.programs.patch_matmul.work import PatchMatmul
 
 SUM_BYTES = 4 << 20  # of images that are added up at a time

@@ -146,16 +146,3 @@ class SumSections:
     rows: int
     columns: int
     out_format: DataFormat
-
-
-def bundle_count(groups: int, *channels: int) -> int:
-    """Bundles of groups: as many as leave each at least a tile wide on every side.
-
-    Args:
-        groups: Groups.
-        channels: Channels of each side, all groups together.
-    """
-    for size in range(1, groups + 1):
-        if groups % size == 0 and all(side // groups * size >= TILE for side in channels):
-            return groups // size
-    return 1

@@ -9,9 +9,10 @@ from device.machine import Machine
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from ops.frame.axis import axis_of_windows
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul, patch_matmul_work, pixel_matmul, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.work import Patches, bundle_count
+from ops.programs.patch_matmul.work import Patches
 
 SPEC = load_spec("wormhole_n150")
 
@@ -68,14 +69,6 @@ def test_cores_of_a_band_are_those_of_the_device():
         box = operations[0].circular_buffers[0].cores.bounding_box()
         assert box.end.x < SPEC.grid.cols
         assert box.end.y < SPEC.grid.rows
-
-
-@pytest.mark.parametrize(
-    ("groups", "channels", "bundles"),
-    [(1, (64, 64), 1), (2, (64, 64), 2), (4, (64, 64), 2), (64, (64, 64), 2), (3, (9, 9), 1), (2, (64, 32), 1)],
-)
-def test_bundles_of_groups_are_a_tile_wide_where_they_can(groups, channels, bundles):
-    assert bundle_count(groups, *channels) == bundles
 
 
 def test_what_does_not_fit_is_refused_by_the_device():
