@@ -12,8 +12,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepare_bias, prepare_weights
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.eltwise.values import activated, added_row
-from ops.programs.eltwise.work import Activate, AddRow
+from ops.programs.eltwise.operations import Activate, AddRow, activated, added_row
 from ops.programs.halo.plan import HaloWork
 from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.values import matmul_values

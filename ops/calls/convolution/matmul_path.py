@@ -23,7 +23,7 @@ from ops.calls.convolution.problem import compute_config, lower
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.layout import choose_cores, lay_out, sharded_input
 from ops.programs.conv2d.partition import BLOCK, WIDTH
-from ops.programs.eltwise.work import Activate, AddRow
+from ops.programs.eltwise.operations import Activate, AddRow
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulWork
 from ops.programs.matmul.interleaved import interleaved_config

@@ -12,7 +12,7 @@ from device.numbers.formats import FLOAT32, DataFormat
 from device.numbers.integers import div_up
 from device.plan import Allocate, Free, Operation, Plan, Step
 from device.spec.device_spec import DeviceSpec
-from ops.programs.eltwise.work import Activate, AddRow
+from ops.programs.eltwise.operations import Activate, AddRow
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.interleaved import interleaved_config
