@@ -1,4 +1,11 @@
-"""Integer rounding, the two helpers every size rule is made of."""
+"""Integers: rounding, the two helpers every size rule is made of, and arrays of them."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers: TypeAlias = NDArray[np.int64]
 
 
 def div_up(value: int, divisor: int) -> int:

@@ -1,7 +1,7 @@
 """Sizes of a transposed convolution on one, two or three spatial axes: output, frame, and which input meets which tap.
 
 The tap rule: input position p and kernel tap k meet at output position ``p * stride + k * dilation - pad_before``.
-The same sum seen from the output side, as a convolution of a frame, is `ops.programs.halo.frame`.
+The same sum seen from the output side, as a convolution of a frame, is `ops.frame.axis`.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Reach(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class TransposedAxis:
     """One spatial axis.
 
     Attributes:
@@ -67,11 +67,6 @@ class Axis:
         """Positions of the output; may come out at zero or below, which the caller refuses."""
         return self.strided_size + self.span - self.pad_before - self.pad_after + self.output_padding
 
-    @property
-    def frame_before(self) -> int:
-        """Zeros of the frame before the first input; negative where padding cuts inputs off."""
-        return self.span - self.pad_before
-
     def reach(self, tap: int) -> Reach:
         """The inputs that tap (unmirrored index) carries into the output."""
         shift = tap * self.dilation - self.pad_before
@@ -84,7 +79,7 @@ class Axis:
 class Geometry:
     """All spatial axes, slowest first (depth, height, width)."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[TransposedAxis, ...]
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -139,7 +134,8 @@ def plan_geometry(
     for name, values in columns.items():
         if len(values) != rank:
             raise ValueError(f"{name} must have one entry for each of the {rank} spatial axes, not {tuple(values)}")
-    return Geometry(tuple(Axis(**{name: values[axis] for name, values in columns.items()}) for axis in range(rank)))
+    attributes = ({name: values[axis] for name, values in columns.items()} for axis in range(rank))
+    return Geometry(tuple(TransposedAxis(**one) for one in attributes))
 
 
 def automatic_padding(kernel: int, stride: int, dilation: int, *, extra_first: bool) -> tuple[int, int]:
@@ -152,7 +148,7 @@ def automatic_padding(kernel: int, stride: int, dilation: int, *, extra_first: b
     return (large, small) if extra_first else (small, large)
 
 
-def input_size_of(output_size: int, axis: Axis) -> int:
+def input_size_of(output_size: int, axis: TransposedAxis) -> int:
     """The input size whose transposed convolution has ``output_size`` positions (``axis.input_size`` is not read).
 
     Where several outputs share an input size (a remainder below the stride), the remainder is dropped.

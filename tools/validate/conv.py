@@ -18,6 +18,8 @@ from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import DeviceSpec, load_spec
+from ops.frame.axis import convolution_axis
+from ops.frame.frame import Frame
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.k_blocks import k_block_order
@@ -31,7 +33,6 @@ from ops.programs.conv2d.layout import (
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.frame import Frame, convolution_axis
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}

@@ -13,10 +13,9 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec, GridSpec
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.interleaved import BUFFERING
-from ops.programs.matmul.work import MatmulWork
 from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 

@@ -16,8 +16,9 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from ops.frame.axis import convolution_axis
+from ops.frame.frame import Frame
 from ops.programs.halo.cycles import halo_times
-from ops.programs.halo.frame import Frame, convolution_axis
 from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
 from ops.programs.halo.traffic import HaloTraffic, halo_traffic
 from tools.validate.conv import measured_ns

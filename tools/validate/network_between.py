@@ -22,9 +22,10 @@ from device.memory.layouts import (
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
 from ops.builder import PlanBuilder
+from ops.frame.axis import convolution_axis
+from ops.frame.frame import Frame
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from ops.programs.halo.cycles import halo_cycles
-from ops.programs.halo.frame import Frame, convolution_axis
 from ops.programs.halo.plan import HaloArguments, plan_halo
 from ops.programs.movement.placement import convert
 from tools.validate.network_rows import NetworkStep

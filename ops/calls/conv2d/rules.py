@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from ops.calls.convolution.arguments import AxisWindow, ConvArguments, ConvRules
-from ops.programs.halo.frame import FrameAxis, convolution_axis
+from ops.frame.axis import FrameAxis, convolution_axis
 
 
 def _axis(call: ConvArguments, axis: int) -> FrameAxis:

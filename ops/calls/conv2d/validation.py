@@ -30,7 +30,7 @@ from ops.calls.convolution.validation import (
     Check,
     raise_first,
 )
-from ops.programs.halo.frame import count_windows
+from ops.frame.axis import count_windows
 
 
 def validate(call: ConvArguments) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from device.numbers.integers import div_up
 from ops.calls.convolution.arguments import AxisWindow, ConvArguments, ConvRules
-from ops.programs.halo.frame import FrameAxis, transposed_axis
+from ops.frame.axis import FrameAxis, transposed_axis
 
 
 def _axis(call: ConvArguments, axis: int) -> FrameAxis:

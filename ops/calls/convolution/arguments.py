@@ -12,7 +12,7 @@ from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import DataFormat
-from ops.programs.halo.frame import FrameAxis
+from ops.frame.axis import FrameAxis
 
 
 class SliceType(Enum):

@@ -21,7 +21,6 @@ from ops.programs.conv2d.circular_buffers import (
     l1_accumulation,
     partials_format,
 )
-from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
 from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import (
     ConvLayout,
@@ -35,10 +34,9 @@ from ops.programs.conv2d.layout import (
 )
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, channel_alignment
 from ops.programs.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
-from ops.programs.conv2d.weights import WeightsLayout
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.plan import HaloArguments, config_tensor_spec, plan_halo
-from ops.programs.halo.work import HaloWork
+from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
 
 

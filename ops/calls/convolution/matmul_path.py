@@ -23,9 +23,8 @@ from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, sharde
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.eltwise.plan import activated, with_row
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.interleaved import interleaved_config
-from ops.programs.matmul.work import MatmulWork
 from ops.programs.movement import placement
 
 # Activations that a matmul program can apply itself (tt-metal 0.81.1).

@@ -5,8 +5,8 @@ from dataclasses import replace
 from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32, DataFormat
 from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, Operand
+from ops.frame.frame import Frame
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem
-from ops.programs.halo.frame import Frame
 
 DEFAULT_PHASES = 4  # HiFi4, when no compute config is given (reference, 1.4)
 

@@ -12,6 +12,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, SliceConfig, SliceType
 from ops.calls.convolution.problem import frame_of, lower
 from ops.calls.convolution.slicing import OutputSlice, most_slices, output_slices, slice_call, sliced_length
+from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import choose_scheme, estimated_buffers, estimated_halo_bytes
 from ops.programs.conv2d.circular_buffers import local_bytes
 from ops.programs.conv2d.layout import (
@@ -23,7 +24,6 @@ from ops.programs.conv2d.layout import (
     scheme_alignment,
 )
 from ops.programs.conv2d.partition import BLOCK, WIDTH, ParallelConfig, channel_alignment
-from ops.programs.halo.frame import Frame
 
 WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
 TALL_RATIO = 3  # row-major outputs of images taller than this times their width too

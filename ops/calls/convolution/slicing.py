@@ -12,7 +12,7 @@ from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from ops.calls.convolution.arguments import AxisWindow, ConvArguments, SliceConfig, SliceType
 from ops.calls.convolution.problem import frame_of
-from ops.programs.halo.frame import Frame
+from ops.frame.frame import Frame
 
 
 @dataclass(frozen=True, slots=True)

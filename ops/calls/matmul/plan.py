@@ -15,9 +15,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.eltwise.plan import activated, with_row
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.interleaved import interleaved_config
-from ops.programs.matmul.work import MatmulWork
 
 DEFAULT_PHASES = 2  # HiFi2
 LOW_PRECISION_PHASES = 1  # LoFi, where both operands are block floats

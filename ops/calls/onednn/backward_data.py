@@ -7,21 +7,22 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, image_sticks, result_sticks, tap_matrices
-from ops.definition.geometry import Axis
-from ops.programs.patch_matmul.axis import PatchAxis
+from ops.definition.geometry import TransposedAxis
+from ops.frame.axis import FrameAxis, gradient_axis
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul_work, run_patch_matmul
-from ops.programs.patch_matmul.work import Patches, bundle_count
+from ops.programs.patch_matmul.work import Patches
 
 
-def strided_axis(axis: Axis) -> PatchAxis:
+def strided_axis(axis: TransposedAxis) -> FrameAxis:
     """The destination as source positions meet it: position p and tap k at p * stride + k * dilation - padding."""
-    return PatchAxis(
-        input_size=axis.output_size,
-        outputs=axis.input_size,
-        taps=axis.kernel,
-        start=-axis.pad_before,
-        spacing=axis.dilation,
-        step=axis.stride,
+    return gradient_axis(
+        output_length=axis.output_size,
+        kernel=axis.kernel,
+        stride=axis.stride,
+        padding=(axis.pad_before, axis.pad_after),
+        output_padding=axis.output_padding,
+        dilation=axis.dilation,
     )
 
 

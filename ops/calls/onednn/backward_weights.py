@@ -6,9 +6,10 @@ from ops.builder import PlanBuilder
 from ops.calls.onednn.backward_data import strided_axis
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, image_sticks
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.host_work import PrepareSticks
 from ops.programs.patch_matmul.plan import pixel_matmul_work, run_pixel_matmul, transposed_spec
-from ops.programs.patch_matmul.work import Patches, bundle_count
+from ops.programs.patch_matmul.work import Patches
 
 
 def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:

@@ -14,10 +14,12 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, bias_row, image_sticks, result_sticks, tap_matrices
-from ops.definition.geometry import Axis
-from ops.programs.patch_matmul.axis import DensePhase, PatchAxis, dense_phases
+from ops.definition.geometry import TransposedAxis
+from ops.frame.axis import FrameAxis, transposed_axis
+from ops.frame.output_phases import OutputPhase, output_phases
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul_work, run_fill_rows, run_patch_matmul
-from ops.programs.patch_matmul.work import FillRows, Patches, bundle_count
+from ops.programs.patch_matmul.work import FillRows, Patches
 
 
 class Lowering(Enum):
@@ -27,15 +29,15 @@ class Lowering(Enum):
     PHASE = "phase"
 
 
-def frame_axis(axis: Axis) -> PatchAxis:
-    """One axis of the zero-filled frame; its taps are mirrored."""
-    return PatchAxis(
-        input_size=axis.input_size,
-        outputs=axis.output_size,
-        taps=axis.kernel,
-        start=-axis.frame_before,
-        spacing=axis.dilation,
-        insertion=axis.stride,
+def frame_axis(axis: TransposedAxis) -> FrameAxis:
+    """One axis of the zero-filled frame; its taps are mirrored. Output padding is so much less padding."""
+    return transposed_axis(
+        input_length=axis.input_size,
+        kernel=axis.kernel,
+        stride=axis.stride,
+        padding=(axis.pad_before, axis.pad_after - axis.output_padding),
+        output_padding=0,
+        dilation=axis.dilation,
     )
 
 
@@ -75,9 +77,9 @@ def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bo
     dst = result_sticks(builder, "dst", d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format)
     whole = [frame_axis(axis) for axis in geometry.axes]
     if lowering is Lowering.FRAME:
-        parts: Sequence[tuple[DensePhase, ...]] = [tuple(DensePhase(axis, range(axis.taps)) for axis in whole)]
+        parts: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.taps)) for axis in whole)]
     else:
-        parts = list(product(*(dense_phases(axis) for axis in whole)))
+        parts = list(product(*(output_phases(axis) for axis in whole)))
     names = ["weights.taps"] if len(parts) == 1 else [f"weights.phase{number}" for number in range(len(parts))]
     weights = [_weights(builder, d, part, name) for part, name in zip(parts, names, strict=True)]
     for part, taps in zip(parts, weights, strict=True):
@@ -86,14 +88,14 @@ def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bo
     return dst
 
 
-def _patches(d: Deconvolution, part: Sequence[DensePhase]) -> Patches:
+def _patches(d: Deconvolution, part: Sequence[OutputPhase]) -> Patches:
     """What the positions of an output phase, or of the whole frame, meet."""
     bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
     axes = tuple(phase.axis for phase in part)
     return Patches(batch=d.batch, axes=axes, channels=d.in_channels, groups=d.groups, bundles=bundles)
 
 
-def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[DensePhase], name: str) -> PlanTensor | None:
+def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[OutputPhase], name: str) -> PlanTensor | None:
     """The weights of one output phase or of the frame, if it needs any."""
     patches = _patches(d, part)
     if not all(axis.taps for axis in patches.axes):
@@ -105,7 +107,7 @@ def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[DensePhase],
 def _run_part(
     builder: PlanBuilder,
     d: Deconvolution,
-    part: Sequence[DensePhase],
+    part: Sequence[OutputPhase],
     src: PlanTensor,
     weights: PlanTensor | None,
     row: list[PlanTensor],

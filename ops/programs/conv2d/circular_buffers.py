@@ -92,20 +92,20 @@ def l1_accumulation(*, requested: bool, bias: bool, k_blocks: int) -> bool:
     return requested and ((bias and k_blocks > 1) or k_blocks > 2)
 
 
-def partials_format(a: ConvBuffersArguments) -> DataFormat:
+def partials_format(conv: ConvBuffersArguments) -> DataFormat:
     """Format of the partial sums between K blocks (P of the reference)."""
-    if l1_accumulation(requested=a.packer_l1_acc, bias=a.bias, k_blocks=a.accumulation_blocks):
-        return FLOAT32 if a.fp32_dest else BFLOAT16
-    return a.out_format
+    if l1_accumulation(requested=conv.packer_l1_acc, bias=conv.bias, k_blocks=conv.accumulation_blocks):
+        return FLOAT32 if conv.fp32_dest else BFLOAT16
+    return conv.out_format
 
 
 def conv_circular_buffers(
-    a: ConvBuffersArguments, *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet
+    conv: ConvBuffersArguments, *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet
 ) -> tuple[CircularBuffer, ...]:
     """All circular buffers of one conv2d program, in order of allocation.
 
     Args:
-        a: What decides them.
+        conv: What decides them.
         output: Name of the output tensor.
         halo: Name of the halo output.
         reader_indices: Name of the reader index tensor.
@@ -123,53 +123,58 @@ def conv_circular_buffers(
                 view_of=None if one.view_of is None else tensors[one.view_of],
                 offset_bytes=one.offset_bytes,
             )
-            for one in buffer_requests(a)
+            for one in buffer_requests(conv)
         ]
     )
 
 
-def buffer_requests(a: ConvBuffersArguments) -> list[BufferRequest]:
+def buffer_requests(conv: ConvBuffersArguments) -> list[BufferRequest]:
     """What one conv2d program asks for, in order of allocation."""
-    scheme, blocks, shards = a.config.scheme, a.blocks, a.shards
+    scheme, blocks, shards = conv.config.scheme, conv.blocks, conv.shards
     act_h, act_w, out_w = blocks.act_h_tiles, blocks.act_w_tiles, shards.out_col_tiles
     h_blocks = shards.out_row_tiles // act_h
-    buffered = 2 if a.weights_double_buffer else 1
-    weight_blocks = a.kernel[0] if scheme is HEIGHT and h_blocks > 1 else buffered
+    buffered = 2 if conv.weights_double_buffer else 1
+    weight_blocks = conv.kernel[0] if scheme is HEIGHT and h_blocks > 1 else buffered
 
-    double = 2 if a.act_double_buffer else 1
-    second_tiles = (act_h // 2 if a.split_reader else 0) * act_w * double
+    double = 2 if conv.act_double_buffer else 1
+    second_tiles = (act_h // 2 if conv.split_reader else 0) * act_w * double
     first_tiles = act_h * act_w * double - second_tiles
     # A BLOCK core whose activations need no conversion gathers them in the buffer they are multicast through.
-    gathers_in_act = scheme is BLOCK and a.act_format == a.out_format and a.multicast
+    gathers_in_act = scheme is BLOCK and conv.act_format == conv.out_format and conv.multicast
     gathered_tiles = {HEIGHT: 0, BLOCK: 0 if gathers_in_act else first_tiles, WIDTH: 2 * act_w}[scheme]
     if scheme is HEIGHT:
-        act = _tiles("act", first_tiles, a.act_format)
+        act = _tiles("act", first_tiles, conv.act_format)
     else:
-        act = _tiles("act", first_tiles + second_tiles if a.multicast else 0, a.out_format)
+        act = _tiles("act", first_tiles + second_tiles if conv.multicast else 0, conv.out_format)
 
     made = (
-        _tiles("weights", out_w * act_w * weight_blocks, a.weight_format),
-        _partials(a),
+        _tiles("weights", out_w * act_w * weight_blocks, conv.weight_format),
+        _partials(conv),
         act,
-        _tiles("act_second_reader", 0 if gathers_in_act else second_tiles, a.act_format),
-        _tiles("act_tilized", act_h * act_w, a.out_format),
-        _tiles("bias", out_w if a.bias else 0, a.weight_format),
-        _tiles("act_row_major", gathered_tiles, a.act_format),
-        _tiles("out", shards.out_row_tiles * out_w, a.out_format, "output"),
-        _page("reader_indices", a.reader_indices_bytes, UINT16, None if a.config_tensors_in_dram else "reader_indices"),
+        _tiles("act_second_reader", 0 if gathers_in_act else second_tiles, conv.act_format),
+        _tiles("act_tilized", act_h * act_w, conv.out_format),
+        _tiles("bias", out_w if conv.bias else 0, conv.weight_format),
+        _tiles("act_row_major", gathered_tiles, conv.act_format),
+        _tiles("out", shards.out_row_tiles * out_w, conv.out_format, "output"),
+        _page(
+            "reader_indices",
+            conv.reader_indices_bytes,
+            UINT16,
+            None if conv.config_tensors_in_dram else "reader_indices",
+        ),
         _page("l1_array", L1_ARRAY_BYTES, UINT16),
-        _page("act_sharded", a.halo_bytes, a.act_format, "halo"),
+        _page("act_sharded", conv.halo_bytes, conv.act_format, "halo"),
     )
     return [one for one in made if one.size_bytes]
 
 
-def _partials(a: ConvBuffersArguments) -> BufferRequest:
+def _partials(conv: ConvBuffersArguments) -> BufferRequest:
     """Partial sums of one block; on the last block of the output where they have its format."""
-    partials, out_w = partials_format(a), a.shards.out_col_tiles
-    made = _tiles("partials", a.blocks.act_h_tiles * out_w, partials)
-    if a.untilize_out or partials != a.out_format:
+    partials, out_w = partials_format(conv), conv.shards.out_col_tiles
+    made = _tiles("partials", conv.blocks.act_h_tiles * out_w, partials)
+    if conv.untilize_out or partials != conv.out_format:
         return made
-    output_bytes = a.shards.out_row_tiles * out_w * partials.tile_bytes
+    output_bytes = conv.shards.out_row_tiles * out_w * partials.tile_bytes
     return made._replace(view_of="output", offset_bytes=output_bytes - made.size_bytes)
 
 

@@ -13,12 +13,12 @@ from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import BEGIN, Moment, Processor, Slots, Work, critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.frame.axis import FrameAxis
+from ops.frame.output_phases import output_phases
 from ops.programs.conv2d.block_costs import ConvSteps, conv_steps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
-from ops.programs.conv2d.phases import output_phases
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.frame import FrameAxis
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,4 +239,4 @@ def _useful_flops(work: ConvWork) -> int:
 
 def _taps(axis: FrameAxis) -> int:
     """Kernel positions that meet an input or padding around the image, of all outputs along an axis."""
-    return sum(phase.count * len(phase.taps) for phase in output_phases(axis))
+    return sum(phase.axis.outputs * len(phase.taps) for phase in output_phases(axis)) if axis.data else 0

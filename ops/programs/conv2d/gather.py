@@ -1,7 +1,7 @@
 """The activation blocks of a convolution, as the matrix unit sees them: converted, and gathered tap by tap.
 
-The outputs are taken phase by phase (`phases`), so that inserted zeros cost nothing, and in runs of rows
-that stay in the cache.
+The outputs are taken phase by phase (`ops.frame.output_phases`), so that inserted zeros cost nothing, and in runs of
+rows that stay in the cache.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,9 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from ops.frame.axis import margins
+from ops.frame.output_phases import OutputPhase, output_phases
 from ops.programs.conv2d.k_blocks import KBlock
-from ops.programs.conv2d.phases import OutputPhase, output_phases
 from ops.programs.conv2d.work import ConvWork
 
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
@@ -125,21 +126,20 @@ class Run:
     @property
     def outputs(self) -> int:
         """Outputs of the run."""
-        return self.count * self.across.count
+        return self.count * self.across.axis.outputs
 
     def place(self, result: Array) -> Array:
-        """Where they belong in [N, OH, OW, O]: a view [count, across.count, O]."""
-        first = self.down.first + self.first * self.down.distance
-        rows = slice(first, first + (self.count - 1) * self.down.distance + 1, self.down.distance)
-        return result[self.image, rows, self.across.first :: self.across.distance]
+        """Where they belong in [N, OH, OW, O]: a view [count, columns, O]."""
+        rows = result[self.image, self.down.axis.places]
+        return rows[self.first : self.first + self.count, self.across.axis.places]
 
 
 def runs(batch: int, down: OutputPhase, across: OutputPhase, outputs: int) -> Iterator[Run]:
     """Runs of about so many outputs, over all images."""
-    step = max(1, outputs // max(across.count, 1))
+    step, rows = max(1, outputs // across.axis.outputs), down.axis.outputs
     for image in range(batch):
-        for first in range(0, down.count, step):
-            yield Run(image, down, across, first, min(step, down.count - first))
+        for first in range(0, rows, step):
+            yield Run(image, down, across, first, min(step, rows - first))
 
 
 def seen(reading: Reading, values: Array) -> Array:
@@ -162,21 +162,14 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
     """The input [N*H*W, C] with a margin, converted if that can be done once."""
     problem = reading.work.problem
     rows, columns = problem.frame.rows, problem.frame.columns
-    top, bottom = _margins(output_phases(rows), rows.input_length)
-    left, right = _margins(output_phases(columns), columns.input_length)
+    (top, bottom), (left, right) = (margins(phase.axis for phase in output_phases(axis)) for axis in (rows, columns))
     values = sticks.astype(np.float32)
     if reading.converts_per_pixel:
         values = seen(reading, values)
     pixels = values.reshape(problem.frame.batch, rows.input_length, columns.input_length, problem.in_channels)
     missing_channels = reading.work.layout.shards.in_channels - problem.in_channels
-    margins = ((0, 0), (top, bottom), (left, right), (0, missing_channels))
-    return Image(np.pad(pixels, margins) if np.any(margins) else pixels, top, left)
-
-
-def _margins(phases: tuple[OutputPhase, ...], length: int) -> tuple[int, int]:
-    first = [tap.start for phase in phases for tap in phase.taps]
-    last = [tap.start + (phase.count - 1) * phase.stride for phase in phases for tap in phase.taps]
-    return max(0, -min(first, default=0)), max(0, max(last, default=0) - (length - 1))
+    zeros = ((0, 0), (top, bottom), (left, right), (0, missing_channels))
+    return Image(np.pad(pixels, zeros) if np.any(zeros) else pixels, top, left)
 
 
 def phase_block(
@@ -185,10 +178,10 @@ def phase_block(
     """Which inputs and weights of a K block one phase meets, in whole 16-column halves."""
     kernel_columns = reading.work.problem.kernel[1]
     met = [
-        ((i.tap - block.kernel_rows.start) * kernel_columns + j.tap, i.start + image.top, j.start + image.left)
-        for i in down.taps
-        if i.tap in block.kernel_rows
-        for j in across.taps
+        ((i - block.kernel_rows.start) * kernel_columns + j, row + image.top, column + image.left)
+        for i, row in zip(down.taps, down.starts, strict=True)
+        if i in block.kernel_rows
+        for j, column in zip(across.taps, across.starts, strict=True)
     ]
     starts = [tap * block.channels for tap, _, _ in met]
     halves = sorted({h for s in starts for h in range(s // HALF, div_up(s + block.channels, HALF))})
@@ -208,17 +201,17 @@ def phase_block(
 
 def gather(reading: Reading, image: Image, block: PhaseBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
-    pixels, down, across = image.pixels[run.image], run.down, run.across
+    pixels, down, across = image.pixels[run.image], run.down.axis, run.across.axis
     views = []
     for tap in block.taps:
-        row = tap.row + run.first * down.stride
-        rows = slice(row, row + (run.count - 1) * down.stride + 1, down.stride)
-        columns = slice(tap.column, tap.column + (across.count - 1) * across.stride + 1, across.stride)
+        row = tap.row + run.first * down.step
+        rows = slice(row, row + (run.count - 1) * down.step + 1, down.step)
+        columns = slice(tap.column, tap.column + (across.outputs - 1) * across.step + 1, across.step)
         views.append(pixels[rows, columns, block.channels])
     if block.is_one_tap and reading.converts_per_pixel:
         whole: Array = views[0].reshape(run.outputs, -1)
         return whole
-    gathered = np.zeros((run.count, across.count, len(block.weights)), np.float32)
+    gathered = np.zeros((run.count, across.outputs, len(block.weights)), np.float32)
     for tap, view in zip(block.taps, views, strict=True):
         gathered[..., tap.target : tap.target + view.shape[-1]] = view
     flat = gathered.reshape(run.outputs, -1)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.memory.tiles import TILE
+from device.numbers.integers import Integers
 from ops.programs.conv2d.blocks import Blocks, Shards
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, ParallelConfig
-from ops.programs.halo.frame import Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
+from ops.frame.frame import Frame
 from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards
 from ops.programs.conv2d.circular_buffers import ConvBuffersArguments, multicasts_activations
 from ops.programs.conv2d.partition import (
@@ -25,7 +26,6 @@ from ops.programs.conv2d.partition import (
     output_parallel_config,
 )
 from ops.programs.conv2d.split_reader import uses_split_reader
-from ops.programs.halo.frame import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class ConvProblem:
     @property
     def kernel(self) -> tuple[int, int]:
         """(kh, kw)."""
-        return self.frame.rows.kernel, self.frame.columns.kernel
+        return self.frame.rows.taps, self.frame.columns.taps
 
     @property
     def in_rows(self) -> int:
@@ -256,7 +256,7 @@ def lay_out(
         out_w_tiles=shards.out_col_tiles,
         padded_channels=round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment)),
         kernel_w=problem.kernel[1],
-        dilation_w=problem.frame.columns.dilation,
+        dilation_w=problem.frame.columns.spacing,
         act_format=problem.act_format,
         weight_format=problem.weight_format,
         out_format=problem.out_format,

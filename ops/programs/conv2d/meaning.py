@@ -6,9 +6,8 @@ from typing import Final
 from device.numbers.formats import Array
 from ops.meaning import Meaning, ValuesReading, cycles_of_work, given, matrix, row, values_of_first
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
 from ops.programs.conv2d.values import conv_values
-from ops.programs.conv2d.weights import prepare_bias, prepare_weights
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepare_bias, prepare_weights
 from ops.programs.conv2d.work import ConvWork
 
 

@@ -66,7 +66,7 @@ def channel_alignment(
         return TILE
     if shard_width is None:
         return 8
-    return next((a for a in (32, 16, 8) if shard_width % a == 0), TILE)
+    return next((channels for channels in (32, 16, 8) if shard_width % channels == 0), TILE)
 
 
 def block_range(nhw_cores: int, channel_cores: int, orientation: ShardOrientation) -> CoreRangeSet:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from device.errors import DeviceError
 from device.memory.tiles import TILE
-from device.numbers.integers import round_up
-from ops.programs.halo.frame import Frame, Integers, window_starts
+from device.numbers.integers import Integers, round_up
+from ops.frame.frame import Frame, window_starts
 
 Words: TypeAlias = NDArray[np.uint16]
 

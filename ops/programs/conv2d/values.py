@@ -14,10 +14,11 @@ from device.numbers.activations import apply_activation
 from device.numbers.formats import BFLOAT16, Array, DataFormat
 from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
+from ops.frame.axis import FrameAxis
+from ops.frame.frame import Frame, frame_sources
+from ops.frame.output_phases import output_phases
 from ops.programs.conv2d.gather import HALF, Image, PhaseBlock, Reading, Run, gather, phase_block, prepare_image, runs
-from ops.programs.conv2d.phases import output_phases
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.frame import Frame, FrameAxis, frame_sources
 
 
 def conv_values(
@@ -53,7 +54,7 @@ def conv_values(
                 dst = _multiply(reading, image, blocks, run, has_bias=row is not None)
                 if dst is None:
                     dst = np.zeros((run.outputs, width), np.float32)
-                values = _finish(reading, dst, row).reshape(run.count, across.count, width)
+                values = _finish(reading, dst, row).reshape(run.count, across.axis.outputs, width)
                 _store(values[..., : problem.out_channels], out, run.place(result))
     return result.reshape(-1, problem.out_channels)
 
@@ -71,9 +72,7 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
     sources = frame_sources(frame, 0, frame.sticks)
     filled = np.where((sources >= 0)[:, None], sticks[np.maximum(sources, 0)], sticks.dtype.type(0))
     rows, columns = (
-        FrameAxis(
-            input_length=axis.length, before=0, after=0, kernel=axis.kernel, dilation=axis.dilation, step=axis.step
-        )
+        FrameAxis(input_length=axis.length, before=0, after=0, taps=axis.taps, spacing=axis.spacing, step=axis.step)
         for axis in (frame.rows, frame.columns)
     )
     dense = Frame(batch=frame.batch, rows=rows, columns=columns)

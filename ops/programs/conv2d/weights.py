@@ -16,6 +16,7 @@ from device.memory.layouts import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import Array, DataFormat, quantize
 from device.numbers.integers import round_up
+from device.plan import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,20 @@ class WeightsLayout:
     def bias_padded_shape(self) -> tuple[int, int, int, int]:
         """Shape of the prepared bias in memory: one row of tiles."""
         return (1, 1, TILE, self.padded_out_channels)
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareWeights(Work):
+    """Raw weights become a matrix (`prepare_weights`)."""
+
+    layout: WeightsLayout
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareBias(Work):
+    """A raw bias becomes a row of tiles (`prepare_bias`)."""
+
+    layout: WeightsLayout
 
 
 def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:

@@ -5,8 +5,7 @@ from typing import Final
 
 from device.numbers.formats import Array
 from ops.meaning import Meaning, ValuesReading, given, row
-from ops.programs.eltwise.values import activated, added_row
-from ops.programs.eltwise.work import Activate, AddRow
+from ops.programs.eltwise.operations import Activate, AddRow, activated, added_row
 
 
 def _sum(work: AddRow, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:

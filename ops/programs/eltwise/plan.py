@@ -2,7 +2,7 @@
 
 from device.numbers.formats import DataFormat
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.eltwise.work import Activate, AddRow
+from ops.programs.eltwise.operations import Activate, AddRow
 
 
 def with_row(

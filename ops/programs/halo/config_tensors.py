@@ -16,7 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ops.programs.halo.frame import Frame, Integers
+from device.numbers.integers import Integers
+from ops.frame.frame import Frame
 from ops.programs.halo.gather_sizes import (
     PROCESSORS,
     ROUTE_WORDS,

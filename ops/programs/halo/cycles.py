@@ -59,29 +59,31 @@ def halo_cycles(
         filled_by_stick: Padding is not zero (a maximum pool's), so that every stick of it is copied by itself.
         contention: Whether transfers wait for others on the same links.
     """
-    a = plan.arguments
+    halo = plan.arguments
     traffic = halo_traffic(plan, spec)
     alone = _without_contention(traffic)
-    free = halo_times(a, alone, spec, filled_by_stick=filled_by_stick)
+    free = halo_times(halo, alone, spec, filled_by_stick=filled_by_stick)
     if not contention:
         traffic, times = alone, free
     else:
-        times = halo_times(a, traffic, spec, filled_by_stick=filled_by_stick)
-    groups = _groups(a, spec, traffic, times)
+        times = halo_times(halo, traffic, spec, filled_by_stick=filled_by_stick)
+    groups = _groups(halo, spec, traffic, times)
     return OperationCycles(
         cycles=times.cycles,
         groups=groups,
         bound_by=binding_stage(max(groups, key=lambda group: group.cycles).stages),
         dram_read_bytes=_config_bytes(plan),
-        network_bytes=a.channel_cores * int(sum(one.away_bytes.sum() for one in traffic.sending)),
+        network_bytes=halo.channel_cores * int(sum(one.away_bytes.sum() for one in traffic.sending)),
         contention_cycles=times.cycles - free.cycles,
     )
 
 
-def halo_times(a: HaloArguments, traffic: HaloTraffic, spec: DeviceSpec, *, filled_by_stick: bool = False) -> HaloTimes:
+def halo_times(
+    halo: HaloArguments, traffic: HaloTraffic, spec: DeviceSpec, *, filled_by_stick: bool = False
+) -> HaloTimes:
     """The recurrence: both processors of every core and its untilizing, block by block."""
-    costs, untilize = spec.halo_costs, untilize_block_cycles(a, spec)
-    begin = costs.start_cycles + (costs.dram_config_cycles if a.config_tensors_in_dram else 0)
+    costs, untilize = spec.halo_costs, untilize_block_cycles(halo, spec)
+    begin = costs.start_cycles + (costs.dram_config_cycles if halo.config_tensors_in_dram else 0)
     fill = [
         costs.segment_cycles * one.runs
         + (spec.noc.read_issue_cycles * one.sticks if filled_by_stick else costs.pad_write_cycles * one.writes)
@@ -91,10 +93,10 @@ def halo_times(a: HaloArguments, traffic: HaloTraffic, spec: DeviceSpec, *, fill
     ends = list(padded)
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
-    untilized = np.full(a.nhw_cores, float(costs.start_cycles))
+    untilized = np.full(halo.nhw_cores, float(costs.start_cycles))
     for number in range(traffic.blocks):
         block, processor = divmod(number, PROCESSORS)
-        if a.tiled:
+        if halo.tiled:
             if block >= UNTILIZE_BUFFER_BLOCKS:
                 untilized = np.maximum(untilized, given_back[processor][block - UNTILIZE_BUFFER_BLOCKS])
             untilized = untilized + untilize
@@ -103,11 +105,11 @@ def halo_times(a: HaloArguments, traffic: HaloTraffic, spec: DeviceSpec, *, fill
     return HaloTimes(padded, np.stack(ends))
 
 
-def untilize_block_cycles(a: HaloArguments, spec: DeviceSpec) -> float:
+def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
     """Cycles to untilize a block of 32 rows; none for a row-major input."""
-    if not a.tiled:
+    if not halo.tiled:
         return 0.0
-    costs, tiles = spec.halo_costs, div_up(a.shard_width, TILE)
+    costs, tiles = spec.halo_costs, div_up(halo.shard_width, TILE)
     narrow = tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
     tile_cycles = costs.untilize_narrow_tile_cycles if narrow else costs.untilize_wide_tile_cycles
     return costs.untilize_block_cycles + tiles * tile_cycles
@@ -130,15 +132,17 @@ def _without_contention(traffic: HaloTraffic) -> HaloTraffic:
 
 def _config_bytes(plan: HaloPlan) -> int:
     """Bytes of config tensors that all cores read from DRAM."""
-    a = plan.arguments
-    if not a.config_tensors_in_dram:
+    halo = plan.arguments
+    if not halo.config_tensors_in_dram:
         return 0
-    return a.cores.num_cores() * WORD_BYTES * sum(made.shape[-1] for _, made in plan.resident)
+    return halo.cores.num_cores() * WORD_BYTES * sum(made.shape[-1] for _, made in plan.resident)
 
 
-def _groups(a: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes) -> tuple[CoreGroupCycles, ...]:
+def _groups(
+    halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes
+) -> tuple[CoreGroupCycles, ...]:
     """Cores whose stages take the same cycles, rounded to whole ones."""
-    begin = spec.halo_costs.start_cycles + (spec.halo_costs.dram_config_cycles if a.config_tensors_in_dram else 0)
+    begin = spec.halo_costs.start_cycles + (spec.halo_costs.dram_config_cycles if halo.config_tensors_in_dram else 0)
     waiting = [
         spec.halo_costs.waiting_share * one.crossing_bytes.sum(axis=1) / spec.noc.link_bytes_per_cycle
         for one in traffic.sending
@@ -147,10 +151,10 @@ def _groups(a: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: Hal
         times.padded[processor] - begin + _transfer_cycles(spec, one).sum(axis=1) - waiting[processor]
         for processor, one in enumerate(traffic.sending)
     ]
-    untilize = np.full(a.nhw_cores, traffic.blocks * untilize_block_cycles(a, spec))
+    untilize = np.full(halo.nhw_cores, traffic.blocks * untilize_block_cycles(halo, spec))
     network = np.where(times.ends.argmax(axis=0) == 0, waiting[0], waiting[1])
     busy = {
-        Stage.START: np.full(a.nhw_cores, float(begin)),
+        Stage.START: np.full(halo.nhw_cores, float(begin)),
         Stage.READER: working[0],
         Stage.SECOND_READER: working[1],
         Stage.UNTILIZE: untilize,
@@ -160,7 +164,7 @@ def _groups(a: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: Hal
     kinds, kind = np.unique(table, axis=0, return_inverse=True)
     return tuple(
         CoreGroupCycles(
-            cores=_core_set(a, np.flatnonzero(kind.ravel() == number)),
+            cores=_core_set(halo, np.flatnonzero(kind.ravel() == number)),
             cycles=cycles,
             stages=tuple(StageCycles(stage, spent) for stage, spent in zip(busy, stages, strict=True) if spent),
         )
@@ -168,16 +172,16 @@ def _groups(a: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: Hal
     )
 
 
-def _core_set(a: HaloArguments, numbers: NDArray[np.int64]) -> CoreRangeSet:
+def _core_set(halo: HaloArguments, numbers: NDArray[np.int64]) -> CoreRangeSet:
     """The cores that these cores stand for: BLOCK repeats a halo in every column (or row), WIDTH on every core."""
-    if a.scheme is WIDTH or len(numbers) == a.nhw_cores:
-        return a.cores
-    order, box = core_order(a), a.cores.bounding_box()
-    down = bool(order.y.any()) or a.nhw_cores == 1
+    if halo.scheme is WIDTH or len(numbers) == halo.nhw_cores:
+        return halo.cores
+    order, box = core_order(halo), halo.cores.bounding_box()
+    down = bool(order.y.any()) or halo.nhw_cores == 1
     ranges = []
     for x, y in zip(order.x[numbers].tolist(), order.y[numbers].tolist(), strict=True):
         start = end = CoreCoord(box.start.x + x, box.start.y + y)
-        if a.scheme is BLOCK:
+        if halo.scheme is BLOCK:
             end = CoreCoord(box.end.x, start.y) if down else CoreCoord(start.x, box.end.y)
         ranges.append(CoreRange(start, end))
     return CoreRangeSet(tuple(ranges))

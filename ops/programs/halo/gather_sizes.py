@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.memory.tiles import TILE
-from device.numbers.integers import round_up
-from ops.programs.halo.frame import Frame, Integers, count_breaks
+from device.numbers.integers import Integers, round_up
+from ops.frame.frame import Frame, count_breaks
 from ops.programs.halo.ranges import StickRanges
 from ops.programs.halo.transfers import count_transfers
 

@@ -9,7 +9,7 @@ from device.numbers.formats import FLOAT32, Array
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meaning, values_of_first
 from ops.programs.halo.cycles import halo_cycles
-from ops.programs.halo.work import HaloWork
+from ops.programs.halo.plan import HaloWork
 
 
 def halo_values(work: HaloWork, sticks: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Plan of the halo operation: its output, its resident config tensors and its circular buffers.
+"""Plan of the halo operation: its output, its resident config tensors, its circular buffers and its work.
 
 Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read
 (`ranges`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
@@ -21,9 +21,9 @@ from device.memory.layouts import (
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
 from device.numbers.integers import div_up
-from device.plan import CircularBuffer
+from device.plan import CircularBuffer, Work
+from ops.frame.frame import Frame
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
-from ops.programs.halo.frame import Frame
 from ops.programs.halo.ranges import StickRanges, stick_ranges
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
@@ -88,92 +88,104 @@ class HaloPlan:
     circular_buffers: tuple[CircularBuffer, ...] = field(compare=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HaloWork(Work):
+    """One halo program: sticks are copied into the frame, tiles are untilized on the way.
+
+    Attributes:
+        plan: The halo as it was planned; it is compared by its arguments, from which all else follows.
+        fp32_dest: Dst is 32 bits wide, which decides what untilizing leaves of a float32.
+    """
+
+    plan: HaloPlan
+    fp32_dest: bool
+
+
 def halo_format(data_format: DataFormat) -> DataFormat:
     """Format of the output of a halo: floats of other formats become bfloat16."""
     return data_format if data_format in (FLOAT32, UINT16) else BFLOAT16
 
 
-def plan_halo(arguments: HaloArguments, *, input_tensor: str, output_tensor: str) -> HaloPlan:
+def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> HaloPlan:
     """Plans a halo.
 
     Args:
-        arguments: What decides it.
+        halo: What decides it.
         input_tensor: Name of the sharded input.
         output_tensor: Name of the output; the config tensors are called ``<output>.padding_0`` and so on.
     """
-    a = arguments
-    ranges = stick_ranges(a.frame, output_rows=a.output_rows, cores=a.nhw_cores)
-    words = config_words(a.frame, ranges, core_order(a), input_rows=a.input_rows, tiled=a.tiled)
+    ranges = stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
+    words = config_words(halo.frame, ranges, core_order(halo), input_rows=halo.input_rows, tiled=halo.tiled)
     max_sticks = ranges.max_sticks
     resident = tuple(
-        (f"{output_tensor}.{name}", config_tensor_spec(a, count))
+        (f"{output_tensor}.{name}", config_tensor_spec(halo, count))
         for name, count in zip(CONFIG_NAMES, (*words.padding, *words.gather), strict=True)
     )
     return HaloPlan(
-        arguments=a,
+        arguments=halo,
         ranges=ranges,
         max_sticks=max_sticks,
-        output=halo_output(a, max_sticks),
+        output=halo_output(halo, max_sticks),
         resident=resident,
-        circular_buffers=_circular_buffers(a, max_sticks, resident, input_tensor, output_tensor),
+        circular_buffers=_circular_buffers(halo, max_sticks, resident, input_tensor, output_tensor),
     )
 
 
-def core_order(a: HaloArguments) -> CoreOrder:
+def core_order(halo: HaloArguments) -> CoreOrder:
     """Where the cores that split the rows lie.
 
     HEIGHT counts them along the rows of the grid. BLOCK addresses the first column (or row): every column of cores
     repeats the same transfers among themselves. WIDTH has one.
     """
-    cores = np.arange(a.nhw_cores, dtype=np.int64)
-    if a.scheme is BLOCK:
+    cores = np.arange(halo.nhw_cores, dtype=np.int64)
+    if halo.scheme is BLOCK:
         still = np.zeros_like(cores)
-        return CoreOrder(still, cores) if a.orientation is ShardOrientation.ROW_MAJOR else CoreOrder(cores, still)
-    row, column = np.divmod(cores, a.cores.bounding_box().cols)
+        return CoreOrder(still, cores) if halo.orientation is ShardOrientation.ROW_MAJOR else CoreOrder(cores, still)
+    row, column = np.divmod(cores, halo.cores.bounding_box().cols)
     return CoreOrder(column, row)
 
 
-def halo_output(a: HaloArguments, max_sticks: int) -> TensorSpec:
+def halo_output(halo: HaloArguments, max_sticks: int) -> TensorSpec:
     """The output tensor: row-major, ``max_sticks`` sticks on every core."""
-    shard = ShardSpec(a.cores, (max_sticks, a.shard_width), a.orientation)
+    shard = ShardSpec(halo.cores, (max_sticks, halo.shard_width), halo.orientation)
     return TensorSpec(
-        (1, 1, a.nhw_cores * max_sticks, a.channel_cores * a.shard_width),
-        halo_format(a.data_format),
+        (1, 1, halo.nhw_cores * max_sticks, halo.channel_cores * halo.shard_width),
+        halo_format(halo.data_format),
         Layout.ROW_MAJOR,
-        MemoryConfig(a.scheme, BufferType.L1, shard),
+        MemoryConfig(halo.scheme, BufferType.L1, shard),
     )
 
 
-def config_tensor_spec(a: HaloArguments, words: int) -> TensorSpec:
+def config_tensor_spec(halo: HaloArguments, words: int) -> TensorSpec:
     """A config tensor with a list of ``words`` for every core that splits the rows.
 
     In L1_SMALL every core holds its list, so that cores which share rows hold copies: the lists are dealt against the
     orientation of a BLOCK tensor. In DRAM there is one copy.
     """
-    if a.config_tensors_in_dram:
-        return TensorSpec((a.nhw_cores, words), UINT16, Layout.ROW_MAJOR)
-    rows = a.nhw_cores * (1 if a.scheme is HEIGHT else a.channel_cores)
-    against = a.scheme is BLOCK and a.orientation is ShardOrientation.ROW_MAJOR
+    if halo.config_tensors_in_dram:
+        return TensorSpec((halo.nhw_cores, words), UINT16, Layout.ROW_MAJOR)
+    rows = halo.nhw_cores * (1 if halo.scheme is HEIGHT else halo.channel_cores)
+    against = halo.scheme is BLOCK and halo.orientation is ShardOrientation.ROW_MAJOR
     orientation = ShardOrientation.COL_MAJOR if against else ShardOrientation.ROW_MAJOR
-    config = MemoryConfig(HEIGHT, BufferType.L1_SMALL, ShardSpec(a.cores, (1, words), orientation))
+    config = MemoryConfig(HEIGHT, BufferType.L1_SMALL, ShardSpec(halo.cores, (1, words), orientation))
     return TensorSpec((rows, words), UINT16, Layout.ROW_MAJOR, config)
 
 
 def _circular_buffers(
-    a: HaloArguments,
+    halo: HaloArguments,
     max_sticks: int,
     resident: tuple[tuple[str, TensorSpec], ...],
     input_tensor: str,
     output_tensor: str,
 ) -> tuple[CircularBuffer, ...]:
     """Input, output, a padding stick for each processor, untilized blocks for each, and the config tensors."""
-    out_format = halo_format(a.data_format)
-    stick_bytes = a.shard_width * (out_format.element_bytes or 0)
-    width_tiles = div_up(a.shard_width, TILE)
-    if a.tiled:
-        in_page, in_pages = a.data_format.tile_bytes, width_tiles * div_up(a.input_rows, TILE)
+    out_format = halo_format(halo.data_format)
+    stick_bytes = halo.shard_width * (out_format.element_bytes or 0)
+    width_tiles = div_up(halo.shard_width, TILE)
+    if halo.tiled:
+        in_page, in_pages = halo.data_format.tile_bytes, width_tiles * div_up(halo.input_rows, TILE)
     else:
-        in_page, in_pages = stick_bytes, a.input_rows
+        in_page, in_pages = stick_bytes, halo.input_rows
 
     def buffer(
         name: str, pages: int, page_bytes: int, data_format: DataFormat, view_of: str | None = None
@@ -183,19 +195,21 @@ def _circular_buffers(
             size_bytes=pages * page_bytes,
             page_bytes=page_bytes,
             data_format=data_format,
-            cores=a.cores,
+            cores=halo.cores,
             view_of=view_of,
         )
 
     made = [
-        buffer("input", in_pages, in_page, a.data_format, input_tensor),
+        buffer("input", in_pages, in_page, halo.data_format, input_tensor),
         buffer("output", max_sticks, stick_bytes, out_format, output_tensor),
         buffer("padding_stick_0", 1, stick_bytes, out_format),
         buffer("padding_stick_1", 1, stick_bytes, out_format),
     ]
-    if a.tiled:
+    if halo.tiled:
         pages = UNTILIZE_BUFFER_BLOCKS * width_tiles
         made += [buffer(f"untilized_{processor}", pages, out_format.tile_bytes, out_format) for processor in (0, 1)]
     for name, (tensor, spec) in zip(CONFIG_NAMES, resident, strict=True):
-        made.append(buffer(name, 1, spec.shape[-1] * WORD_BYTES, UINT16, None if a.config_tensors_in_dram else tensor))
+        made.append(
+            buffer(name, 1, spec.shape[-1] * WORD_BYTES, UINT16, None if halo.config_tensors_in_dram else tensor)
+        )
     return tuple(made)

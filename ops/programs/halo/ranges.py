@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ops.programs.halo.frame import Frame, Integers, data_before, window_starts
+from device.numbers.integers import Integers
+from ops.frame.frame import Frame, data_before, window_starts
 
 
 @dataclass(frozen=True, slots=True)

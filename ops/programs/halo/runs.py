@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ops.programs.halo.frame import Breaks, Frame, Integers, data_breaks
+from device.numbers.integers import Integers
+from ops.frame.frame import Breaks, Frame, data_breaks
 from ops.programs.halo.ranges import StickRanges
 from ops.programs.halo.transfers import Padding, Transfers, list_padding, list_transfers, ordinals
 

@@ -10,11 +10,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from device.numbers.integers import div_up
+from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, passing_bytes, sharing, worker_places
 from ops.programs.halo.config_tensors import CoreOrder
-from ops.programs.halo.frame import Integers
 from ops.programs.halo.gather_sizes import PROCESSORS, UNTILIZE_BLOCK_STICKS
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
 from ops.programs.halo.runs import transfers_and_padding
@@ -72,43 +71,43 @@ class HaloTraffic:
 
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     """The work of all cores of a halo."""
-    a = plan.arguments
-    blocks = div_up(a.input_rows, UNTILIZE_BLOCK_STICKS) if a.tiled else PROCESSORS
+    halo = plan.arguments
+    blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS) if halo.tiled else PROCESSORS
     transfers, padding = transfers_and_padding(
-        a.frame, plan.ranges, input_rows=a.input_rows, block_rows=UNTILIZE_BLOCK_STICKS if a.tiled else 0
+        halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=UNTILIZE_BLOCK_STICKS if halo.tiled else 0
     )
-    turn, block = _dealt(a, transfers)
+    turn, block = _dealt(halo, transfers)
     sending = []
     for processor, network in enumerate(NETWORKS):
         mine = np.flatnonzero(turn == processor)
         count = max(1, (blocks + PROCESSORS - 1 - processor) // PROCESSORS)
-        sending.append(_sending(a, spec, network, transfers.take(mine), block[mine], count))
-    return HaloTraffic(blocks, _filling(a, spec, padding), tuple(sending))
+        sending.append(_sending(halo, spec, network, transfers.take(mine), block[mine], count))
+    return HaloTraffic(blocks, _filling(halo, spec, padding), tuple(sending))
 
 
-def stick_bytes(a: HaloArguments) -> int:
+def stick_bytes(halo: HaloArguments) -> int:
     """Bytes of a stick of the output."""
-    return a.shard_width * (halo_format(a.data_format).element_bytes or 0)
+    return halo.shard_width * (halo_format(halo.data_format).element_bytes or 0)
 
 
-def _dealt(a: HaloArguments, transfers: Transfers) -> tuple[Integers, Integers]:
+def _dealt(halo: HaloArguments, transfers: Transfers) -> tuple[Integers, Integers]:
     """Processor and block of every transfer, as `ops.programs.halo.config_tensors.deal_transfers` deals them."""
     source, destination = transfers.source_core, transfers.destination_core
-    if a.tiled:
+    if halo.tiled:
         block, processor = np.divmod(transfers.source_stick // UNTILIZE_BLOCK_STICKS, PROCESSORS)
         return processor, block
-    order = np.argsort((2 * source + (source != destination)) * a.nhw_cores + destination, kind="stable")
+    order = np.argsort((2 * source + (source != destination)) * halo.nhw_cores + destination, kind="stable")
     turn = np.empty_like(order)
-    turn[order] = ordinals(np.bincount(source, minlength=a.nhw_cores)) % PROCESSORS
+    turn[order] = ordinals(np.bincount(source, minlength=halo.nhw_cores)) % PROCESSORS
     return turn, np.zeros_like(turn)
 
 
-def _filling(a: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[Filling, ...]:
+def _filling(halo: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[Filling, ...]:
     """The first processor has the first half of a core's runs, the second the rest."""
-    cores = a.nhw_cores
+    cores = halo.nhw_cores
     runs = np.bincount(padding.core, minlength=cores)
     second = ordinals(runs) >= (runs // 2)[padding.core]
-    sticks_per_write = max(1, spec.halo_costs.pad_write_bytes // stick_bytes(a))
+    sticks_per_write = max(1, spec.halo_costs.pad_write_bytes // stick_bytes(halo))
     writes = (padding.length + (sticks_per_write - 1)) // sticks_per_write
     made = []
     for processor in range(PROCESSORS):
@@ -125,21 +124,21 @@ def _filling(a: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[Fill
 
 
 def _sending(
-    a: HaloArguments, spec: DeviceSpec, network: Network, transfers: Transfers, block: Integers, blocks: int
+    halo: HaloArguments, spec: DeviceSpec, network: Network, transfers: Transfers, block: Integers, blocks: int
 ) -> Sending:
     """What one processor of every core sends in every block."""
-    cores = a.nhw_cores
+    cores = halo.nhw_cores
     pair = transfers.source_core * cores + transfers.destination_core
     pairs = np.flatnonzero(np.bincount(pair, minlength=cores * cores))
     number = np.empty(cores * cores, np.int64)
     number[pairs] = np.arange(len(pairs))
     source, destination = np.divmod(pairs, cores)
-    sent = _table(number[pair], block, (len(pairs), blocks), transfers.length * stick_bytes(a))
+    sent = _table(number[pair], block, (len(pairs), blocks), transfers.length * stick_bytes(halo))
     home, away = np.flatnonzero(source == destination), np.flatnonzero(source != destination)
     local, own, crossing = (np.zeros((cores, blocks)) for _ in range(3))
     local[source[home]] = sent[home]
     np.add.at(own, source[away], sent[away])
-    order: CoreOrder = core_order(a)
+    order: CoreOrder = core_order(halo)
     places = worker_places(spec.noc, order.x, order.y)
     shared = sharing(spec.noc, network, places.take(source[away]), places.take(destination[away]))
     np.maximum.at(crossing, source[away], passing_bytes(shared, sent[away]))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ops.programs.halo.frame import Frame, Integers, count_breaks, frame_sources
+from device.numbers.integers import Integers
+from ops.frame.frame import Frame, count_breaks, frame_sources
 from ops.programs.halo.ranges import StickRanges
 
 

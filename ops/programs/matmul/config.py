@@ -9,6 +9,7 @@ from enum import Enum
 
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.numbers.integers import div_up
+from device.plan import Work
 from device.spec.device_spec import GridSpec
 
 
@@ -82,6 +83,25 @@ class MatmulConfig:
     per_core_m: int = 1
     per_core_n: int = 1
     transpose_mcast: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulWork(Work):
+    """One matmul program: rows of channels times a matrix of weights.
+
+    Attributes:
+        problem: Sizes and formats.
+        config: How it is dealt to cores and cut into blocks.
+        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
+        out_channels: Columns of the output that are no padding.
+        activation: Activation fused into the program: its name in lower case and its parameters; None without.
+    """
+
+    problem: MatmulProblem
+    config: MatmulConfig
+    fidelity_phases: int
+    out_channels: int
+    activation: tuple[str, tuple[float, ...]] | None = None
 
 
 def k_blocks(problem: MatmulProblem, config: MatmulConfig) -> int:

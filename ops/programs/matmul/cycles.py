@@ -14,8 +14,7 @@ from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks
-from ops.programs.matmul.work import MatmulWork
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork, k_blocks
 
 TILE_PRODUCT_FLOPS = 2 * TILE**3
 

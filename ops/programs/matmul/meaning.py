@@ -6,9 +6,9 @@ from typing import Final
 from device.numbers.formats import Array
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, matrix, row
+from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.values import matmul_values
-from ops.programs.matmul.work import MatmulWork
 
 
 def _values(work: MatmulWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:

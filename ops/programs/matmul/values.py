@@ -12,8 +12,7 @@ from device.memory.tiles import TILE
 from device.numbers.activations import apply_activation
 from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.spec.device_spec import DeviceSpec
-from ops.programs.matmul.config import k_blocks, l1_accumulation, partials_format
-from ops.programs.matmul.work import MatmulWork
+from ops.programs.matmul.config import MatmulWork, k_blocks, l1_accumulation, partials_format
 
 HALVES = 2  # 16-column halves of a tile
 

@@ -1,15 +1,29 @@
-"""Groups of few channels, multiplied several at a time as one dense matrix."""
+"""Groups of few channels, multiplied several at a time as one dense matrix: on the device, and with BLAS."""
 
 import numpy as np
 
+from device.memory.tiles import TILE
 from device.numbers.formats import Array
 
 NARROW = 2  # channels of a group up to which BLAS is not worth it
 BUNDLE = 32  # channels from which it is
 
 
+def bundle_count(groups: int, *channels: int) -> int:
+    """Bundles of groups: as many as leave each at least a tile wide on every side.
+
+    Args:
+        groups: Groups.
+        channels: Channels of each side, all groups together.
+    """
+    for size in range(1, groups + 1):
+        if groups % size == 0 and all(side // groups * size >= TILE for side in channels):
+            return groups // size
+    return 1
+
+
 def bundle_size(groups: int, ins: int, outs: int) -> int:
-    """How many groups are multiplied as one dense matrix."""
+    """How many groups BLAS multiplies as one dense matrix."""
     sizes = (size for size in range(1, groups + 1) if groups % size == 0)
     return next((size for size in sizes if size * min(ins, outs) >= BUNDLE), groups)
 

@@ -15,10 +15,9 @@ from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.matmul.config import MatmulProgram
+from ops.frame.output_phases import output_phases
+from ops.programs.matmul.config import MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.work import MatmulWork
-from ops.programs.patch_matmul.axis import dense_phases
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
 NARROW_TILES = 8  # rows of up to so many tiles are untilized by the packer
@@ -165,8 +164,8 @@ def _present(patches: Patches) -> float:
     share = 1.0
     for axis in patches.axes:
         met = sum(
-            _met(dense.start + tap * dense.spacing, dense.step, dense.outputs, dense.input_size)
-            for dense in (phase.axis for phase in dense_phases(axis))
+            _met(dense.start + tap * dense.spacing, dense.step, dense.outputs, dense.input_length)
+            for dense in (phase.axis for phase in output_phases(axis))
             for tap in range(dense.taps)
         )
         share *= met / (axis.outputs * axis.taps)

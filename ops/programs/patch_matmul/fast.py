@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from device.numbers.formats import Array
-from ops.programs.patch_matmul.axis import PatchAxis, dense_phases, index_of
+from ops.frame.axis import FrameAxis
+from ops.frame.output_phases import index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
-from ops.programs.patch_matmul.gather import Margin, places, runs
-from ops.programs.patch_matmul.scratch import Scratch, run_rows
+from ops.programs.patch_matmul.gather import Margin, Scratch, places, run_rows, runs
 from ops.programs.patch_matmul.work import PatchMatmul
 
 SUM_BYTES = 4 << 20  # of images that are added up at a time
@@ -52,7 +52,7 @@ def patch_matmul(work: PatchMatmul, image: Array, weights: Array, bias: Array | 
 
 
 def _each_phase(
-    axes: Sequence[PatchAxis],
+    axes: Sequence[FrameAxis],
     image: Array,
     weights: Array,
     bias: Array | None,
@@ -60,7 +60,7 @@ def _each_phase(
     multiply: Callable[[Array, Array, Array | None, Array], None],
 ) -> None:
     """Every dense phase of patches [N, *outputs, *taps, C] with its taps of weights [..., *taps, in, out]."""
-    phases = [dense_phases(axis) for axis in axes]
+    phases = [output_phases(axis) for axis in axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
     for combination in product(*phases):
         dense = tuple(phase.axis for phase in combination)
@@ -72,12 +72,12 @@ def _each_phase(
             part[...] = 0 if bias is None else bias
 
 
-def _singly(axes: Sequence[PatchAxis]) -> bool:
+def _singly(axes: Sequence[FrameAxis]) -> bool:
     """Whether no output meets the image under more than one tap."""
-    return all(len(phase.taps) < 2 for axis in axes for phase in dense_phases(axis))
+    return all(len(phase.taps) < 2 for axis in axes for phase in output_phases(axis))
 
 
-def _scatters(axes: Sequence[PatchAxis], batch: int, weights: Array) -> bool:
+def _scatters(axes: Sequence[FrameAxis], batch: int, weights: Array) -> bool:
     """Whether it takes less to add products up where they belong than to gather patches.
 
     Args:
@@ -89,14 +89,14 @@ def _scatters(axes: Sequence[PatchAxis], batch: int, weights: Array) -> bool:
         return False
     ins, outs = weights.shape[-2:]
     single = _singly(axes)
-    met = prod(sum(len(phase.taps) * phase.axis.outputs for phase in dense_phases(axis)) for axis in axes)
+    met = prod(sum(len(phase.taps) * phase.axis.outputs for phase in output_phases(axis)) for axis in axes)
     copied = 0 if _merges(weights, tuple(range(weights.ndim - 1))) else weights.size
     gathered = 0 if single else 2 * batch * met * ins
-    added = batch * prod(axis.input_size * axis.taps for axis in axes) * outs * (1 if single else ADDING)
+    added = batch * prod(axis.input_length * axis.taps for axis in axes) * outs * (1 if single else ADDING)
     return bool(added < gathered + copied)
 
 
-def _scatter(axes: Sequence[PatchAxis], image: Array, weights: Array, bias: Array | None, result: Array) -> None:
+def _scatter(axes: Sequence[FrameAxis], image: Array, weights: Array, bias: Array | None, result: Array) -> None:
     """Every position times all taps, added up in the result.
 
     Args:
@@ -114,7 +114,7 @@ def _scatter(axes: Sequence[PatchAxis], image: Array, weights: Array, bias: Arra
             offsets.reverse()
     lows = [min(0, *several) for several in taps]
     lengths = [
-        max(max(several) + (axis.input_size - 1) * axis.insertion + 1, axis.outputs) - low
+        max(max(several) + (axis.input_length - 1) * axis.insertion + 1, axis.outputs) - low
         for axis, several, low in zip(axes, taps, lows, strict=True)
     ]
     matrix, tap_first = _products_matrix(weights)

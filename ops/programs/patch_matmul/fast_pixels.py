@@ -6,8 +6,7 @@ import numpy as np
 
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size
-from ops.programs.patch_matmul.gather import Margin, runs
-from ops.programs.patch_matmul.scratch import Scratch, run_rows
+from ops.programs.patch_matmul.gather import Margin, Scratch, run_rows, runs
 from ops.programs.patch_matmul.work import Patches
 
 

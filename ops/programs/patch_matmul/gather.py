@@ -1,4 +1,7 @@
-"""Patches of an image as a view: nothing is copied but the margin of zeros around it."""
+"""Patches of an image as a view: nothing is copied but the margin of zeros around it.
+
+They are taken in runs of positions, which are copied into memory that is used again where a matrix is wanted.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -8,7 +11,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from device.numbers.formats import Array
-from ops.programs.patch_matmul.axis import PatchAxis
+from ops.frame.axis import FrameAxis, margins
+
+RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
+LEAST_ROWS = 256  # below that, BLAS is not worth its calls
 
 
 class Margin:
@@ -19,20 +25,14 @@ class Margin:
         before: Zeros ahead of each axis.
     """
 
-    def __init__(self, image: Array, reaches: Sequence[Sequence[PatchAxis]]) -> None:
+    def __init__(self, image: Array, reaches: Sequence[Sequence[FrameAxis]]) -> None:
         """Pads an image.
 
         Args:
             image: [N, *spatial, C].
             reaches: All dense axes along which it is going to be read, for each spatial axis.
         """
-        spans = [
-            (
-                max(0, max((-one.low for one in axes if one.taps), default=0)),
-                max(0, max((one.high - (size - 1) for one in axes if one.taps), default=0)),
-            )
-            for size, axes in zip(image.shape[1:-1], reaches, strict=True)
-        ]
+        spans = [margins(axes) for axes in reaches]
         self.before = tuple(before for before, _ in spans)
         pixels = np.ascontiguousarray(image, np.float32)
         if any(map(any, spans)):
@@ -46,7 +46,7 @@ class Margin:
             pixels = grown
         self.pixels = pixels
 
-    def patches(self, axes: Sequence[PatchAxis]) -> Array:
+    def patches(self, axes: Sequence[FrameAxis]) -> Array:
         """A read-only view [N, *outputs, *taps, C] for dense axes with taps."""
         strides = self.pixels.strides
         corner = self.pixels[
@@ -57,20 +57,20 @@ class Margin:
         ]
         return as_strided(
             corner,
-            (len(self.pixels), *(a.outputs for a in axes), *(a.taps for a in axes), self.pixels.shape[-1]),
+            (len(self.pixels), *(axis.outputs for axis in axes), *(axis.taps for axis in axes), self.pixels.shape[-1]),
             (
                 strides[0],
-                *(a.step * s for a, s in zip(axes, strides[1:-1], strict=True)),
-                *(a.spacing * s for a, s in zip(axes, strides[1:-1], strict=True)),
+                *(axis.step * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
+                *(axis.spacing * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
                 strides[-1],
             ),
             writeable=False,
         )
 
 
-def places(axes: Sequence[PatchAxis]) -> tuple[slice, ...]:
+def places(axes: Sequence[FrameAxis]) -> tuple[slice, ...]:
     """Where the outputs of some axes lie in [N, *out_shape, O]."""
-    return (slice(None), *(slice(a.first, a.first + (a.outputs - 1) * a.distance + 1, a.distance) for a in axes))
+    return (slice(None), *(axis.places for axis in axes))
 
 
 def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
@@ -90,3 +90,30 @@ def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
         for begin in range(0, count, piece):
             single = tuple(slice(i, i + 1) for i in index)
             yield (*single, slice(begin, min(begin + piece, count)), *inner)
+
+
+def run_rows(numbers: int) -> int:
+    """Positions of a run that moves so many numbers for each."""
+    return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))
+
+
+class Scratch:
+    """Memory that is used again from run to run: fresh pages cost more than what is done with them."""
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0, np.float32)
+
+    def array(self, shape: tuple[int, ...]) -> Array:
+        """float32 of a shape, contents undefined."""
+        size = prod(shape)
+        if self._memory.size < size:
+            self._memory = np.empty(size, np.float32)
+        return self._memory[:size].reshape(shape)
+
+    def matrix(self, view: Array, rows: int) -> Array:
+        """A view as a matrix: itself if it lies in memory as one, else copied."""
+        if view.flags.c_contiguous:
+            return view.reshape(rows, -1)
+        copied = self.array(view.shape)
+        np.copyto(copied, view)
+        return copied.reshape(rows, -1)

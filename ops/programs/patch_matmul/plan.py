@@ -16,8 +16,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers, program_cores
-from ops.programs.matmul.config import MatmulProblem
-from ops.programs.matmul.work import MatmulWork
+from ops.programs.matmul.config import MatmulProblem, MatmulWork
 from ops.programs.patch_matmul.blocks import gathering_config
 from ops.programs.patch_matmul.slicing import Slicing
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections

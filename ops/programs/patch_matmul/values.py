@@ -14,9 +14,9 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.tiles import TILE
 from device.numbers.formats import Array, DataFormat
 from device.numbers.integers import round_up
+from ops.frame.output_phases import OutputPhase, output_phases
 from ops.meaning import ValuesReading
 from ops.programs.patch_matmul import fast, fast_pixels
-from ops.programs.patch_matmul.axis import DensePhase, dense_phases
 from ops.programs.patch_matmul.bundles import dense_bundles
 from ops.programs.patch_matmul.gather import Margin, places, runs
 from ops.programs.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_exponent, multiplied_whole, slices
@@ -60,13 +60,13 @@ def patch_matmul(
         [N, *out_shape, O] in storage of the output format: the target, written in place.
     """
     patches = work.patches
-    image = image.reshape(patches.batch, *(axis.input_size for axis in patches.axes), patches.channels)
+    image = image.reshape(patches.batch, *(axis.input_length for axis in patches.axes), patches.channels)
     result = _target(patches.batch, work.out_shape, work.out_channels, work.out_format, target)
     if not reading.arithmetic.slice_by_slice:
         pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
         fast.patch_matmul(work, pixels, multiplied_whole(weights, work.slicing, weights_side=True), bias, result)
         return result
-    phases = [dense_phases(axis) for axis in patches.axes]
+    phases = [output_phases(axis) for axis in patches.axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
     exponents = (grid_exponent(margin.pixels), grid_exponent(weights))
     for combination in product(*phases):
@@ -92,7 +92,7 @@ def _sliced_phase(
     exponents: tuple[int, int],
     bias: Array | None,
     part: Array,
-    combination: tuple[DensePhase, ...],
+    combination: tuple[OutputPhase, ...],
     reading: ValuesReading,
 ) -> None:
     """One phase through the matrix unit, into its part of the result."""
@@ -115,7 +115,7 @@ def _sliced_phase(
             place[...] = rounded(values, work.out_format).reshape(place.shape)
 
 
-def _half_counts(patches: Patches, combination: tuple[DensePhase, ...]) -> tuple[int, ...]:
+def _half_counts(patches: Patches, combination: tuple[OutputPhase, ...]) -> tuple[int, ...]:
     """Halves present in each K tile when only the taps of some phases are there."""
     each = patches.tap_columns // HALF
     numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(one.taps) for one in combination))]

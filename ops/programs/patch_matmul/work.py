@@ -10,8 +10,8 @@ from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import Work
-from ops.programs.matmul.work import MatmulWork
-from ops.programs.patch_matmul.axis import PatchAxis
+from ops.frame.axis import FrameAxis
+from ops.programs.matmul.config import MatmulWork
 from ops.programs.patch_matmul.slicing import Slicing
 
 HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit
@@ -30,7 +30,7 @@ class Patches:
     """
 
     batch: int
-    axes: tuple[PatchAxis, ...]
+    axes: tuple[FrameAxis, ...]
     channels: int
     groups: int
     bundles: int
@@ -104,7 +104,7 @@ class FillRows(Work):
     """
 
     batch: int
-    axes: tuple[PatchAxis, ...]
+    axes: tuple[FrameAxis, ...]
     out_channels: int
     out_shape: tuple[int, ...]
     bias: bool
@@ -147,16 +147,3 @@ class SumSections(Work):
     rows: int
     columns: int
     out_format: DataFormat
-
-
-def bundle_count(groups: int, *channels: int) -> int:
-    """Bundles of groups: as many as leave each at least a tile wide on every side.
-
-    Args:
-        groups: Groups.
-        channels: Channels of each side, all groups together.
-    """
-    for size in range(1, groups + 1):
-        if groups % size == 0 and all(side // groups * size >= TILE for side in channels):
-            return groups // size
-    return 1

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ops.definition.geometry import Axis, Geometry
+from ops.definition.geometry import Geometry, TransposedAxis
 from ops.definition.reference import conv_transpose, conv_transpose_channels_last, conv_transpose_loops
 
 AXES = st.builds(
-    Axis,
+    TransposedAxis,
     input_size=st.integers(1, 4),
     kernel=st.integers(1, 3),
     stride=st.integers(1, 3),
@@ -46,7 +46,7 @@ def test_twins_agree(axes, batch, groups, in_per_group, out_per_group):
 
 def test_by_hand():
     # 1, 2 with taps 10, 20, 30 at stride 2: 10 20 30+20 40 60, then one cut off in front and two more after.
-    geometry = Geometry((Axis(input_size=2, kernel=3, stride=2, pad_before=1, output_padding=2),))
+    geometry = Geometry((TransposedAxis(input_size=2, kernel=3, stride=2, pad_before=1, output_padding=2),))
     src, weights = np.array([[[1, 2]]]), np.array([[[10, 20, 30]]])
     expected = [[[20, 50, 40, 60, 0, 0]]]
     assert conv_transpose_loops(src, weights, geometry).tolist() == expected
@@ -55,7 +55,7 @@ def test_by_hand():
 
 def test_groups_of_the_published_unit_test():
     # oneDNN: 4 channels in two groups, weights [4, 4, 1, 1] make 8 outputs.
-    geometry = Geometry((Axis(input_size=1, kernel=1), Axis(input_size=1, kernel=1)))
+    geometry = Geometry((TransposedAxis(input_size=1, kernel=1), TransposedAxis(input_size=1, kernel=1)))
     src = np.array([1.0, 2, 3, 4]).reshape(1, 4, 1, 1)
     weights = np.array([1.0, 0, 1, 0] * 4).reshape(4, 4, 1, 1)
     assert conv_transpose(src, weights, geometry, groups=2).ravel().tolist() == [3, 0, 3, 0, 7, 0, 7, 0]
@@ -69,7 +69,7 @@ def test_torch(rank):
     for _ in range(20):
         strides, pads = rng.integers(1, 4, rank), rng.integers(0, 2, rank)
         axes = tuple(
-            Axis(
+            TransposedAxis(
                 input_size=int(rng.integers(3, 6)),
                 kernel=int(rng.integers(1, 4)),
                 stride=int(stride),

@@ -30,7 +30,7 @@ from ops.calls.convolution.l1_path import (
     weights_layout,
 )
 from ops.calls.convolution.plan import builder_of, finished
-from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 
 SPEC = load_spec("wormhole_n150")
 HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))

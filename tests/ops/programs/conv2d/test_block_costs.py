@@ -7,11 +7,12 @@ import pytest
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage
+from ops.frame.axis import convolution_axis
+from ops.frame.frame import Frame
 from ops.programs.conv2d.block_costs import conv_steps
 from ops.programs.conv2d.layout import ConvLayout, ConvOptions, ConvProblem, choose_cores, lay_out
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.frame import Frame, convolution_axis
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p100")
 

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage
+from ops.frame.axis import convolution_axis, transposed_axis
+from ops.frame.frame import Frame
 from ops.programs.conv2d.circular_buffers import l1_accumulation
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.frame import Frame, convolution_axis, transposed_axis
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]
 RATES = {"dram_bytes_per_cycle", "act_multicast_bytes_per_cycle"}

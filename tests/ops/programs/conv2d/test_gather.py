@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ops.frame.axis import FrameAxis
+from ops.frame.output_phases import output_phases
 from ops.programs.conv2d.gather import runs
-from ops.programs.conv2d.phases import output_phases
-from ops.programs.halo.frame import FrameAxis
 
 
 def axis(length, insertion, kernel):
-    return FrameAxis(input_length=length, before=kernel - 1, after=kernel - 1, insertion=insertion, kernel=kernel)
+    return FrameAxis(input_length=length, before=kernel - 1, after=kernel - 1, insertion=insertion, taps=kernel)
 
 
 axes = st.builds(axis, st.integers(1, 9), st.integers(1, 3), st.integers(1, 4))
@@ -23,8 +23,8 @@ def test_runs_of_all_phases_hold_every_output_once(batch, rows, columns, outputs
         for across in output_phases(columns):
             for run in runs(batch, down, across, outputs):
                 place = run.place(visits)
-                assert place.shape == (run.count, across.count, 1)
-                assert run.outputs == run.count * across.count
+                assert place.shape == (run.count, across.axis.outputs, 1)
+                assert run.outputs == run.count * across.axis.outputs
                 assert run.outputs <= outputs or run.count == 1
                 place += 1
     assert (visits == 1).all()

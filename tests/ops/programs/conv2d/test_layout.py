@@ -11,6 +11,8 @@ from device.errors import DeviceError
 from device.memory.layouts import BufferType, MemoryConfig, ShardOrientation, ShardSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
+from ops.frame.axis import transposed_axis
+from ops.frame.frame import Frame
 from ops.programs.conv2d.layout import (
     ConvOptions,
     ConvProblem,
@@ -21,7 +23,6 @@ from ops.programs.conv2d.layout import (
     sharded_input,
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.halo.frame import Frame, transposed_axis
 
 SPEC = load_spec("wormhole_n150")
 COL_MAJOR = ShardOrientation.COL_MAJOR

@@ -8,8 +8,7 @@ from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.meaning import ValuesReading
 from ops.meanings import MEANINGS
-from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights
-from ops.programs.conv2d.weights import WeightsLayout
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 
 READING = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
 LAYOUT = WeightsLayout(

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.errors import DeviceError
+from ops.frame.axis import convolution_axis
+from ops.frame.frame import Frame, window_starts
 from ops.programs.conv2d.reader_indices import check_reader_indices, reader_index_words, reader_indices
-from ops.programs.halo.frame import Frame, convolution_axis, window_starts
 
 positive = st.integers(1, 4)
 

@@ -17,6 +17,8 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import load_spec
 from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
+from ops.frame.axis import transposed_axis
+from ops.frame.frame import Frame
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
 from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import (
@@ -31,7 +33,6 @@ from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.halo.frame import Frame, transposed_axis
 
 SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)
 ARITHMETICS = {"fast": FAST, "exact": EXACT}

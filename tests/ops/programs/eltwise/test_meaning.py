@@ -7,7 +7,7 @@ from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
 from ops.meaning import ValuesReading
 from ops.meanings import MEANINGS
-from ops.programs.eltwise.work import Activate, AddRow
+from ops.programs.eltwise.operations import Activate, AddRow
 
 READING = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
 

@@ -10,16 +10,16 @@ from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import Layout, ShardOrientation, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
+from ops.frame.axis import FrameAxis
+from ops.frame.frame import Frame
 from ops.meaning import CyclesReading, Ends, ValuesReading
 from ops.meanings import MEANINGS
 from ops.programs.halo.cycles import halo_cycles
-from ops.programs.halo.frame import Frame, FrameAxis
 from ops.programs.halo.meaning import halo_values
-from ops.programs.halo.plan import HaloArguments, plan_halo
-from ops.programs.halo.work import HaloWork
+from ops.programs.halo.plan import HaloArguments, HaloWork, plan_halo
 
 SPEC = load_spec("wormhole_n150")
-AXIS = FrameAxis(input_length=8, before=1, after=1, kernel=3)
+AXIS = FrameAxis(input_length=8, before=1, after=1, taps=3)
 THIRD = np.full((4, 32), 1 / 3, np.float32)
 
 

@@ -12,7 +12,8 @@ from device.memory.layouts import ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.numbers.integers import round_up
 from device.spec.device_spec import load_spec
-from ops.programs.halo.frame import Frame, transposed_axis
+from ops.frame.axis import transposed_axis
+from ops.frame.frame import Frame
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, plan_halo
 
 RECORDS = Path(__file__).resolve().parents[5] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"

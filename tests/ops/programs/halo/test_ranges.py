@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.programs.halo.frame import Frame, transposed_axis
+from ops.frame.axis import transposed_axis
+from ops.frame.frame import Frame
 from ops.programs.halo.ranges import most_sticks, stick_ranges
 
 lengths = st.integers(1, 12)

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import GridSpec, load_spec
 from device.time.stages import Stage
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.work import MatmulWork
 
 
 def work(

@@ -10,10 +10,9 @@ from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.meaning import CyclesReading, Ends, ValuesReading
 from ops.meanings import MEANINGS
-from ops.programs.matmul.config import MatmulProblem
+from ops.programs.matmul.config import MatmulProblem, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.interleaved import interleaved_config
-from ops.programs.matmul.work import MatmulWork
 
 SPEC = load_spec("wormhole_n150")
 

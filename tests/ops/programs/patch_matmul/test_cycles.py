@@ -3,7 +3,8 @@ import pytest
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from device.time.stages import Stage
-from ops.programs.patch_matmul.axis import PatchAxis, dense_phases
+from ops.frame.axis import axis_of_windows
+from ops.frame.output_phases import output_phases
 from ops.programs.patch_matmul.cycles import (
     fill_rows_cycles,
     patch_matmul_cycles,
@@ -18,7 +19,7 @@ SPEC = load_spec("wormhole_n150")
 
 
 def frame(stride=2):
-    return PatchAxis(input_size=16, outputs=16 * stride, taps=4, start=-2, spacing=1, insertion=stride)
+    return axis_of_windows(input_length=16, outputs=16 * stride, taps=4, start=-2, spacing=1, insertion=stride)
 
 
 def work_of(axis, data_format=FLOAT32, precision=Precision.IEEE, spec=SPEC, kind=patch_matmul_work):
@@ -44,7 +45,7 @@ def test_passes_cost_what_they_do(kind, cycles):
 
 def test_inserted_zeros_are_issued_but_not_useful():
     whole = patch_matmul_cycles(work_of(frame()), SPEC)
-    dense = [phase.axis for phase in dense_phases(frame())]
+    dense = [phase.axis for phase in output_phases(frame())]
     parts = [patch_matmul_cycles(work_of(one), SPEC) for one in dense for _ in range(len(dense))]
     assert whole.useful_flops * 1.1 > sum(part.useful_flops for part in parts) > whole.useful_flops * 0.9
     assert whole.issued_flops == 4 * sum(part.issued_flops for part in parts)

@@ -6,16 +6,16 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
+from ops.frame.axis import FrameAxis
 from ops.meaning import ValuesReading
 from ops.meanings import MEANINGS
-from ops.programs.patch_matmul.axis import PatchAxis
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
 SPEC = load_spec("wormhole_n150")
-AXIS = PatchAxis(input_size=3, outputs=3, taps=1, start=0, spacing=1)
+AXIS = FrameAxis(input_length=3, before=0, after=0, taps=1)
 PATCHES = Patches(batch=2, axes=(AXIS,), channels=2, groups=1, bundles=1)
 COMMON = {"slicing": slicing_of(FLOAT32, Precision.DEVICE, fidelity_phases=3), "out_format": FLOAT32, "spec": SPEC}
 each_arithmetic = pytest.mark.parametrize("arithmetic", [EXACT, FAST], ids=lambda one: one.name)
@@ -52,7 +52,7 @@ def test_both_multiply_in_the_phases_of_their_matmul():
 @pytest.mark.parametrize("bias", [False, True])
 def test_rows_are_filled_in_what_others_wrote(bias):
     target = np.full((1, 3, 1), 7, np.float32)
-    middle = PatchAxis(input_size=3, outputs=1, taps=0, start=0, spacing=1, first=1)
+    middle = FrameAxis(input_size=3, outputs=1, taps=0, start=0, spacing=1, first=1)
     work = FillRows(batch=1, axes=(middle,), out_channels=1, out_shape=(3,), bias=bias, out_format=FLOAT32)
     added = [np.array([5], np.float32)] if bias else []
     got = MEANINGS[FillRows].values(work, [*added, target], ValuesReading(spec=SPEC, arithmetic=EXACT))

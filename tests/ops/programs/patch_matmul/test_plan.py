@@ -10,7 +10,8 @@ from device.memory.layouts import Layout, TensorSpec
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from ops.builder import PlanBuilder
-from ops.programs.patch_matmul.axis import PatchAxis
+from ops.frame.axis import axis_of_windows
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import (
     patch_matmul_work,
     pixel_matmul_work,
@@ -19,13 +20,13 @@ from ops.programs.patch_matmul.plan import (
     sections_spec,
 )
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.work import Patches, PixelMatmul, bundle_count
+from ops.programs.patch_matmul.work import Patches, PixelMatmul
 
 SPEC = load_spec("wormhole_n150")
 
 
 def patches_of(size, channels, taps=3, groups=1, others=64):
-    axis = PatchAxis(input_size=size, outputs=size, taps=taps, start=-1, spacing=1)
+    axis = axis_of_windows(input_length=size, outputs=size, taps=taps, start=-1, spacing=1)
     return Patches(
         batch=1, axes=(axis, axis), channels=channels, groups=groups, bundles=bundle_count(groups, channels, others)
     )
@@ -87,14 +88,6 @@ def test_cores_of_a_band_are_those_of_the_device():
         box = operations[0].circular_buffers[0].cores.bounding_box()
         assert box.end.x < SPEC.grid.cols
         assert box.end.y < SPEC.grid.rows
-
-
-@pytest.mark.parametrize(
-    ("groups", "channels", "bundles"),
-    [(1, (64, 64), 1), (2, (64, 64), 2), (4, (64, 64), 2), (64, (64, 64), 2), (3, (9, 9), 1), (2, (64, 32), 1)],
-)
-def test_bundles_of_groups_are_a_tile_wide_where_they_can(groups, channels, bundles):
-    assert bundle_count(groups, *channels) == bundles
 
 
 def test_what_does_not_fit_is_refused_by_the_device():

@@ -13,9 +13,10 @@ from ops.definition.gradients import data_gradient, weights_gradient
 from ops.definition.reference import conv_transpose
 from ops.meaning import ValuesReading
 from ops.programs.patch_matmul import values
+from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.work import FillRows, Patches, SumSections, bundle_count
+from ops.programs.patch_matmul.work import FillRows, Patches, SumSections
 
 SPEC = load_spec("wormhole_n150")
 READINGS = [ValuesReading(spec=SPEC, arithmetic=arithmetic) for arithmetic in (FAST, EXACT)]

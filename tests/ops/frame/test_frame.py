@@ -1,20 +1,11 @@
 """The closed forms of the frame against a frame that is written out."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.programs.halo.frame import (
-    Frame,
-    FrameAxis,
-    convolution_axis,
-    count_breaks,
-    data_before,
-    frame_sources,
-    transposed_axis,
-    window_starts,
-)
+from ops.frame.axis import FrameAxis, convolution_axis, transposed_axis
+from ops.frame.frame import Frame, count_breaks, data_before, frame_sources, window_starts
 
 small = st.integers(0, 3)
 positive = st.integers(1, 4)
@@ -94,22 +85,9 @@ def test_windows_start_where_the_definition_says(frame):
 
 
 def test_replicating_frame_repeats_the_border_and_keeps_inserted_zeros():
-    axis = FrameAxis(input_length=2, before=1, after=1, insertion=2, kernel=2)
+    axis = FrameAxis(input_length=2, before=1, after=1, insertion=2, taps=2)
     frame = Frame(batch=1, rows=axis, columns=axis, replicate=True)
     line = np.array([0, 0, -1, 1, 1])
     second = np.where(line < 0, -1, line + 2)
     gap = np.full(5, -1)
     assert np.array_equal(frame_sources(frame, 0, 25).reshape(5, 5), [line, line, gap, second, second])
-
-
-def test_padding_beyond_the_window_makes_everything_padding():
-    """As the real library does: its unsigned padding wraps around."""
-    axis = transposed_axis(input_length=4, kernel=2, stride=2, padding=(2, 0), output_padding=0, dilation=1)
-    assert axis.data == 0
-
-
-def test_window_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match=r"^FrameAxis: a window that spans 5 positions does not fit a frame of 3; use"):
-        convolution_axis(input_length=3, kernel=5, stride=1, padding=(0, 0), dilation=1)
-    with pytest.raises(ValueError, match=r"must be at least 1, and .*not \(3, 1, 0, 1\) and 1$"):
-        convolution_axis(input_length=3, kernel=0, stride=1, padding=(0, 0), dilation=1)

@@ -1,8 +1,10 @@
-"""What the element-wise operations do to numbers.
+"""The element-wise operations, and what they do to numbers.
 
 A float32 tensor gets a 32-bit Dst, whatever the compute config of the call says, and goes into it whole; two float32
 operands are added by the vector unit as floats, others by the matrix unit (exact values, section 5).
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +12,35 @@ from device.matrix_unit.arithmetic import Arithmetic
 from device.numbers.activations import apply_activation
 from device.numbers.formats import FLOAT32, GROUP, Array, DataFormat
 from device.numbers.integers import round_up
-from ops.programs.eltwise.work import Activate, AddRow
+from device.plan import Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRow(Work):
+    """A row is added to every row of a matrix.
+
+    Attributes:
+        data_format: Format of the matrix and of the sum.
+        row_format: Format of the row.
+    """
+
+    data_format: DataFormat
+    row_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activate(Work):
+    """A function of every element.
+
+    Attributes:
+        name: ttnn's name in lower case.
+        parameters: Its parameters.
+        data_format: Format of the tensor and of the result.
+    """
+
+    name: str
+    parameters: tuple[float, ...]
+    data_format: DataFormat
 
 
 def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -> Array:

@@ -5,109 +5,14 @@ column``. Sticks that hold input are *data*, all others are *padding*. Every que
 nothing in this module is as long as the frame, but for `frame_sources`, which lists it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import lcm
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers: TypeAlias = NDArray[np.int64]
-
-
-def count_windows(length: int, reach: int, step: int) -> int:
-    """Windows of ``reach`` + 1 positions, ``step`` apart, in so many positions; zero or less where none fits."""
-    return (length - reach - 1) // step + 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameAxis:
-    """One spatial axis of the frame.
-
-    Attributes:
-        input_length: Input positions.
-        before: Zeros ahead of the first input. Negative (a transposed convolution padded by more than its window) makes
-            the real library take the whole frame for padding.
-        after: Zeros behind the last input; negative cuts inputs off.
-        insertion: Distance between neighboring inputs; the positions in between are zeros.
-        trailing: Zeros behind those, the output padding of a transposed convolution.
-        kernel: Window positions.
-        dilation: Distance between neighboring window positions; with 0 they all meet the same input.
-        step: Distance between neighboring windows; 1 for a transposed convolution.
-        length: Positions in the frame.
-        reach: Distance from the first to the last position of a window.
-        outputs: Windows that fit, which is the output length.
-    """
-
-    input_length: int
-    before: int
-    after: int
-    insertion: int = 1
-    trailing: int = 0
-    kernel: int
-    dilation: int = 1
-    step: int = 1
-    length: int = field(init=False, repr=False, compare=False)
-    reach: int = field(init=False, repr=False, compare=False)
-    outputs: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Derives the lengths, which are read often; refuses an axis in which no window fits."""
-        if min(self.input_length, self.insertion, self.kernel, self.step) < 1 or self.dilation < 0:
-            raise ValueError(
-                "FrameAxis: input_length, insertion, kernel and step must be at least 1, and dilation at least 0, not "
-                f"{(self.input_length, self.insertion, self.kernel, self.step)} and {self.dilation}"
-            )
-        length = self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
-        reach = self.dilation * (self.kernel - 1)
-        if length <= reach:
-            raise ValueError(
-                f"FrameAxis: a window that spans {reach + 1} positions does not fit a frame of {length}; "
-                "use less padding, a smaller kernel or a larger input"
-            )
-        object.__setattr__(self, "length", length)
-        object.__setattr__(self, "reach", reach)
-        object.__setattr__(self, "outputs", count_windows(length, reach, self.step))
-
-    @property
-    def data(self) -> int:
-        """Positions that hold input."""
-        if self.before < 0:
-            return 0
-        return min(max(-(-(self.length - self.before) // self.insertion), 0), self.input_length)
-
-    def data_before(self, positions: Integers) -> Integers:
-        """Data positions below each of ``positions``."""
-        below = (positions + (self.insertion - 1 - self.before)) // self.insertion
-        return np.minimum(np.maximum(below, 0), self.data)
-
-
-def transposed_axis(
-    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
-) -> FrameAxis:
-    """The axis of a transposed convolution, run as a convolution of stride 1 (reference, 2.1).
-
-    ``padding`` is (before, after), as the user gave it.
-    """
-    reach = dilation * (kernel - 1)
-    return FrameAxis(
-        input_length=input_length,
-        before=reach - padding[0],
-        after=reach - padding[1],
-        insertion=stride,
-        trailing=output_padding,
-        kernel=kernel,
-        dilation=dilation,
-    )
-
-
-def convolution_axis(
-    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int
-) -> FrameAxis:
-    """The axis of an ordinary convolution; ``padding`` is (before, after)."""
-    return FrameAxis(
-        input_length=input_length, before=padding[0], after=padding[1], kernel=kernel, dilation=dilation, step=stride
-    )
+from device.numbers.integers import Integers
+from ops.frame.axis import FrameAxis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,198 @@
+"""One spatial axis of a frame: the inputs, the zeros between and around them, and the windows that slide over all that.
+
+Window ``m`` makes output ``m``. Its taps lie at ``m * step + start + tap * spacing``, counted from the first input,
+and inputs at every multiple of ``insertion``. Every convolution is of this kind: an ordinary one (step), a transposed
+one (insertion), the gradients of either, and one output phase of a transposed one, which has neither.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from device.numbers.integers import Integers, div_up
+
+
+def count_windows(length: int, reach: int, step: int) -> int:
+    """Windows of ``reach`` + 1 positions, ``step`` apart, in so many positions; zero or less where none fits."""
+    return (length - reach - 1) // step + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameAxis:
+    """One axis.
+
+    Attributes:
+        input_length: Input positions.
+        before: Zeros ahead of the first input. Negative, windows begin behind the first input (padding by more than the
+            window of a transposed convolution); the real library takes the whole frame for padding then: see `data`.
+        after: Zeros behind the last input; negative cuts inputs off.
+        insertion: Distance between neighboring inputs; the positions in between are zeros.
+        trailing: Zeros behind those, the output padding of a transposed convolution.
+        taps: Window positions; none in an output phase that meets no input.
+        spacing: Distance from one tap to the next: negative if they run backwards; with 0 they all meet the same input.
+        step: Distance between neighboring windows; 1 for a transposed convolution.
+        first: Where the first output lies in the result.
+        distance: From one output to the next there.
+        length: Positions in the frame.
+        reach: Distance from the first to the last position of a window.
+        outputs: Windows that fit, which is the output length.
+    """
+
+    input_length: int
+    before: int
+    after: int
+    insertion: int = 1
+    trailing: int = 0
+    taps: int
+    spacing: int = 1
+    step: int = 1
+    first: int = 0
+    distance: int = 1
+    length: int = field(init=False, repr=False, compare=False)
+    reach: int = field(init=False, repr=False, compare=False)
+    outputs: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Derives the lengths, which are read often; refuses an axis in which no window fits."""
+        if min(self.input_length, self.insertion, self.step, self.distance) < 1 or self.taps < 0:
+            raise ValueError(
+                "FrameAxis: input_length, insertion, step and distance must be at least 1, and taps at least 0, not "
+                f"{(self.input_length, self.insertion, self.step, self.distance)} and {self.taps}"
+            )
+        length = self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
+        reach = abs(self.spacing) * (self.taps - 1) if self.taps else 0
+        if length <= reach:
+            raise ValueError(
+                f"FrameAxis: a window that spans {reach + 1} positions does not fit a frame of {length}; "
+                "use less padding, a smaller kernel or a larger input"
+            )
+        object.__setattr__(self, "length", length)
+        object.__setattr__(self, "reach", reach)
+        object.__setattr__(self, "outputs", count_windows(length, reach, self.step))
+
+    @property
+    def start(self) -> int:
+        """Where the first tap of the first window lies, counted from the first input."""
+        return -self.before if self.spacing >= 0 else self.reach - self.before
+
+    @property
+    def last(self) -> int:
+        """The last position that any window reaches, counted from the first input."""
+        return (self.outputs - 1) * self.step + self.reach - self.before
+
+    @property
+    def places(self) -> slice:
+        """Where the outputs lie in the result."""
+        return slice(self.first, self.first + (self.outputs - 1) * self.distance + 1, self.distance)
+
+    @property
+    def data(self) -> int:
+        """Positions that hold input for the real library: none with a negative ``before``, which its halo wraps."""
+        if self.before < 0:
+            return 0
+        return min(max(div_up(self.length - self.before, self.insertion), 0), self.input_length)
+
+    def data_before(self, positions: Integers) -> Integers:
+        """Data positions below each of ``positions`` of the frame."""
+        below = (positions + (self.insertion - 1 - self.before)) // self.insertion
+        return np.minimum(np.maximum(below, 0), self.data)
+
+
+def transposed_axis(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
+) -> FrameAxis:
+    """The axis of a transposed convolution, run as a convolution of stride 1 with a mirrored kernel.
+
+    ``padding`` is (before, after), as the user gave it.
+    """
+    reach = dilation * (kernel - 1)
+    return FrameAxis(
+        input_length=input_length,
+        before=reach - padding[0],
+        after=reach - padding[1],
+        insertion=stride,
+        trailing=output_padding,
+        taps=kernel,
+        spacing=dilation,
+    )
+
+
+def convolution_axis(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int
+) -> FrameAxis:
+    """The axis of an ordinary convolution; ``padding`` is (before, after)."""
+    return FrameAxis(
+        input_length=input_length, before=padding[0], after=padding[1], taps=kernel, spacing=dilation, step=stride
+    )
+
+
+def gradient_axis(
+    *, output_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
+) -> FrameAxis:
+    """The axis of the data gradient of a transposed convolution: an ordinary convolution of its output's gradient.
+
+    Args:
+        output_length: Positions of the transposed convolution's output, which are the inputs here.
+        kernel: Its kernel.
+        stride: Its stride.
+        padding: Its padding, (before, after).
+        output_padding: What was added to the output is padded that much less.
+        dilation: Its dilation.
+    """
+    before, after = padding
+    return convolution_axis(
+        input_length=output_length,
+        kernel=kernel,
+        stride=stride,
+        padding=(before, after - output_padding),
+        dilation=dilation,
+    )
+
+
+def axis_of_windows(
+    *,
+    input_length: int,
+    outputs: int,
+    taps: int,
+    start: int,
+    spacing: int = 1,
+    step: int = 1,
+    insertion: int = 1,
+    first: int = 0,
+    distance: int = 1,
+) -> FrameAxis:
+    """The axis whose frame begins and ends with its windows, of which the first begins at ``start``.
+
+    Args:
+        input_length: As of the axis, like all that is not said here.
+        outputs: Windows.
+        taps: Their taps.
+        start: Where the first tap of the first window lies, counted from the first input.
+        spacing: From one tap to the next.
+        step: From one window to the next.
+        insertion: From one input to the next.
+        first: Where the first output lies in the result.
+        distance: From one output to the next there.
+    """
+    reach = spacing * (taps - 1) if taps else 0
+    before = -min(start, start + reach)
+    return FrameAxis(
+        input_length=input_length,
+        before=before,
+        after=(outputs - 1) * step + abs(reach) - before - (input_length - 1) * insertion,
+        insertion=insertion,
+        taps=taps,
+        spacing=spacing,
+        step=step,
+        first=first,
+        distance=distance,
+    )
+
+
+def margins(axes: Iterable[FrameAxis]) -> tuple[int, int]:
+    """Zeros that windows of some axes reach ahead of the same inputs and behind them, none of which are inserted."""
+    with_taps = [axis for axis in axes if axis.taps]
+    before = max((axis.before for axis in with_taps), default=0)
+    after = max((axis.last - (axis.input_length - 1) for axis in with_taps), default=0)
+    return max(0, before), max(0, after)

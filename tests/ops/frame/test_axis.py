@@ -1,0 +1,142 @@
+"""The closed forms of an axis against windows that are slid along it one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.frame.axis import (
+    FrameAxis,
+    axis_of_windows,
+    convolution_axis,
+    count_windows,
+    gradient_axis,
+    margins,
+    transposed_axis,
+)
+
+SIZES = {
+    "input_length": st.integers(1, 7),
+    "outputs": st.integers(1, 12),
+    "taps": st.integers(1, 5),
+    "start": st.integers(-9, 9),
+    "spacing": st.integers(-4, 4),
+    "step": st.integers(1, 4),
+    "insertion": st.integers(1, 4),
+}
+ATTRIBUTES = {
+    "kernel": st.integers(1, 5),
+    "stride": st.integers(1, 4),
+    "padding": st.tuples(st.integers(0, 6), st.integers(0, 6)),
+    "dilation": st.integers(0, 3),
+}
+
+
+def positions(axis):
+    """[outputs][taps] where every tap of every window lies, counted from the first input."""
+    return [[m * axis.step + axis.start + tap * axis.spacing for tap in range(axis.taps)] for m in range(axis.outputs)]
+
+
+def met(axis):
+    """{(output, tap): input}, position by position."""
+    inputs = {number * axis.insertion: number for number in range(axis.input_length)}
+    return {
+        (m, tap): inputs[place]
+        for m, window in enumerate(positions(axis))
+        for tap, place in enumerate(window)
+        if place in inputs
+    }
+
+
+@given(st.fixed_dictionaries(SIZES))
+def test_an_axis_of_windows_has_just_these_windows(sizes):
+    axis = axis_of_windows(**sizes)
+    assert {name: getattr(axis, name) for name in sizes} == sizes
+    places = [place for window in positions(axis) for place in window]
+    assert (-axis.before, axis.last) == (min(places), max(places))
+    assert axis.length == max(places) - min(places) + 1
+
+
+@given(st.fixed_dictionaries(SIZES))
+def test_an_axis_without_taps_has_outputs(sizes):
+    axis = axis_of_windows(**{**sizes, "taps": 0})
+    assert (axis.outputs, axis.start, axis.reach) == (sizes["outputs"], sizes["start"], 0)
+    assert margins([axis]) == (0, 0)
+
+
+@given(st.lists(st.fixed_dictionaries({**SIZES, "insertion": st.just(1), "input_length": st.just(5)}), max_size=3))
+def test_margins_are_what_windows_reach_around_the_inputs(several):
+    axes = [axis_of_windows(**sizes) for sizes in several]
+    places = [place for axis in axes for window in positions(axis) for place in window]
+    assert margins(axes) == (max(0, -min(places, default=0)), max(0, max(places, default=0) - 4))
+
+
+@given(st.integers(1, 7), st.fixed_dictionaries(ATTRIBUTES), st.integers(0, 3))
+def test_a_transposed_axis_scatters_every_input(length, attributes, output_padding):
+    """Input p and tap k, of the mirrored kernel, meet at output ``p * stride + k * dilation - padding``."""
+    kernel, stride, (before, after), dilation = (attributes[name] for name in ATTRIBUTES)
+    outputs = (length - 1) * stride + dilation * (kernel - 1) + 1 - before - after + output_padding
+    if outputs < 1:
+        with pytest.raises(ValueError, match="does not fit a frame"):
+            transposed_axis(input_length=length, output_padding=output_padding, **attributes)
+        return
+    axis = transposed_axis(input_length=length, output_padding=output_padding, **attributes)
+    assert axis.outputs == outputs
+    assert met(axis) == {
+        (output, kernel - 1 - k): p
+        for p in range(length)
+        for k in range(kernel)
+        if 0 <= (output := p * stride + k * dilation - before) < outputs
+    }
+
+
+@given(st.integers(1, 12), st.fixed_dictionaries(ATTRIBUTES))
+def test_a_convolution_axis_gathers_windows(length, attributes):
+    kernel, stride, (before, after), dilation = (attributes[name] for name in ATTRIBUTES)
+    outputs = count_windows(length + before + after, dilation * (kernel - 1), stride)
+    if outputs < 1:
+        with pytest.raises(ValueError, match="does not fit a frame"):
+            convolution_axis(input_length=length, **attributes)
+        return
+    axis = convolution_axis(input_length=length, **attributes)
+    assert axis.outputs == outputs
+    assert met(axis) == {
+        (output, k): place
+        for output in range(outputs)
+        for k in range(kernel)
+        if 0 <= (place := output * stride + k * dilation - before) < length
+    }
+
+
+@given(st.integers(1, 7), st.fixed_dictionaries(ATTRIBUTES), st.integers(0, 3))
+def test_a_gradient_axis_meets_what_the_transposed_one_made(length, attributes, output_padding):
+    """Source p gets back, through tap k, the gradients of the outputs that it went to."""
+    kernel, stride, (before, after), dilation = (attributes[name] for name in ATTRIBUTES)
+    outputs = (length - 1) * stride + dilation * (kernel - 1) + 1 - before - after + output_padding
+    if outputs < 1:
+        return
+    forward = transposed_axis(input_length=length, output_padding=output_padding, **attributes)
+    backward = gradient_axis(output_length=outputs, output_padding=output_padding, **attributes)
+    assert backward.outputs == length
+    assert met(backward) == {(p, kernel - 1 - tap): output for (output, tap), p in met(forward).items()}
+
+
+def test_data_before_counts_only_what_the_frame_holds():
+    axis = FrameAxis(input_length=4, before=1, after=-3, insertion=2, taps=2)
+    assert (axis.length, axis.data) == (5, 2)  # 0 x 0 x 0: the last two inputs are cut off
+    assert [int(count) for count in axis.data_before(np.arange(6))] == [0, 0, 1, 1, 2, 2]
+
+
+def test_padding_beyond_the_window_makes_everything_padding():
+    """As the real library does: its unsigned padding wraps around."""
+    axis = transposed_axis(input_length=4, kernel=2, stride=2, padding=(2, 0), output_padding=0, dilation=1)
+    assert (axis.before, axis.data) == (-1, 0)
+
+
+def test_what_has_no_window_is_refused():
+    with pytest.raises(ValueError, match=r"^FrameAxis: a window that spans 5 positions does not fit a frame of 3; use"):
+        convolution_axis(input_length=3, kernel=5, stride=1, padding=(0, 0), dilation=1)
+    with pytest.raises(ValueError, match=r"must be at least 1, and .*not \(0, 1, 1, 1\) and 2$"):
+        convolution_axis(input_length=0, kernel=2, stride=1, padding=(1, 1), dilation=1)
+    with pytest.raises(ValueError, match=r"taps at least 0, not \(3, 1, 1, 1\) and -1$"):
+        convolution_axis(input_length=3, kernel=-1, stride=1, padding=(0, 0), dilation=1)
