@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from device.errors import ArgumentError
 from device.matrix_unit.blocks import block_product
 from ops.calls.conv_transpose2d.phase_path import evaluator, plan_phases, require_phases
 from ops.calls.convolution.arguments import ConvTranspose2dArguments
 from ops.calls.convolution.problem import weight_format
-from ops.calls.convolution.validation import ArgumentError
 from ops.calls.onednn.forward import Lowering
 from ops.programs.patch_matmul.values import Exact
 from ttsim.runtime.device import Device

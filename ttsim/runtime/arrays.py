@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from device.errors import ArgumentError, ArgumentTypeError
 from device.numbers.formats import Array
 from ttsim.runtime.torch_bridge import is_torch, numpy_from_torch
 from ttsim.types.dtypes import DataType
@@ -25,9 +26,11 @@ def numbers(data: Any) -> Array:
     try:
         values = numpy_from_torch(data) if is_torch(data) else np.asarray(data)
     except ValueError:
-        raise ValueError("Tensor: the rows of nested lists must be of one length") from None
+        raise ArgumentError("Tensor: the rows of nested lists must be of one length") from None
     if values.dtype.kind not in "fiubV":
-        raise TypeError(f"Tensor: data must be an array of numbers, not {type(data).__name__} of {values.dtype}")
+        raise ArgumentTypeError(
+            f"Tensor: data must be an array of numbers, not {type(data).__name__} of {values.dtype}"
+        )
     return values.astype(np.uint8) if values.dtype.kind == "b" else values
 
 
@@ -35,7 +38,7 @@ def default_type(values: Array) -> DataType:
     """The data type of an array that came without one."""
     name = values.dtype.name
     if name not in _DEFAULT_TYPES:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"Tensor: there is no data type for {name} values; give one, for example data_type=ttsim.bfloat16"
         )
     return _DEFAULT_TYPES[name]

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Literal, Self, get_args
 
 from device.cores import CoreCoord, CoreGrid
+from device.errors import ArgumentError
 from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
@@ -55,7 +56,7 @@ class Device:
         strict: bool = True,
     ) -> None:
         if values not in get_args(Values):
-            raise ValueError(f"open_device: values must be one of {', '.join(get_args(Values))}, not {values!r}")
+            raise ArgumentError(f"open_device: values must be one of {', '.join(get_args(Values))}, not {values!r}")
         self.device_id = device_id
         self.machine = Machine(load_spec(spec), l1_small_bytes=l1_small_size)
         self.values = values

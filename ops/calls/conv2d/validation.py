@@ -7,6 +7,7 @@ conv2d asks besides, and what of it this library does not simulate. Evidence: ca
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from device.errors import ArgumentError
 from device.memory.layouts import BufferType, Layout
 from device.memory.tiles import TILE
 from ops.calls.conv2d.folding import folds
@@ -27,7 +28,6 @@ from ops.calls.convolution.validation import (
     HOST_WEIGHT_FORMATS,
     INPUT_CHECKS,
     SIZE_CHECKS,
-    ArgumentError,
     raise_first,
     takes_l1_path,
 )

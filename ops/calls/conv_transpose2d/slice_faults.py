@@ -4,12 +4,13 @@ Near the end of a padded image a slice can come out with fewer outputs than it s
 crashes), or with an empty window (what follows it is never written).
 """
 
+from device.errors import ArgumentError
 from device.plan import Operation, Plan
 from ops.calls.convolution.arguments import ConvTranspose2dArguments, SliceType
 from ops.calls.convolution.problem import frame_of, is_matmul
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.calls.convolution.strictness import output_size
-from ops.calls.convolution.validation import ArgumentError, takes_l1_path
+from ops.calls.convolution.validation import takes_l1_path
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite, Window
 

@@ -8,9 +8,10 @@ refuse it, the real library computes it rightly. Evidence: calls of the real lib
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
+from device.errors import ArgumentError
 from device.memory.layouts import Layout, TensorMemoryLayout
 from ops.calls.convolution.arguments import ConvArguments, ConvTranspose2dArguments
-from ops.calls.convolution.validation import ArgumentError, claimed_shape, claimed_volume
+from ops.calls.convolution.validation import claimed_shape, claimed_volume
 from ops.definition.geometry import plan_geometry
 
 Arguments = TypeVar("Arguments", bound=ConvArguments)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.errors import ArgumentError
 from device.memory.layouts import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
@@ -18,12 +19,7 @@ from device.memory.layouts import (
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand, SliceConfig, SliceType
 from ops.calls.convolution.strictness import output_size, require_possible, require_sane
-from ops.calls.convolution.validation import (
-    ArgumentError,
-    validate,
-    validate_bias_preparation,
-    validate_weights_preparation,
-)
+from ops.calls.convolution.validation import validate, validate_bias_preparation, validate_weights_preparation
 
 HEIGHT, WIDTH, BLOCK = (
     TensorMemoryLayout.HEIGHT_SHARDED,
