@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device.events import Event, OperationBegin
+from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.work import ConvWork
@@ -23,7 +24,6 @@ from ttsim.report.memory.summary import operation_uses, summarize
 from ttsim.runtime.device import Device, Values
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.layer import Layer
-from ttsim.types.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 
 DEFAULT_DEVICE = "wormhole_n150"
 
