@@ -13,8 +13,8 @@ import torch
 from device.errors import ArgumentError
 from device.numbers.formats import Array
 from ttsim import onednn
+from ttsim.runtime.arrays import numpy_from_torch
 from ttsim.runtime.device import Device
-from ttsim.runtime.torch_bridge import numpy_from_torch
 
 __all__ = ["ConvTranspose2d", "conv_transpose2d"]
 

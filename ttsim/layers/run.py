@@ -18,8 +18,7 @@ from ttsim.layers.arguments import compute_config, conv_config, dtype, member, s
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
 from ttsim.recording.profiling import Profile, profile
 from ttsim.report.memory.accuracy import Accuracy, measure
-from ttsim.report.memory.figures import Summary
-from ttsim.report.memory.result import LayerResult
+from ttsim.report.memory.figures import LayerResult, Summary
 from ttsim.report.memory.summary import operation_uses, summarize
 from ttsim.runtime.device import Device, Values
 from ttsim.runtime.tensor import Tensor

@@ -11,7 +11,7 @@ from ops.readings.cycles import TimedOperation, run_cycles
 from ops.readings.memory import MOVE
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.device import RanCall
 
 
 def timed_call(call: RanCall, spec: DeviceSpec) -> TimedCall:

@@ -14,8 +14,7 @@ from device.numbers.formats import Array
 from device.plan import Plan
 from ops.readings.memory import Evaluate, run_memory, run_values
 from ops.readings.values import evaluator
-from ttsim.runtime.device import Device
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current
 from ttsim.runtime.tensor import Tensor
 

@@ -15,13 +15,12 @@ from device.errors import ArgumentTypeError, DeviceError
 from device.memory.buffers import Buffer
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
 from device.numbers.formats import Array, quantize
-from ttsim.runtime.arrays import default_type, numbers
+from ttsim.runtime.arrays import default_type, numbers, torch_from_numpy
 from ttsim.runtime.device import Device
 from ttsim.runtime.storage import DeviceStorage
-from ttsim.runtime.torch_bridge import torch_from_numpy
 from ttsim.types.dtypes import DataType
-from ttsim.types.requirements import require_type_or_none
 from ttsim.types.shapes import Shape, resolved_shape
+from ttsim.types.signature import require_type_or_none
 
 
 class StorageType(Enum):

@@ -1,8 +1,9 @@
-"""Keyword arguments checked by their annotations, with the errors of the real library's bindings.
+"""Checks of arguments: by their annotations with the errors of the real library's bindings, or one by one.
 
-Two users: functions (``checked``) and configs whose fields stay assignable (``CheckedRecord``). A wrong, unknown or
-missing argument raises an ArgumentTypeError that begins like the real one; its last line names the argument, the value
-and what would work.
+Functions are ``checked``; configs whose fields stay assignable are ``CheckedRecord``; functions that take arguments by
+position ask for the type of each (``require_type``). A wrong, unknown or missing argument raises an ArgumentTypeError;
+where the real library's bindings have a text for it, the error begins with that, and its last line names the argument,
+the value and what would work.
 """
 
 import warnings
@@ -236,6 +237,18 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         return function(**expected.bind(args[len(named) :], {**named, **kwargs}))  # type: ignore[call-arg]
 
     return call
+
+
+def require_type(owner: str, kind: type, **arguments: object) -> None:
+    """Raises ArgumentTypeError, naming function and argument, for the first that is of another type."""
+    for name, value in arguments.items():
+        if not isinstance(value, kind):
+            raise ArgumentTypeError(f"{owner}: {name} must be a {kind.__name__}, not {value!r}")
+
+
+def require_type_or_none(owner: str, kind: type, **arguments: object) -> None:
+    """The same for arguments that may be left out."""
+    require_type(owner, kind, **{name: value for name, value in arguments.items() if value is not None})
 
 
 @dataclass_transform(kw_only_default=True)

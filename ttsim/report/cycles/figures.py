@@ -49,6 +49,11 @@ class CoreGroupTime:
     share: float
     stages: tuple[StageTime, ...]
 
+    @property
+    def idle_share(self) -> float:
+        """Of the operation's cycles, those after the end of their last stage."""
+        return 1 - self.share
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
