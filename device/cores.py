@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from device.errors import ArgumentError, ArgumentTypeError
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class CoreCoord:
@@ -19,7 +21,7 @@ class CoreCoord:
     def __post_init__(self) -> None:
         """Refuses negative coordinates."""
         if self.x < 0 or self.y < 0:
-            raise ValueError(f"CoreCoord: coordinates must not be negative, not ({self.x}, {self.y})")
+            raise ArgumentError(f"CoreCoord: coordinates must not be negative, not ({self.x}, {self.y})")
 
     def __str__(self) -> str:
         """As the real library prints it: ``x-y``."""
@@ -43,9 +45,9 @@ class CoreRange:
     def __post_init__(self) -> None:
         """Refuses an end before the start, and what is no core."""
         if not (isinstance(self.start, CoreCoord) and isinstance(self.end, CoreCoord)):
-            raise TypeError(f"CoreRange: start and end must be CoreCoord, not {self.start!r} and {self.end!r}")
+            raise ArgumentTypeError(f"CoreRange: start and end must be CoreCoord, not {self.start!r} and {self.end!r}")
         if self.end.x < self.start.x or self.end.y < self.start.y:
-            raise ValueError(
+            raise ArgumentError(
                 f"CoreRange: end must not lie left of or above start, not start {self.start} with end {self.end}"
             )
 
@@ -112,16 +114,16 @@ class CoreRangeSet:
     _num_cores: int = field(init=False, repr=False, compare=False)
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
-        """Takes ranges in any collection, or a single one; raises ValueError when two overlap."""
+        """Takes ranges in any collection, or a single one; raises ArgumentError when two overlap."""
         if isinstance(ranges, CoreRange):
             ranges = (ranges,)
         ordered = tuple(sorted(ranges)) if isinstance(ranges, set | frozenset) else tuple(ranges)
         for index, one in enumerate(ordered):
             if not isinstance(one, CoreRange):
-                raise TypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")
+                raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")
             for other in ordered[:index]:
                 if one.overlaps(other):
-                    raise ValueError(f"CoreRangeSet: ranges must not overlap, but {other} and {one} do")
+                    raise ArgumentError(f"CoreRangeSet: ranges must not overlap, but {other} and {one} do")
         object.__setattr__(self, "ranges", ordered)
         object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
 
@@ -148,9 +150,9 @@ class CoreRangeSet:
         return all(core in mine for part in wanted for core in part.cores())
 
     def bounding_box(self) -> CoreRange:
-        """The smallest rectangle around all cores; raises ValueError for an empty set."""
+        """The smallest rectangle around all cores; raises ArgumentError for an empty set."""
         if not self.ranges:
-            raise ValueError("CoreRangeSet: an empty set has no bounding box; check empty() first")
+            raise ArgumentError("CoreRangeSet: an empty set has no bounding box; check empty() first")
         if len(self.ranges) == 1:
             return self.ranges[0]
         return CoreRange(
@@ -183,7 +185,7 @@ class CoreGrid:
     def __post_init__(self) -> None:
         """Refuses a grid without cores."""
         if self.x < 1 or self.y < 1:
-            raise ValueError(f"CoreGrid: x and y must be at least 1, not x={self.x}, y={self.y}")
+            raise ArgumentError(f"CoreGrid: x and y must be at least 1, not x={self.x}, y={self.y}")
 
     @property
     def num_cores(self) -> int:
@@ -203,10 +205,10 @@ def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = Tru
     """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one.
 
     Raises:
-        ValueError: when the grid has fewer cores, or none is asked for.
+        ArgumentError: when the grid has fewer cores, or none is asked for.
     """
     if not 1 <= count <= grid_cols * grid_rows:
-        raise ValueError(
+        raise ArgumentError(
             f"first_cores: count must be 1 to {grid_cols * grid_rows} on a grid of {grid_cols}x{grid_rows} cores, "
             f"not {count}"
         )

@@ -1,27 +1,30 @@
-"""Errors of the machine.
-
-The tree::
-
-    ValueError
-      SpecError                a device description that is incomplete, misspelt or contradicts itself
-    RuntimeError
-      DeviceError              the machine refuses
-        OutOfMemoryError       no room for a buffer
-        CircularBufferError    the circular buffers of a program do not fit under the L1 buffers
-        MemoryAccessError      a read or write outside a buffer, or of a buffer that was freed
-          PoisonError          a read of memory that nobody has written
-        DeviceClosedError      the device was closed
+"""Errors of the machine, and of what is asked of it; `ttsim.errors` draws their tree.
 
 Every message names the rule, the value and the way out. Where the real library has a text of its own, that text is
-the first line.
+the first line. Each class keeps the built-in base that users of the real library catch.
 """
 
 
-class SpecError(ValueError):
+class TTSimError(Exception):
+    """Whatever the simulator refuses."""
+
+
+class SpecError(TTSimError, ValueError):
     """A device description is incomplete, misspelt or contradicts itself."""
 
 
-class DeviceError(RuntimeError):
+class ArgumentError(TTSimError, ValueError, RuntimeError):
+    """Arguments contradict each other or the rules of what is asked for, or ask for what is not simulated.
+
+    A RuntimeError as well, because that is what the real library raises for them.
+    """
+
+
+class ArgumentTypeError(TTSimError, TypeError):
+    """An argument is unknown, missing, given twice or of the wrong type."""
+
+
+class DeviceError(TTSimError, RuntimeError):
     """The machine refuses to do what it was asked."""
 
 

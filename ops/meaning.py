@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
+from device.errors import TTSimError
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
@@ -21,7 +22,7 @@ AnyWork = TypeVar("AnyWork", bound=Work, contravariant=True)
 ON_HOST: Final = "the host does it, whose time is not counted"
 
 
-class NoModelError(RuntimeError):
+class NoModelError(TTSimError, RuntimeError):
     """Nobody has modeled the cycles of a device operation; the text says of which, or why."""
 
 

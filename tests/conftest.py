@@ -1,7 +1,28 @@
-"""Property tests draw the same examples in every run; ``--hypothesis-profile=explore`` draws new ones."""
+"""What all tests have: recordings that lie beside the checkout, and property tests that draw the same examples.
 
+``--hypothesis-profile=explore`` draws new ones.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+RECORDINGS = Path(__file__).resolve().parents[2] / "shared"
 
 settings.register_profile("ttsim", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("ttsim")
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Callable[[str], Path]:
+    """Gives a file or folder of the recordings beside the checkout by its path in there, or skips the test."""
+
+    def path_of(name: str) -> Path:
+        if not (RECORDINGS / name).exists():
+            pytest.skip(f"there is no {name} in ../{RECORDINGS.name} beside the checkout")
+        return RECORDINGS / name
+
+    return path_of

@@ -1,8 +1,9 @@
-"""The borders between the packages, read from the source: who may import whom, and habits a linter does not know."""
+"""The borders between packages and their rooms, read from the source: who may import whom; and some habits."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,53 @@ ARROWS = {
     "tools": {"tools", "ttsim", "ops", "device"},
 }
 OUTSIDE = {"tests"}  # nothing of the project imports these
+# What stands directly in a package, and what of the same package it may import.
+ROOMS: dict[str, dict[str, set[str]]] = {
+    "device": {
+        "errors": set(),
+        "cores": {"errors"},
+        "numbers": {"errors"},
+        "spec": {"errors"},
+        "memory": {"cores", "errors", "numbers", "spec"},
+        "matrix_unit": {"numbers", "spec"},
+        "time": {"cores", "errors", "numbers", "spec"},
+        "plan": {"cores", "memory", "numbers"},
+        "events": {"cores", "memory", "plan"},
+        "machine": {"errors", "events", "memory", "numbers", "plan", "spec"},
+    },
+    "ops": {
+        "definition": set(),
+        "frame": {"definition"},
+        "meaning": set(),
+        "builder": {"meaning", "meanings"},
+        "programs": {"builder", "definition", "frame", "meaning"},
+        "meanings": {"meaning", "programs"},
+        "readings": {"meaning", "meanings", "programs"},
+        "calls": {"builder", "definition", "frame", "meaning", "meanings", "programs"},
+    },
+    "ttsim": {
+        "_siblings": set(),
+        "errors": set(),
+        "types": set(),
+        "runtime": {"types"},
+        "fitting": {"types"},
+        "report": {"types"},
+        "functions": {"fitting", "runtime", "types"},
+        "recording": {"report", "runtime", "types"},
+        "layers": {"functions", "recording", "report", "runtime", "types"},
+        "graph": {"recording", "runtime"},
+        "onednn": {"functions", "runtime"},
+        "torch": {"onednn", "runtime"},
+        "__main__": {"layers", "report", "runtime", "types"},
+        "__init__": {"_siblings", "errors", "functions", "graph", "onednn", "recording", "report", "runtime", "types"},
+    },
+}
 FILES = sorted(path for package in ARROWS for path in (ROOT / package).rglob("*.py"))
 IDS = [str(path.relative_to(ROOT)) for path in FILES]
 each_file = pytest.mark.parametrize("path", FILES, ids=IDS)
 
+FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
+WRITERS = sorted((ROOT / "ttsim" / "report" / "writers").glob("*.py"))
 MAY_PRINT = {"ttsim/__main__.py"}
 RICH_IS_WELCOME = {"ttsim/__main__.py", "ttsim/report/writers/table.py", "ttsim/report/writers/cycle_table.py"}
 DEVICE_NAMES = {path.stem for path in (ROOT / "device" / "spec" / "catalog").glob("*.toml")}
@@ -42,9 +86,14 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in FILES}
 
 
+def room(module: str) -> str:
+    """What a module of a package belongs to: the folder or file directly in the package."""
+    return [*module.split("."), "__init__"][1]
+
+
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """(line, module) of every import; `from a import b` names a.b where that is a module of the project."""
-    for node in ast.walk(tree(path)):
+    for node in ast.walk(tree(FACE.with_suffix(".pyi") if path == FACE else path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -79,6 +128,30 @@ def test_imports_follow_the_arrows(path):
     )
 
 
+@pytest.mark.parametrize("name", ROOMS)
+def test_every_room_has_its_arrows(name):
+    rooms = {room(module) for module in MODULES if module.startswith(f"{name}.")}
+    assert rooms <= set(ROOMS[name])
+    assert all(allowed <= set(ROOMS[name]) for allowed in ROOMS[name].values())
+
+
+@each_file
+def test_imports_follow_the_arrows_between_rooms(path):
+    arrows = ROOMS.get(package(path))
+    if arrows is None:
+        return
+    home = room(module_name(path))
+    allowed = arrows.get(home, set()) | {home}
+    complain(
+        path,
+        [
+            f"{line}: {package(path)}/{home} imports {name}; allowed of {package(path)} are {sorted(allowed)}"
+            for line, name in imported(path)
+            if name.split(".")[0] == package(path) and name in MODULES and room(name) not in allowed
+        ],
+    )
+
+
 @each_file
 def test_imports_are_absolute_and_at_the_top(path):
     found = []
@@ -95,17 +168,45 @@ def test_imports_are_absolute_and_at_the_top(path):
 
 def test_no_import_cycle():
     edges = {name: {target for _, target in imported(path) if target in MODULES} for name, path in MODULES.items()}
+    circle = circle_of(edges)
+    assert not circle, "import cycle: " + " -> ".join([*circle, circle[0]])
+
+
+@pytest.mark.parametrize("folder", ["", *(name for name, path in MODULES.items() if path.name == "__init__.py")])
+def test_no_circle_of_folders(folder):
+    """What stands in one folder, files and folders, imports in one direction; "" is the folder of the packages."""
+    depth = len(folder.split(".")) if folder else 0
+    inside = {name: path for name, path in MODULES.items() if not folder or name.startswith(f"{folder}.")}
+    edges: dict[str, dict[str, str]] = {}
+    for name, path in inside.items():
+        for line, target in imported(path):
+            if target in inside and name.split(".")[depth] != (other := target.split(".")[depth]):
+                found = edges.setdefault(name.split(".")[depth], {})
+                found.setdefault(other, f"{path.relative_to(ROOT)}:{line}: imports {target}")
+    circle = circle_of(edges)
+    assert not circle, "\n".join(edges[one][other] for one, other in pairwise([*circle, circle[0]]))
+
+
+def circle_of(edges: Mapping[str, Iterable[str]]) -> list[str]:
+    """Nodes that lead round in a circle; none if there is no circle."""
     done: set[str] = set()
 
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, "import cycle: " + " -> ".join([*trail[trail.index(name) :], name])
-        if name not in done:
-            for target in sorted(edges[name]):
-                visit(target, (*trail, name))
-            done.add(name)
+    def visit(node: str, trail: tuple[str, ...]) -> list[str]:
+        if node in trail:
+            return list(trail[trail.index(node) :])
+        if node not in done:
+            for target in sorted(edges.get(node, ())):
+                if found := visit(target, (*trail, node)):
+                    return found
+            done.add(node)
+        return []
 
-    for name in sorted(edges):
-        visit(name, ())
+    return next((found for node in sorted(edges) if (found := visit(node, ()))), [])
+
+
+def test_a_circle_is_found():
+    assert circle_of({"a": ["b"], "b": ["c", "d"], "d": ["e"], "e": ["b"]}) == ["b", "d", "e"]
+    assert circle_of({"a": ["b", "c"], "b": ["c"], "c": []}) == []
 
 
 @each_file
@@ -122,6 +223,18 @@ def test_rich_stays_in_its_writer(path):
     if package(path) == "tools" or where in RICH_IS_WELCOME:
         return
     complain(path, [f"{line}: imports rich" for line, name in imported(path) if name.split(".")[0] == "rich"])
+
+
+@pytest.mark.parametrize("path", WRITERS, ids=lambda path: path.stem)
+def test_no_writer_computes_a_figure(path):
+    """Writers choose figures and turn their units; what two figures make is a figure that belongs to the report."""
+    computed = [
+        f"{node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.BinOp) and not any(isinstance(one, ast.Constant) for one in (node.left, node.right)))
+        or (isinstance(node, ast.Call) and ast.unparse(node.func) == "sum")
+    ]
+    complain(path, computed)
 
 
 def names_decided_on(node: ast.AST) -> Iterator[ast.expr]:

@@ -4,6 +4,7 @@ Both are common names: a ``device.py`` beside a user's script would be imported 
 """
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,3 +43,5 @@ def check_siblings(home: Path = HOME) -> None:
 
 
 check_siblings()
+import_module("device")  # kept from now on, wherever a script may look for modules later
+import_module("ops")

@@ -1,9 +1,10 @@
 """oneDNN's transposed convolution and its gradients on a simulated device, under oneDNN's names.
 
 All take and return numpy arrays of float32, float16 or ml_dtypes.bfloat16, on one, two or three spatial axes.
-``precision="ieee"`` gives results as if computed in float32 and rounded once: float32 is multiplied in bfloat16 parts
-over six passes, float16 in two, and the plan holds all of them. ``precision="device"`` is a single pass, which cuts
-float32 to TF32. Without a device, a call runs on the default device or on a fresh one with ``values="fast"``.
+``precision="ieee"`` gives results as if computed in float32 and rounded once: numbers are multiplied in slices, float32
+in 13 passes of LoFi and the other two in 8, and the plan holds all of them. ``precision="device"`` is a single pass,
+which cuts float32 to TF32. Without a device, a call runs on the default device or on a fresh one with
+``values="fast"``.
 """
 
 from collections.abc import Sequence
@@ -81,7 +82,7 @@ def conv_transpose(
         dst, of the type of src.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
     given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
@@ -130,7 +131,7 @@ def conv_transpose_backward_data(
         diff_src.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
     given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
@@ -180,7 +181,7 @@ def conv_transpose_backward_weights(
         diff_weights.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
     given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
@@ -229,7 +230,7 @@ def conv_transpose_backprop_filters(
         filter_delta.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
     given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from device.errors import ArgumentError
 from device.numbers.formats import Array
 from ttsim import onednn
+from ttsim.runtime.arrays import numpy_from_torch
 from ttsim.runtime.device import Device
-from ttsim.runtime.torch_bridge import numpy_from_torch
 
 __all__ = ["ConvTranspose2d", "conv_transpose2d"]
 
@@ -119,7 +120,7 @@ def conv_transpose2d(
         [N, O, OH, OW], or without N as the input is.
 
     Raises:
-        ValueError: An argument breaks a rule.
+        ArgumentError: An argument breaks a rule.
         DeviceError: The call does not fit the device.
     """
     pads = _two("padding", padding)
@@ -193,7 +194,7 @@ class ConvTranspose2d(torch.nn.ConvTranspose2d):
 def _two(name: str, sizes: Sizes) -> tuple[int, ...]:
     found = (sizes, sizes) if isinstance(sizes, int) else tuple(sizes)
     if len(found) != 2:
-        raise ValueError(f"conv_transpose2d: {name} must be one integer or two, not {sizes!r}")
+        raise ArgumentError(f"conv_transpose2d: {name} must be one integer or two, not {sizes!r}")
     return found
 
 

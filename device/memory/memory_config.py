@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from device.cores import CoreRangeSet
+from device.errors import ArgumentError, ArgumentTypeError
 
 
 class Layout(Enum):
@@ -57,13 +58,13 @@ class ShardSpec:
     def __init__(
         self, grid: CoreRangeSet, shape: Sequence[int], orientation: ShardOrientation = ShardOrientation.ROW_MAJOR
     ) -> None:
-        """Takes any sequence of two positive integers as shape; raises ValueError or TypeError otherwise."""
+        """Takes any sequence of two positive integers as shape; raises ArgumentError or ArgumentTypeError otherwise."""
         if not isinstance(grid, CoreRangeSet):
-            raise TypeError(f"ShardSpec: grid must be a CoreRangeSet, not {grid!r}")
+            raise ArgumentTypeError(f"ShardSpec: grid must be a CoreRangeSet, not {grid!r}")
         if not isinstance(orientation, ShardOrientation):
-            raise TypeError(f"ShardSpec: orientation must be a ShardOrientation, not {orientation!r}")
+            raise ArgumentTypeError(f"ShardSpec: orientation must be a ShardOrientation, not {orientation!r}")
         if len(shape) != 2 or min(shape) < 1:
-            raise ValueError(f"ShardSpec: shape must be two positive integers (rows, columns), not {list(shape)}")
+            raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {list(shape)}")
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "shape", (int(shape[0]), int(shape[1])))
         object.__setattr__(self, "orientation", orientation)
@@ -101,11 +102,13 @@ class MemoryConfig:
     def __post_init__(self) -> None:
         """Refuses arguments of other types."""
         if not isinstance(self.memory_layout, TensorMemoryLayout):
-            raise TypeError(f"MemoryConfig: memory_layout must be a TensorMemoryLayout, not {self.memory_layout!r}")
+            raise ArgumentTypeError(
+                f"MemoryConfig: memory_layout must be a TensorMemoryLayout, not {self.memory_layout!r}"
+            )
         if not isinstance(self.buffer_type, BufferType):
-            raise TypeError(f"MemoryConfig: buffer_type must be a BufferType, not {self.buffer_type!r}")
+            raise ArgumentTypeError(f"MemoryConfig: buffer_type must be a BufferType, not {self.buffer_type!r}")
         if self.shard_spec is not None and not isinstance(self.shard_spec, ShardSpec):
-            raise TypeError(f"MemoryConfig: shard_spec must be a ShardSpec, not {self.shard_spec!r}")
+            raise ArgumentTypeError(f"MemoryConfig: shard_spec must be a ShardSpec, not {self.shard_spec!r}")
 
     def is_sharded(self) -> bool:
         """Whether pages are dealt shard by shard."""

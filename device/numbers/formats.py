@@ -16,6 +16,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
+from device.errors import ArgumentError
 from device.numbers.block_floats import GROUP, Array, decode_groups, encode_groups, round_groups
 from device.numbers.integers import round_up
 
@@ -135,7 +136,7 @@ def quantize(values: Array, fmt: DataFormat) -> Array:
         Same shape, ``fmt.storage``; the argument itself when nothing changes.
 
     Raises:
-        ValueError: An integer format is asked to hold an infinity or a NaN.
+        ArgumentError: An integer format is asked to hold an infinity or a NaN.
     """
     values = np.asarray(values)
     if values.dtype == fmt.storage and not fmt.is_block:
@@ -252,7 +253,7 @@ def _to_integers(values: Array, fmt: DataFormat) -> Array:
         return values.astype(fmt.storage)
     wide = values.astype(np.float64)
     if not np.isfinite(wide).all():
-        raise ValueError(f"quantize: {fmt} holds integers, not infinities or NaN; convert to a float format instead")
+        raise ArgumentError(f"quantize: {fmt} holds integers, not infinities or NaN; convert to a float format instead")
     return wide.astype(np.int64).astype(fmt.storage)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from device.errors import DeviceError
+from device.errors import TTSimError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed
 from device.machine import Machine
 from device.memory.layouts import (
@@ -124,7 +124,7 @@ def made(call, device):
         plan = plan_convolution(call, device.spec, free_l1_bytes=free)
         assume(slice_fault(plan, call) is None)
         return plan, inputs
-    except DeviceError:
+    except TTSimError:
         assume(False)
         raise
 
@@ -223,7 +223,7 @@ def test_memory(call, spec, others):
     try:
         results = run_memory(plan, device, inputs)
         refused = False
-    except DeviceError:
+    except TTSimError:
         refused = True
     if not refused:
         for event in heard:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from ttsim.layers.exact import Inputs, exact_output
 
 pytestmark = pytest.mark.filterwarnings("ignore:conv_transpose2d. dram_slice_config:RuntimeWarning")  # wrong there, too
 
-ORACLE = Path(__file__).resolve().parents[3] / "shared" / "oracle" / "ttnn"
 RECORDS = {
     f"{record['set']}/{record['name']}": record
     for record in [*read_records(DATA), *read_records(DATA / "unet_layer_runs.jsonl.gz")]
@@ -82,19 +80,15 @@ def multiplications(case):
     return case.get("batch", 1) * case["H"] * case["W"] * case["in_channels"] * case["out_channels"] * kernel
 
 
-def full_collection():
-    if not ORACLE.exists():
-        return []
-    small = (r for r in read_records(ORACLE) if multiplications(r["case"]) <= SMALL_MULTIPLICATIONS)
+def full_collection(folder):
+    small = (r for r in read_records(folder) if multiplications(r["case"]) <= SMALL_MULTIPLICATIONS)
     return [r for i, r in enumerate(small) if i % 8 == 0]
 
 
 @pytest.mark.slow
-def test_every_eighth_small_run_of_the_full_collection():
-    records = full_collection()
-    if not records:
-        pytest.skip(f"the full collection does not lie beside the checkout ({ORACLE.parent.name}/{ORACLE.name})")
-    outputs = Outputs(ORACLE)
+def test_every_eighth_small_run_of_the_full_collection(recordings):
+    folder = recordings("oracle/ttnn")
+    records, outputs = full_collection(folder), Outputs(folder)
     total: Counter[str] = Counter()
     wrong: dict[str, list[str]] = {}
     for record in records:

@@ -13,7 +13,7 @@ cycles    the same with cycles=True, on a device of each generation
 plans     plan_convolution alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
 exact     one whole call with values="exact", and picoseconds of a multiply-add in one fidelity phase for each engine
-import    `import ttsim` in a fresh interpreter
+import    `import ttsim` in a fresh interpreter, and what a first call loads
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
           made to after the output is read, against the bytes of input, weights and output; the layer ran once before
 onednn    oneDNN's transposed convolution and its gradients in float32 with values="fast", against torch's
@@ -29,11 +29,10 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from tools.bench.cycles import bench_cycles
 from tools.bench.exact import bench_exact
 from tools.bench.figure import Figure
 from tools.bench.imports import bench_imports
-from tools.bench.layers import bench_layers, bench_planning, threads
+from tools.bench.layers import bench_cycles, bench_layers, bench_planning, threads
 from tools.bench.memory import bench_memory
 from tools.bench.onednn import bench_onednn
 from tools.bench.plans import bench_plans

@@ -1,4 +1,4 @@
-"""How long `import ttsim` takes in a fresh interpreter."""
+"""How long `import ttsim` takes in a fresh interpreter, and how long what a first call loads."""
 
 import subprocess
 import sys
@@ -6,22 +6,36 @@ from collections.abc import Iterator
 
 from tools.bench.figure import Figure
 
-LIMIT_SECONDS = 0.3
-SCRIPT = "import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+LIMIT_SECONDS = 0.15
+ARRAYS = "import numpy, ml_dtypes"  # what every script loads anyway
+SCRIPT = "import time{before}; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
+CASES = (
+    (ARRAYS, None, None),
+    ("import ttsim", ARRAYS, LIMIT_SECONDS),
+    ("import ttsim; ttsim.conv_transpose2d", ARRAYS, None),
+    ("from ttsim import *", ARRAYS, None),
+)
 
 
-def import_seconds(module: str, repeats: int) -> float:
-    """The shortest of several imports, each in an interpreter of its own."""
+def statement_seconds(statement: str, before: str | None, repeats: int) -> float:
+    """The shortest of several runs of a statement, each in an interpreter of its own.
+
+    Args:
+        statement: What is measured.
+        before: What has run already.
+        repeats: How many runs.
+    """
+    script = SCRIPT.format(statement=statement, before=f"; {before}" if before else "")
 
     def once() -> float:
-        command = [sys.executable, "-c", SCRIPT.format(module=module)]
-        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
 
     return min(once() for _ in range(repeats))
 
 
 def bench_imports(repeats: int) -> Iterator[Figure]:
-    """`import ttsim`, and numpy alone, which is most of it."""
-    for module, limit in (("numpy", None), ("ttsim", LIMIT_SECONDS)):
-        seconds = import_seconds(module, max(repeats, 5))
-        yield Figure(bench="import", case=module, name="import", value=seconds, unit="s", limit=limit)
+    """What numpy and ml_dtypes take, and what ttsim adds to them."""
+    for statement, before, limit in CASES:
+        seconds = statement_seconds(statement, before, max(repeats, 7))
+        name = "import" if before is None else "above numpy and ml_dtypes"
+        yield Figure(bench="import", case=statement, name=name, value=seconds, unit="s", limit=limit)

@@ -1,4 +1,4 @@
-"""The eight layers: the simulator against torch's own transposed convolution, and planning alone."""
+"""The eight layers: the simulator against torch's own transposed convolution, planning alone, and with cycles."""
 
 import os
 import time
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from statistics import median
 from typing import Any
 
 from device.spec.device_spec import load_spec
@@ -18,6 +19,8 @@ from ttsim.types.layer import Layer
 
 LIMIT_OF_TORCH = 2.0
 LIMIT_PLANNING_MS = 5.0
+LIMIT_CYCLES_MS = 20.0
+GENERATIONS = ("wormhole_n150", "blackhole_p150")
 torch: Any = import_module("torch") if find_spec("torch") else None
 
 
@@ -102,3 +105,17 @@ def bench_planning(repeats: int) -> Iterator[Figure]:
         yield Figure(
             bench="planning", case=layer.name, name="plan", value=1e3 * seconds, unit="ms", limit=LIMIT_PLANNING_MS
         )
+
+
+def bench_cycles(repeats: int) -> Iterator[Figure]:
+    """Plan, memory map, cycles and their report, on a device of each generation: each layer, and the median of them."""
+    for device in GENERATIONS:
+        settings = Settings(spec=load_spec(device), values="off", cycles=True)
+        found = []
+        for layer in read_layers(DEFAULT_LAYERS):
+            inputs = make_inputs(layer)
+            turns = range(max(repeats, 5))
+            found.append(1e3 * min(call_seconds(layer, inputs, settings, read=False) for _ in turns))
+            yield Figure(bench="cycles", case=f"{device} {layer.name}", name="report", value=found[-1], unit="ms")
+        case = f"{device}, median"
+        yield Figure(bench="cycles", case=case, name="report", value=median(found), unit="ms", limit=LIMIT_CYCLES_MS)

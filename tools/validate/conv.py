@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 
 from device.cores import first_cores
-from device.errors import DeviceError
+from device.errors import TTSimError
 from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
@@ -122,7 +122,7 @@ def read_conv_row(row: Row) -> ConvRow:
         spec = with_costs(spec, tilize_factor=spec.conv_costs.tilize_factor_2025)
     try:
         work = _work(row, spec)
-    except (DeviceError, StopIteration) as error:
+    except (TTSimError, StopIteration) as error:
         raise NotPredictedError(f"no plan: {error}") from error
     return ConvRow(spec, work, counted="target" not in row["kind"], older=older)
 

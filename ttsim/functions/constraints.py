@@ -89,7 +89,7 @@ def query_op_constraints(
             in bfloat16 are assumed.
 
     Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
         SpecError: The device is unknown.
     """
     # In a context of its own, running captures do not see the scratch device.

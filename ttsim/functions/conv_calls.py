@@ -26,10 +26,10 @@ def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | Non
     return tensors if bias_tensor is None else {**tensors, "bias": bias_tensor}
 
 
-def misfit_shape(a: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:
+def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:
     """Sticks and channels that a call says its input has, where the input has other ones."""
-    claimed = claimed_volume(a)
-    return None if claimed == input_tensor.logical_volume() else (claimed // a.in_channels, a.in_channels)
+    claimed = claimed_volume(call)
+    return None if claimed == input_tensor.logical_volume() else (claimed // call.in_channels, call.in_channels)
 
 
 def handed_back(results: Mapping[str, Tensor], *, output_dim: tuple[int, int] | None, weights_and_bias: bool) -> Any:

@@ -10,7 +10,7 @@ from device.memory.layouts import Layout, MemoryConfig
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
-from ttsim.types.requirements import require_type, require_type_or_none
+from ttsim.types.signature import require_type, require_type_or_none
 
 
 def from_torch(

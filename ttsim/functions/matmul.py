@@ -3,10 +3,10 @@
 from math import prod
 from typing import Any
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.calls.matmul.plan import MatmulArguments, plan_matmul
-from ops.calls.matmul.validation import ArgumentError, validate
+from ops.calls.matmul.validation import validate
 from ttsim.functions.conv_calls import require_allocated
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, run
@@ -50,7 +50,7 @@ def matmul(
         [..., M, N].
 
     Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
         ArgumentError: Arguments contradict each other, or ask for what is not simulated.
         DeviceError: The call does not fit the device.
     """
@@ -94,7 +94,7 @@ def linear(
         [..., M, N].
 
     Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
         ArgumentError: Arguments contradict each other, or ask for what is not simulated.
         DeviceError: The call does not fit the device.
     """

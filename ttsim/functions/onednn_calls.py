@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from device.errors import ArgumentError
 from device.numbers.formats import Array
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -107,11 +108,11 @@ class GraphOperation:
             lowering: Of the forward operation, "frame" or "phase".
 
         Raises:
-            ValueError: An argument breaks a rule of the text.
+            ArgumentError: An argument breaks a rule of the text.
         """
         given = list(inputs)
         if not self.required <= len(given) <= len(self.inputs) or any(one is None for one in given[: self.required]):
-            raise ValueError(
+            raise ArgumentError(
                 f"{self.name}: inputs must be {self.required} to {len(self.inputs)} tensors "
                 f"({', '.join(self.inputs)}), not {len([one for one in given if one is not None])}"
             )
@@ -155,11 +156,11 @@ def forward(
         strict: Refuse output padding that is not smaller than the stride.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
     """
     names = operands.FORWARD
     if lowering not in [one.value for one in Lowering]:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: lowering must be one of {', '.join(one.value for one in Lowering)}, not {lowering!r}"
         )
     problem = validation.forward(
@@ -197,7 +198,7 @@ def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision:
         src_shape: Shape the result must have, or None.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
     """
     names = operands.BACKWARD_DATA
     problem = validation.backward_data(
@@ -238,7 +239,7 @@ def backward_weights(
         declared: Shape the result must have, or None.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
     """
     problem = validation.backward_weights(
         operands.operand(names, names.src, src),

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from device.errors import ArgumentError
 from ops.calls.conv_transpose2d.phase_path import plan_phases, require_phases
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import weight_format
-from ops.calls.convolution.validation import ArgumentError
 from ops.calls.onednn.forward import Lowering
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import run

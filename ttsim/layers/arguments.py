@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
+from device.memory.layouts import Layout, TensorMemoryLayout
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
     MathFidelity,
@@ -21,7 +22,6 @@ from ttsim.types.conv_config import (
 )
 from ttsim.types.dtypes import DataType
 from ttsim.types.layer import Layer, Setting
-from ttsim.types.layouts import Layout, TensorMemoryLayout
 
 Member = TypeVar("Member", bound=Enum)
 SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device.events import Event, OperationBegin
+from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.work import ConvWork
@@ -17,13 +18,11 @@ from ttsim.layers.arguments import compute_config, conv_config, dtype, member, s
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
 from ttsim.recording.profiling import Profile, profile
 from ttsim.report.memory.accuracy import Accuracy, measure
-from ttsim.report.memory.figures import Summary
-from ttsim.report.memory.result import LayerResult
+from ttsim.report.memory.figures import LayerResult, Summary
 from ttsim.report.memory.summary import operation_uses, summarize
 from ttsim.runtime.device import Device, Values
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.layer import Layer
-from ttsim.types.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 
 DEFAULT_DEVICE = "wormhole_n150"
 

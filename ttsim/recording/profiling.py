@@ -7,11 +7,10 @@ from typing import Any
 
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.report import CycleReport, cycle_report
-from ttsim.runtime.device import Device
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.requirements import require_type
+from ttsim.types.signature import require_type
 
 
 class Profile:
@@ -52,7 +51,7 @@ def estimate_cycles(function: Callable[..., Any], /, *arguments: Any, device: De
     """What a call would take, without making it: it is planned on a copy of the device's memory, without values.
 
     Args:
-        function: A function of this library that takes a device, such as ``ttsim.functions.conv_transpose2d``.
+        function: A function of this library that takes a device, such as ``ttsim.conv_transpose2d``.
         *arguments: Of the call.
         device: Where it would run; it stays as it is, and so do the tensors.
         **options: Of the call.

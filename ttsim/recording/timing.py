@@ -9,7 +9,7 @@ from ops.meanings import MEANINGS
 from ops.readings.cycles import TimedOperation, run_cycles
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.device import RanCall
 
 
 def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> TimedCall:

@@ -1,11 +1,17 @@
-"""Numbers of whatever a user brings, and the data type they come in."""
+"""Arrays at the border: numbers of whatever a user brings, the data type they come in, and torch tensors again.
 
+The only place that touches torch, which is optional: it is loaded when a torch tensor is asked for, never before.
+"""
+
+import sys
+from importlib import import_module
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from device.errors import ArgumentError, ArgumentTypeError
 from device.numbers.formats import Array
-from ttsim.runtime.torch_bridge import is_torch, numpy_from_torch
 from ttsim.types.dtypes import DataType
 
 _DEFAULT_TYPES = {
@@ -25,9 +31,11 @@ def numbers(data: Any) -> Array:
     try:
         values = numpy_from_torch(data) if is_torch(data) else np.asarray(data)
     except ValueError:
-        raise ValueError("Tensor: the rows of nested lists must be of one length") from None
+        raise ArgumentError("Tensor: the rows of nested lists must be of one length") from None
     if values.dtype.kind not in "fiubV":
-        raise TypeError(f"Tensor: data must be an array of numbers, not {type(data).__name__} of {values.dtype}")
+        raise ArgumentTypeError(
+            f"Tensor: data must be an array of numbers, not {type(data).__name__} of {values.dtype}"
+        )
     return values.astype(np.uint8) if values.dtype.kind == "b" else values
 
 
@@ -35,7 +43,42 @@ def default_type(values: Array) -> DataType:
     """The data type of an array that came without one."""
     name = values.dtype.name
     if name not in _DEFAULT_TYPES:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"Tensor: there is no data type for {name} values; give one, for example data_type=ttsim.bfloat16"
         )
     return _DEFAULT_TYPES[name]
+
+
+def is_torch(data: object) -> bool:
+    """Whether ``data`` is a torch tensor; does not load torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(data, torch.Tensor)
+
+
+def numpy_from_torch(tensor: Any) -> Array:
+    """The values of a torch tensor; bfloat16 stays bfloat16."""
+    torch = import_module("torch")
+    host = tensor.detach().cpu().contiguous()
+    if host.dtype == torch.bfloat16:
+        return np.asarray(host.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
+    return np.asarray(host.numpy())
+
+
+def torch_from_numpy(values: Array, format_name: str) -> Any:
+    """A torch tensor of values.
+
+    Args:
+        values: float32 or integers.
+        format_name: "bfloat16" makes a bfloat16 tensor; other floats stay float32.
+
+    Raises:
+        ImportError: torch is not installed.
+    """
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        raise ImportError("to_torch needs torch; install ttsim[torch], or use to_numpy()") from error
+    if values.dtype.kind == "u" and values.dtype.itemsize > 1:
+        values = values.astype(np.int64)
+    tensor = torch.from_numpy(values)
+    return tensor.to(torch.bfloat16) if format_name == "bfloat16" else tensor

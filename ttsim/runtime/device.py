@@ -3,19 +3,20 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, get_args
 
 from device.cores import CoreCoord, CoreGrid
+from device.errors import ArgumentError
 from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
-from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current, remember
 
 DEFAULT_L1_SMALL_SIZE = 0
@@ -31,6 +32,24 @@ class Arch(Enum):
     WORMHOLE_B0 = 2
     BLACKHOLE = 3
     Invalid = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanCall:
+    """A call that a device carried out, as profiles remember it.
+
+    Attributes:
+        function: The function of the library that was called.
+        plan: What it did.
+        ran: Names of the device operations that ran, in order: a tensor that is to be moved stays where it is if there
+            is no better place.
+        useful_flops: Multiplications and additions of its definition; None if it has none of its own.
+    """
+
+    function: str
+    plan: Plan
+    ran: tuple[str, ...]
+    useful_flops: int | None = None
 
 
 class Device:
@@ -59,7 +78,7 @@ class Device:
         meanings: Meanings = MEANINGS,
     ) -> None:
         if values not in get_args(Values):
-            raise ValueError(f"open_device: values must be one of {', '.join(get_args(Values))}, not {values!r}")
+            raise ArgumentError(f"open_device: values must be one of {', '.join(get_args(Values))}, not {values!r}")
         self.device_id = device_id
         self.machine = Machine(load_spec(spec), l1_small_bytes=l1_small_size)
         self.values = values

@@ -15,8 +15,7 @@ from device.plan import Plan
 from ops.meaning import ValuesReading
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
-from ttsim.runtime.device import Device
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current
 from ttsim.runtime.tensor import Tensor
 

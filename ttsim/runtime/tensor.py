@@ -11,17 +11,16 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from device.errors import DeviceError
+from device.errors import ArgumentTypeError, DeviceError
 from device.memory.buffers import Buffer
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
 from device.numbers.formats import Array, quantize
-from ttsim.runtime.arrays import default_type, numbers
+from ttsim.runtime.arrays import default_type, numbers, torch_from_numpy
 from ttsim.runtime.device import Device
 from ttsim.runtime.storage import DeviceStorage
-from ttsim.runtime.torch_bridge import torch_from_numpy
 from ttsim.types.dtypes import DataType
-from ttsim.types.requirements import require_type_or_none
 from ttsim.types.shapes import Shape, resolved_shape
+from ttsim.types.signature import require_type_or_none
 
 
 class StorageType(Enum):
@@ -58,13 +57,13 @@ class Tensor:
             mem_config: Place on the device; DRAM by default.
 
         Raises:
-            TypeError: ``data`` holds no numbers, or another argument is not of its type.
+            ArgumentTypeError: ``data`` holds no numbers, or another argument is not of its type.
             DeviceError: Block floats in row-major layout, or no room on the device.
         """
         values = numbers(data)
         chosen = default_type(values) if data_type is None else data_type
         if not isinstance(chosen, DataType):
-            raise TypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {chosen!r}")
+            raise ArgumentTypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {chosen!r}")
         require_type_or_none("Tensor", Device, device=device)
         require_type_or_none("Tensor", Layout, layout=layout)
         require_type_or_none("Tensor", MemoryConfig, mem_config=mem_config)
@@ -237,14 +236,14 @@ class Tensor:
             mem_config: Place on the device; DRAM by default.
 
         Raises:
-            TypeError: ``target`` or ``mem_config`` is something else.
+            ArgumentTypeError: ``target`` or ``mem_config`` is something else.
             OutOfMemoryError: No room.
             DeviceError: The shards do not fit the tensor, or it was deallocated.
         """
         if isinstance(target, Layout):
             return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, target, self.spec.memory_config))
         if not isinstance(target, Device):
-            raise TypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
+            raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
         spec = TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config or DRAM_MEMORY_CONFIG)
         return _placed(target, self.values(), spec, by="Tensor::to_device")

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from device.errors import ArgumentTypeError
+
 # Names and numbers of ttnn 0.81.1.
 UnaryOpType = Enum(
     "UnaryOpType",
@@ -35,11 +37,11 @@ class UnaryWithParam:
     params: tuple[float, ...]
 
     def __init__(self, op_type: UnaryOpType, *params: float | Sequence[float]) -> None:
-        """Takes the parameters one by one or as one sequence; raises TypeError for anything but a UnaryOpType."""
+        """Takes the parameters one by one or as one sequence; raises ArgumentTypeError without a UnaryOpType."""
         if not isinstance(op_type, UnaryOpType):
             near = str(op_type).upper()
             hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
-            raise TypeError(
+            raise ArgumentTypeError(
                 "__init__(): incompatible function arguments. The following argument types are supported:\n"
                 "    1. __init__(op_type: UnaryOpType, *params: float)\n"
                 f"UnaryWithParam: op_type must be a UnaryOpType, not {op_type!r}{hint}"

@@ -37,7 +37,7 @@ def _padding_mode(value: Any) -> PaddingMode:
     return value
 
 
-Padding = Annotated[PaddingMode, Kind("PaddingMode or its name", _padding_mode)]
+ModeOrName = Annotated[PaddingMode, Kind("PaddingMode or its name", _padding_mode)]
 Activation = Annotated[UnaryWithParam | UnaryOpType | None, Kind("UnaryWithParam or UnaryOpType or None", _activation)]
 
 
@@ -88,7 +88,7 @@ class Conv2dConfig(CheckedRecord):
     enable_activation_reuse: bool = False
     force_split_reader: bool | None = None
     override_output_sharding_config: bool = False
-    padding_mode: Padding = PaddingMode.Zeros
+    padding_mode: ModeOrName = PaddingMode.Zeros
 
     _retired: ClassVar[Mapping[str, str]] = {
         "dtype": "give dtype=... to conv_transpose2d itself",

@@ -2,6 +2,7 @@
 
 from enum import Enum
 
+from device.errors import ArgumentError
 from device.numbers.formats import (
     BFLOAT4_B,
     BFLOAT8_B,
@@ -34,10 +35,10 @@ class DataType(Enum):
 
     @classmethod
     def of(cls, data_format: DataFormat) -> "DataType":
-        """The data type of a format; raises ValueError for a format that ttnn does not have."""
+        """The data type of a format; raises ArgumentError for a format that ttnn does not have."""
         name = data_format.name.upper()
         if name not in cls.__members__:
-            raise ValueError(f"ttnn has no data type for {data_format}; it has {', '.join(map(str, _FORMATS))}")
+            raise ArgumentError(f"ttnn has no data type for {data_format}; it has {', '.join(map(str, _FORMATS))}")
         return cls[name]
 
     def __repr__(self) -> str:

@@ -1,10 +1,16 @@
-"""Shapes as ttnn shows them."""
+"""Shapes and layouts as ttnn shows them."""
 
 from collections.abc import Sequence
 from math import prod
 from typing import SupportsIndex
 
 from device.errors import DeviceError
+from device.memory.memory_config import Layout
+from device.memory.tiles import TILE
+
+ROW_MAJOR_LAYOUT = Layout.ROW_MAJOR
+TILE_LAYOUT = Layout.TILE
+TILE_SIZE = TILE
 
 
 class Shape(tuple[int, ...]):

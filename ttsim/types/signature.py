@@ -1,8 +1,9 @@
-"""Keyword arguments checked by their annotations, with the errors of the real library's bindings.
+"""Checks of arguments: by their annotations with the errors of the real library's bindings, or one by one.
 
-Two users: functions (``checked``) and configs whose fields stay assignable (``CheckedRecord``). A wrong, unknown or
-missing argument raises a TypeError that begins like the real one; its last line names the argument, the value and what
-would work.
+Functions are ``checked``; configs whose fields stay assignable are ``CheckedRecord``; functions that take arguments by
+position ask for the type of each (``require_type``). A wrong, unknown or missing argument raises an ArgumentTypeError;
+where the real library's bindings have a text for it, the error begins with that, and its last line names the argument,
+the value and what would work.
 """
 
 import warnings
@@ -28,6 +29,8 @@ from typing import (
 )
 
 import numpy as np
+
+from device.errors import ArgumentTypeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -151,29 +154,31 @@ class Signature:
         """Every argument in its plain form, defaults filled in.
 
         Raises:
-            TypeError: An argument is positional, unknown, missing or of the wrong type.
+            ArgumentTypeError: An argument is positional, unknown, missing or of the wrong type.
         """
         if args:
-            raise TypeError(self.refusal(given, f"arguments are keyword-only, but {len(args)} came without a name"))
+            raise ArgumentTypeError(
+                self.refusal(given, f"arguments are keyword-only, but {len(args)} came without a name")
+            )
         for name in given:
             if not self.known(name, stack_level=4):
-                raise TypeError(self.refusal(given, f"there is no {name!r}{self.nearest(name)}"))
+                raise ArgumentTypeError(self.refusal(given, f"there is no {name!r}{self.nearest(name)}"))
         bound = {}
         for name, argument in self.arguments.items():
             value = given.get(name, argument.default)
             if value is REQUIRED:
-                raise TypeError(self.refusal(given, f"{name} is missing; it must be {argument.kind.text}"))
+                raise ArgumentTypeError(self.refusal(given, f"{name} is missing; it must be {argument.kind.text}"))
             bound[name] = self.convert(name, value, given) if name in given else value
         return bound
 
     def convert(self, name: str, value: object, given: Mapping[str, object] | None = None) -> Any:
-        """One argument in its plain form; raises TypeError if it is of the wrong type."""
+        """One argument in its plain form; raises ArgumentTypeError if it is of the wrong type."""
         kind = self.arguments[name].kind
         try:
             return kind.convert(value)
         except (TypeError, ValueError):
             what = f"{name} must be {kind.text}, not {_shown(value)}"
-            raise TypeError(self.refusal(given or {name: value}, what)) from None
+            raise ArgumentTypeError(self.refusal(given or {name: value}, what)) from None
 
     def known(self, name: str, *, stack_level: int) -> bool:
         """Whether a name means something; warns if it is a retired one."""
@@ -228,10 +233,22 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         named = dict(zip(by_position, args, strict=False))
         for name in named:
             if name in kwargs:
-                raise TypeError(expected.refusal(kwargs, f"{name} is given twice, by position and by name"))
+                raise ArgumentTypeError(expected.refusal(kwargs, f"{name} is given twice, by position and by name"))
         return function(**expected.bind(args[len(named) :], {**named, **kwargs}))  # type: ignore[call-arg]
 
     return call
+
+
+def require_type(owner: str, kind: type, **arguments: object) -> None:
+    """Raises ArgumentTypeError, naming function and argument, for the first that is of another type."""
+    for name, value in arguments.items():
+        if not isinstance(value, kind):
+            raise ArgumentTypeError(f"{owner}: {name} must be a {kind.__name__}, not {value!r}")
+
+
+def require_type_or_none(owner: str, kind: type, **arguments: object) -> None:
+    """The same for arguments that may be left out."""
+    require_type(owner, kind, **{name: value for name, value in arguments.items() if value is not None})
 
 
 @dataclass_transform(kw_only_default=True)
@@ -256,12 +273,12 @@ class CheckedRecord:
         cls._signature = Signature("__init__", cls.__name__, arguments, cls._retired)
 
     def __init__(self, *args: object, **fields: object) -> None:
-        """Takes the fields by keyword; raises TypeError for a wrong, unknown or missing one."""
+        """Takes the fields by keyword; raises ArgumentTypeError for a wrong, unknown or missing one."""
         for name, value in self._signature.bind(args, fields).items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Assigns a field; raises TypeError for a wrong type, AttributeError for an unknown field."""
+        """Assigns a field; raises ArgumentTypeError for a wrong type, AttributeError for an unknown field."""
         if not self._signature.known(name, stack_level=3):
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{self._signature.nearest(name)}"

@@ -4,13 +4,13 @@ Near the end of a padded image a slice can come out with fewer outputs than it s
 crashes), or with an empty window (what follows it is never written).
 """
 
+from device.errors import ArgumentError
 from device.plan import Operation, Plan
 from ops.calls.conv_transpose2d.validation import output_size
 from ops.calls.convolution.arguments import ConvArguments, SliceType
 from ops.calls.convolution.paths import is_matmul, takes_l1_path
 from ops.calls.convolution.problem import frame_of
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
-from ops.calls.convolution.validation import ArgumentError
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite, Window
 

@@ -7,9 +7,10 @@ for what the real library computes wrongly without a word. Evidence: calls of th
 from collections.abc import Iterator
 from typing import Final
 
+from device.errors import ArgumentError
 from device.memory.layouts import Layout
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.validation import ArgumentError, Check, claimed_shape, claimed_volume
+from ops.calls.convolution.validation import Check, claimed_shape, claimed_volume
 
 
 def refuse_first(operation: str, call: ConvArguments, checks: tuple[Check, ...]) -> None:

@@ -10,7 +10,7 @@ Evidence: every first line was read from a call of the real library, version 0.8
 from collections.abc import Callable, Iterator
 from math import prod
 
-from device.errors import DeviceError
+from device.errors import ArgumentError
 from device.memory.layouts import BufferType, Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
@@ -25,10 +25,6 @@ SHARD_LAYOUTS = (
 HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
 Check = Callable[[ConvArguments], Iterator[str]]
-
-
-class ArgumentError(DeviceError, ValueError):
-    """A call whose arguments contradict each other or the rules of the operation."""
 
 
 def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:

@@ -6,16 +6,12 @@ A refusal's first line is the real library's (0.81.1), unless it says what is no
 from collections.abc import Iterator
 from math import prod
 
-from device.errors import DeviceError
+from device.errors import ArgumentError
 from device.memory.layouts import Layout, TensorSpec
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.calls.matmul.plan import MatmulArguments
 
 FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
-
-
-class ArgumentError(DeviceError, ValueError):
-    """A call of matmul or linear whose arguments contradict each other, or that is not simulated."""
 
 
 def validate(a: MatmulArguments) -> None:

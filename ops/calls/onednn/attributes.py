@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any, Final
 
+from device.errors import ArgumentError
 from ops.definition.geometry import automatic_padding
 
 AUTO_PADS: Final = ("none", "same_upper", "same_lower", "valid")
@@ -67,11 +68,11 @@ def check_attributes(
         formats: Its values.
 
     Raises:
-        ValueError: An attribute is missing, has a wrong length, is out of range or unknown.
+        ArgumentError: An attribute is missing, has a wrong length, is out of range or unknown.
     """
     unknown = sorted(set(given) - {*_LISTS, *_WORDS, "groups", format_name})
     if unknown:
-        raise ValueError(
+        raise ArgumentError(
             f"{operation}: {unknown[0]!r} is no attribute of this operation; its attributes are "
             f"{', '.join((*_LISTS, *_WORDS, 'groups', format_name))}"
         )
@@ -80,7 +81,7 @@ def check_attributes(
     required = {name: value for name, value in lists.items() if name != "output_padding"}
     for name, value in required.items():
         if value is None:
-            raise ValueError(
+            raise ArgumentError(
                 f"{operation}: {name} is required, a list with one integer of at least {_LISTS[name]} for each of the "
                 f"{rank} spatial axes; it is missing"
             )
@@ -104,7 +105,7 @@ def integers(operation: str, name: str, value: Any) -> tuple[int, ...]:
     """A list of integers.
 
     Raises:
-        ValueError: It is no list, or holds something else.
+        ArgumentError: It is no list, or holds something else.
     """
     try:
         if isinstance(value, str | bytes):
@@ -114,7 +115,7 @@ def integers(operation: str, name: str, value: Any) -> tuple[int, ...]:
             raise TypeError
         return tuple(index(one) for one in found)
     except TypeError:
-        raise ValueError(f"{operation}: {name} must be a list of integers, not {value!r}") from None
+        raise ArgumentError(f"{operation}: {name} must be a list of integers, not {value!r}") from None
 
 
 def _list(operation: str, name: str, value: Any, rank: int, least: int) -> tuple[int, ...] | None:
@@ -122,11 +123,11 @@ def _list(operation: str, name: str, value: Any, rank: int, least: int) -> tuple
         return None
     found = integers(operation, name, value)
     if len(found) != rank:
-        raise ValueError(
+        raise ArgumentError(
             f"{operation}: {name} must have one entry for each of the {rank} spatial axes, not {list(found)}"
         )
     if min(found) < least:
-        raise ValueError(f"{operation}: {name} must be at least {least} on every axis, not {list(found)}")
+        raise ArgumentError(f"{operation}: {name} must be at least {least} on every axis, not {list(found)}")
     return found
 
 
@@ -136,14 +137,14 @@ def _groups(operation: str, value: Any) -> int:
     try:
         groups = index(value)
     except TypeError:
-        raise ValueError(f"{operation}: groups must be an integer, not {value!r}") from None
+        raise ArgumentError(f"{operation}: groups must be an integer, not {value!r}") from None
     if groups < 1 or isinstance(value, bool):
-        raise ValueError(f"{operation}: groups must be at least 1, not {value!r}")
+        raise ArgumentError(f"{operation}: groups must be at least 1, not {value!r}")
     return groups
 
 
 def _word(operation: str, name: str, value: Any, words: Sequence[str], *, shown: Any = None) -> str:
     if not isinstance(value, str) or value not in words:
         found = value if shown is None else shown
-        raise ValueError(f"{operation}: {name} must be one of {', '.join(words)}, not {found!r}")
+        raise ArgumentError(f"{operation}: {name} must be one of {', '.join(words)}, not {found!r}")
     return value

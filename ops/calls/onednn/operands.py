@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from device.errors import ArgumentError
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, DataFormat
 
 TYPES: Final = (FLOAT32, BFLOAT16, FLOAT16)
@@ -60,13 +61,13 @@ def operand(names: Names, name: str, array: Any) -> Operand:
     """An array as an argument.
 
     Raises:
-        ValueError: It is no numpy array of a supported type.
+        ArgumentError: It is no numpy array of a supported type.
     """
     if not isinstance(array, np.ndarray):
-        raise ValueError(f"{names.operation}: {name} must be a numpy array, not {type(array).__name__}")
+        raise ArgumentError(f"{names.operation}: {name} must be a numpy array, not {type(array).__name__}")
     for data_format in TYPES:
         if array.dtype == data_format.storage:
             return Operand(name, array.shape, data_format)
-    raise ValueError(
+    raise ArgumentError(
         f"{names.operation}: {name} must be of type {', '.join(str(one.storage) for one in TYPES)}, not {array.dtype}"
     )

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from device.errors import ArgumentError
 from device.numbers.formats import DataFormat
 from ops.calls.onednn.attributes import Attributes, check_attributes, integers
 from ops.calls.onednn.operands import BACKWARD_DATA, BACKWARD_WEIGHTS, FORWARD, Names, Operand
@@ -38,7 +39,7 @@ def forward(
         strict: Output padding must be smaller than the stride, as oneDNN's CPU library has it.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
     """
     names = FORWARD
     rank = _rank(names, src)
@@ -50,7 +51,7 @@ def forward(
     _same_channels(names, src.name, in_channels, weights.name, ins, attributes)
     out_channels = outs * attributes.groups
     if bias is not None and bias.shape != (out_channels,):
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: bias must have the shape ({out_channels},), one value for each channel of dst, not "
             f"{bias.shape}"
         )
@@ -58,7 +59,7 @@ def forward(
     _strict_padding(names, padding, attributes, strict=strict)
     geometry = _geometry(attributes, spatial, kernel, padding)
     if min(geometry.output_shape) < 1:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: dst must have at least 1 position on every axis, not {list(geometry.output_shape)}; "
             "use less padding or a larger src"
         )
@@ -84,7 +85,7 @@ def backward_data(
     _out_channels(names, diff_dst.name, out_channels, weights.name, outs, attributes)
     sizes = _source_sizes(attributes, spatial, kernel)
     if min(sizes) < 1:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: diff_src must have at least 1 position on every axis, not {list(sizes)}; "
             f"{diff_dst.name} of {list(spatial)} is too small for the kernel {list(kernel)} with this padding"
         )
@@ -116,7 +117,7 @@ def backward_weights(
         declared: Declared shape of the result, if any.
 
     Raises:
-        ValueError: An argument breaks a rule of the text.
+        ArgumentError: An argument breaks a rule of the text.
     """
     rank = _rank(names, src)
     attributes = _attributes(names, given, rank)
@@ -126,7 +127,7 @@ def backward_weights(
     batch, in_channels, sizes = _data(names, src, attributes)
     other_batch, out_channels, spatial = _data(names, diff_dst, attributes)
     if batch != other_batch:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: {names.src} and {names.diff_dst} must have the same batch, not {batch} and "
             f"{other_batch}"
         )
@@ -136,7 +137,7 @@ def backward_weights(
     _out_channels(names, names.diff_dst, out_channels, names.weights_shape, outs, attributes)
     expected = _source_sizes(attributes, spatial, kernel)
     if expected != sizes:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: {names.diff_dst} of {list(spatial)} belongs to {names.src} of {list(expected)} with "
             f"the kernel {list(kernel)}, these strides and this padding, not of {list(sizes)}"
         )
@@ -147,7 +148,7 @@ def backward_weights(
 def _rank(names: Names, data: Operand) -> int:
     rank = len(data.shape) - 2
     if rank not in RANKS:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: {data.name} must have 1, 2 or 3 spatial axes besides batch and channels, not the "
             f"shape {data.shape}"
         )
@@ -163,7 +164,7 @@ def _attributes(names: Names, given: Mapping[str, Any], rank: int) -> Attributes
 def _same_types(names: Names, first: Operand, *others: Operand) -> None:
     for other in others:
         if other.data_format != first.data_format:
-            raise ValueError(
+            raise ArgumentError(
                 f"{names.operation}: {other.name} must be of the type of {first.name}, {first.data_format}, not "
                 f"{other.data_format}"
             )
@@ -175,7 +176,7 @@ def _data(names: Names, data: Operand, attributes: Attributes) -> tuple[int, int
     channels = data.shape[-1] if last else data.shape[1]
     spatial = data.shape[1:-1] if last else data.shape[2:]
     if min(channels, *spatial) < 1:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: {data.name} must have at least 1 channel and 1 position on every axis, not the shape "
             f"{data.shape} with data_format {attributes.data_format}"
         )
@@ -187,7 +188,7 @@ def _kernel(
 ) -> tuple[int, int, tuple[int, ...]]:
     """I, O / groups and the kernel."""
     if len(shape) != rank + 2 or min(shape) < 1:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: {name} must have {rank + 2} sides of at least 1 for {rank} spatial axes, not "
             f"{tuple(shape)}"
         )
@@ -197,12 +198,14 @@ def _kernel(
 
 def _divisible(names: Names, what: str, channels: int, groups: int) -> None:
     if channels % groups:
-        raise ValueError(f"{names.operation}: groups must divide the {what}, but {groups} does not divide {channels}")
+        raise ArgumentError(
+            f"{names.operation}: groups must divide the {what}, but {groups} does not divide {channels}"
+        )
 
 
 def _same_channels(names: Names, name: str, channels: int, weights: str, ins: int, attributes: Attributes) -> None:
     if ins != channels:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: in_channels of {weights} must be the {channels} channels of {name}, not {ins} "
             f"({names.weights_format} {attributes.weights_format}; groups divide out_channels, here by "
             f"{attributes.groups}, never in_channels)"
@@ -212,7 +215,7 @@ def _same_channels(names: Names, name: str, channels: int, weights: str, ins: in
 def _out_channels(names: Names, name: str, channels: int, weights: str, outs: int, attributes: Attributes) -> None:
     _divisible(names, f"channels of {name}", channels, attributes.groups)
     if outs * attributes.groups != channels:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: out_channels / groups of {weights} must be {channels // attributes.groups}, the "
             f"{channels} channels of {name} over {attributes.groups} groups, not {outs} "
             f"({names.weights_format} {attributes.weights_format})"
@@ -221,7 +224,7 @@ def _out_channels(names: Names, name: str, channels: int, weights: str, outs: in
 
 def _strict_padding(names: Names, padding: Sequence[int], attributes: Attributes, *, strict: bool) -> None:
     if strict and any(more >= stride for more, stride in zip(padding, attributes.strides, strict=True)):
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: output_padding must be smaller than strides on every axis, not {list(padding)} with "
             f"strides {list(attributes.strides)}; leave strict out to allow it"
         )
@@ -260,15 +263,15 @@ def _reaching(attributes: Attributes, sizes: Sequence[int], kernel: Sequence[int
 def _weights_shape(names: Names, shape: Any, rank: int) -> tuple[int, ...]:
     name = names.weights_shape
     if shape is None:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: {name} must be given as an input or as an attribute, {rank + 2} positive integers; it "
             "is missing"
         )
     if isinstance(shape, np.ndarray) and shape.ndim != 1:
-        raise ValueError(f"{names.operation}: {name} must have one axis, not the shape {shape.shape}")
+        raise ArgumentError(f"{names.operation}: {name} must have one axis, not the shape {shape.shape}")
     found = integers(names.operation, name, shape)
     if len(found) != rank + 2 or min(found) < 1:
-        raise ValueError(
+        raise ArgumentError(
             f"{names.operation}: {name} must be {rank + 2} positive integers for {rank} spatial axes, not {list(found)}"
         )
     return found
@@ -276,7 +279,7 @@ def _weights_shape(names: Names, shape: Any, rank: int) -> tuple[int, ...]:
 
 def _declared(names: Names, name: str, declared: Any, found: tuple[int, ...]) -> None:
     if declared is not None and integers(names.operation, name, declared) != found:
-        raise ValueError(f"{names.operation}: {name} must be {list(found)}, not {list(declared)}")
+        raise ArgumentError(f"{names.operation}: {name} must be {list(found)}, not {list(declared)}")
 
 
 def _made(
@@ -290,7 +293,7 @@ def _made(
 ) -> Deconvolution:
     words = [one.value for one in Precision]
     if not isinstance(precision, str) or precision not in words:
-        raise ValueError(f"{names.operation}: precision must be one of {', '.join(words)}, not {precision!r}")
+        raise ArgumentError(f"{names.operation}: precision must be one of {', '.join(words)}, not {precision!r}")
     return Deconvolution(
         geometry=geometry,
         batch=batch,

@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from device.errors import ArgumentError
 from device.memory.layouts import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import Array, DataFormat, quantize
@@ -160,11 +161,11 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
         among 16 output channels of a row.
 
     Raises:
-        ValueError: The weight has another shape than the layout says.
+        ArgumentError: The weight has another shape than the layout says.
     """
     if weights.shape != layout.raw_shape:
         sides = "(out_channels, in_channels / groups" if layout.out_first else "(in_channels, out_channels / groups"
-        raise ValueError(
+        raise ArgumentError(
             f"weight_tensor must have the shape {sides}, kernel height, kernel width) = "
             f"{layout.raw_shape}, not {weights.shape}"
         )
@@ -220,10 +221,12 @@ def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
         [32, padded_out_channels] in ``layout.data_format.storage``: row 0 is the bias, the others are zero.
 
     Raises:
-        ValueError: The bias has not O values.
+        ArgumentError: The bias has not O values.
     """
     if bias.size != layout.out_channels:
-        raise ValueError(f"bias_tensor must have out_channels = {layout.out_channels} values, not shape {bias.shape}")
+        raise ArgumentError(
+            f"bias_tensor must have out_channels = {layout.out_channels} values, not shape {bias.shape}"
+        )
     row = np.zeros(layout.padded_out_channels, np.float32 if layout.data_format.is_block else bias.dtype)
     row[: layout.out_channels] = bias.reshape(-1)
     out = np.zeros((TILE, layout.padded_out_channels), layout.data_format.storage)

@@ -9,6 +9,7 @@ from math import lcm, prod
 
 import numpy as np
 
+from device.errors import ArgumentError
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
 from device.memory.tiles import FACE, TILE
 from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat
@@ -47,11 +48,11 @@ def reshaped(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], n
         Under the source's name, and without a step, when it is a view.
 
     Raises:
-        ValueError: The volumes differ, or the tensor is sharded and its rows would have to move.
+        ArgumentError: The volumes differ, or the tensor is sharded and its rows would have to move.
     """
     spec = source.spec
     if prod(shape) != spec.volume:
-        raise ValueError(
+        raise ArgumentError(
             "Attempting to reshape between two shapes with different volumes\n"
             f"input_tensor: shape {list(spec.shape)} has {spec.volume} elements, {list(shape)} has {prod(shape)}; "
             "batch_size, input_height, input_width and in_channels must describe the tensor"
@@ -61,7 +62,7 @@ def reshaped(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], n
         seen = spec if same else TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
         return PlanTensor(source.name, seen)
     if spec.memory_config.is_sharded():
-        raise ValueError(
+        raise ArgumentError(
             f"input_tensor: a sharded tensor of shape {list(spec.shape)} can not become {list(shape)} in place; "
             "give it as [1, 1, N*H*W, C]"
         )

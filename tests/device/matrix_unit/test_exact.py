@@ -14,7 +14,6 @@ from device.matrix_unit.exact import MatrixUnitMode, mvmul
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = ROOT / "tests" / "data" / "mvmul_sample.npz"
-RECORDED = ROOT.parent / "shared" / "oracle" / "fpu" / "mvmul.npz"
 
 needs_numba = pytest.mark.skipif(not compiled_engine_available(), reason="numba is not installed")
 ENGINES = ["numpy", pytest.param("compiled", marks=needs_numba)]
@@ -68,9 +67,8 @@ def test_the_stored_sample_of_recorded_instructions(arch):
 
 
 @each_arch
-@pytest.mark.skipif(not RECORDED.exists(), reason="the 2,000 recorded instructions are not beside this checkout")
-def test_every_recorded_instruction(arch):
-    results = dict(recorded_results(RECORDED, arch))
+def test_every_recorded_instruction(arch, recordings):
+    results = dict(recorded_results(recordings("oracle/fpu/mvmul.npz"), arch))
     assert len(results) == 2000
     assert [i for i, equal in results.items() if not equal] == []
 

@@ -1,7 +1,7 @@
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,14 @@ from device.memory.layouts import (
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, FORMATS
 from device.spec.device_spec import load_spec
 
-RECORDS = Path(__file__).resolve().parents[4] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"
+RECORDS = "oracle/ttnn/cases.jsonl.gz"
 WORMHOLE = load_spec("wormhole_n150")
 SPECS = {"wh": WORMHOLE, "bh": load_spec("blackhole_p150")}
 
 
 @pytest.fixture(scope="module")
-def records() -> list[dict[str, Any]]:
-    if not RECORDS.exists():
-        pytest.skip("the recorded runs (../shared/oracle/ttnn beside the checkout) are not here")
-    with gzip.open(RECORDS) as lines:
+def records(recordings: Callable[[str], Path]) -> list[dict[str, Any]]:
+    with gzip.open(recordings(RECORDS)) as lines:
         return [json.loads(line) for line in lines]
 
 

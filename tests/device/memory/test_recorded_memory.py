@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,15 @@ from device.memory.layouts import BufferSpec, BufferType, Layout, MemoryConfig, 
 from device.numbers.formats import FORMATS
 from device.spec.device_spec import DeviceSpec, load_spec
 
-RECORDS = Path(__file__).resolve().parents[4] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"
+RECORDS = "oracle/ttnn/cases.jsonl.gz"
 SPECS = {"wh": load_spec("wormhole_n150"), "bh": load_spec("blackhole_p150")}
 
 Record = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def records() -> list[Record]:
-    if not RECORDS.exists():
-        pytest.skip("the recorded runs (../shared/oracle/ttnn beside the checkout) are not here")
-    with gzip.open(RECORDS) as lines:
+def records(recordings: Callable[[str], Path]) -> list[Record]:
+    with gzip.open(recordings(RECORDS)) as lines:
         return [json.loads(line) for line in lines]
 
 

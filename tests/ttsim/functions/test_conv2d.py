@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import ttsim
+from device.errors import ArgumentError
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.validation import ArgumentError
 from ttsim.functions.conv2d import definition_flops
 
 BASE = {"batch_size": 1, "in_channels": 32, "out_channels": 32, "input_height": 6, "input_width": 7}

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import BufferType
-from ops.calls.convolution.validation import ArgumentError
 from ttsim.runtime.device import Device
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ops.calls.convolution.validation import ArgumentError
+from device.errors import ArgumentError
 
 
 def opened(**options):

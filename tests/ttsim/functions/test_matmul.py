@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.errors import DeviceError
-from ops.calls.matmul.validation import ArgumentError
+from device.errors import ArgumentError, DeviceError
 
 
 def tensor(values: Any, device: ttsim.Device | None, dtype: Any = ttsim.bfloat16, place: Any = None) -> ttsim.Tensor:

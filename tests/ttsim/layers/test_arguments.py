@@ -1,5 +1,6 @@
 import pytest
 
+from device.memory.layouts import Layout, TensorMemoryLayout
 from ttsim.layers.arguments import compute_config, conv_config, slice_config
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.types.activations import UnaryOpType
@@ -7,7 +8,6 @@ from ttsim.types.compute_config import MathFidelity
 from ttsim.types.conv_config import Conv2dDRAMSliceWidth, Conv2dL1FullSliceConfig, PaddingMode
 from ttsim.types.dtypes import DataType
 from ttsim.types.layer import Layer
-from ttsim.types.layouts import Layout, TensorMemoryLayout
 
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
 

@@ -1,12 +1,10 @@
 import csv
-from pathlib import Path
 
 import pytest
 
 from ttsim.layers.read import DEFAULT_LAYERS, REQUIRED, layer_of, read_layers
 from ttsim.types.layer import Layer
 
-MEASURED = Path(__file__).resolve().parents[4] / "shared" / "measured" / "model_layers.csv"
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
 
 
@@ -27,10 +25,8 @@ def test_the_default_file_holds_the_eight_layers():
         assert layer.compute["math_fidelity"] == "LoFi"
 
 
-def test_the_default_file_agrees_with_the_collected_rows():
-    if not MEASURED.exists():
-        pytest.skip("the collected rows of model layers do not lie beside the checkout")
-    with MEASURED.open(newline="") as lines:
+def test_the_default_file_agrees_with_the_collected_rows(recordings):
+    with recordings("measured/model_layers.csv").open(newline="") as lines:
         rows = {f"{r['model']}.{r['layer']}": r for r in csv.DictReader(lines) if r["op"] == "conv_transpose2d"}
     layers = {layer.name: layer for layer in read_layers(DEFAULT_LAYERS)}
     assert set(layers) == set(rows)

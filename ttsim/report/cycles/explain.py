@@ -1,4 +1,8 @@
-"""Cycles in plain words. Every figure is taken from the report as it is; only which of them to tell is decided here."""
+"""Cycles in plain words.
+
+Every figure is taken from the report as it is. Only which of them to tell is decided here, and the shares of operations
+that are not told one by one are added up.
+"""
 
 from collections.abc import Sequence
 
@@ -149,11 +153,11 @@ def _contention(one: OperationTime) -> str:
 
 def _imbalance(one: OperationTime) -> str:
     first = one.groups[-1]
-    if 1 - first.share < TOLD_SHARE:
+    if first.idle_share < TOLD_SHARE:
         return ""
     count = len(first.coordinates)
     idle = "One of its cores is" if count == 1 else f"{count} of its cores are"
-    return f" {idle} done {percent(1 - first.share)} earlier than the last."
+    return f" {idle} done {percent(first.idle_share)} earlier than the last."
 
 
 def _rest(call: CallTime, told: Sequence[OperationTime]) -> list[str]:

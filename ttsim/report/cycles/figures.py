@@ -5,6 +5,8 @@ Shares lie between 0 and 1. Cycles are those of the device's clock; they are est
 
 from dataclasses import dataclass
 
+from device.errors import ArgumentError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTime:
@@ -46,6 +48,11 @@ class CoreGroupTime:
     cycles: float
     share: float
     stages: tuple[StageTime, ...]
+
+    @property
+    def idle_share(self) -> float:
+        """Of the operation's cycles, those after the end of their last stage."""
+        return 1 - self.share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +162,12 @@ class OperationTime:
         """What one core does.
 
         Raises:
-            ValueError: It takes no part.
+            ArgumentError: It takes no part.
         """
         for group in self.groups:
             if (column, row) in group.coordinates:
                 return group
-        raise ValueError(f"{self.name}: core {column}-{row} takes no part; {self.core_count} others do")
+        raise ArgumentError(f"{self.name}: core {column}-{row} takes no part; {self.core_count} others do")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

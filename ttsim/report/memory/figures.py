@@ -1,9 +1,13 @@
-"""The figures of a report, as frozen values; `summary` computes them, writers lay them out."""
+"""The figures of a report, as frozen values; `summary` computes them, writers lay them out.
+
+A `LayerResult` is what reports are written about: a layer, and its figures or the reason why there are none.
+"""
 
 from dataclasses import dataclass
 
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
+from ttsim.types.layer import Layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,11 @@ class OperationUse:
     buffer_bytes: int
     used_share: float
     headroom_bytes: int
+
+    @property
+    def used_bytes(self) -> int:
+        """Circular buffers and buffers together, on a core."""
+        return self.circular_bytes + self.buffer_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,3 +184,20 @@ class Summary:
     operations: tuple[OperationUse, ...]
     accuracy: Accuracy | None = None
     cycles: CycleReport | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerResult:
+    """One layer that was run.
+
+    Attributes:
+        layer: What was asked.
+        summary: What it gave; None if it failed.
+        error: Why it failed; None if it did not.
+        reached: Of a failed layer, the device operations it came to, the one that failed last.
+    """
+
+    layer: Layer
+    summary: Summary | None = None
+    error: str | None = None
+    reached: tuple[OperationUse, ...] = ()

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from ttsim.report.memory.result import LayerResult
+from ttsim.report.memory.figures import LayerResult
 from ttsim.report.plain import text
 
 FORMAT = 1  # raised when a field changes its meaning or goes

@@ -9,8 +9,7 @@ from rich.table import Table
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
 from ttsim.report.memory.accuracy import Accuracy
-from ttsim.report.memory.figures import L1Use, OperationUse, Partition, Summary
-from ttsim.report.memory.result import LayerResult
+from ttsim.report.memory.figures import L1Use, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.cycle_table import cycles_line, print_call
 
 
@@ -107,7 +106,7 @@ def operations_table(operations: Sequence[OperationUse]) -> Table:
         table.add_row(
             f"[bold]{escape(operation.name)}",
             f"circular {kib(operation.circular_bytes)}, buffers {kib(operation.buffer_bytes)}",
-            f"{operation.circular_bytes + operation.buffer_bytes:,}",
+            f"{operation.used_bytes:,}",
             f"{operation.used_share:.1%}",
             "",
             f"headroom {kib(operation.headroom_bytes)}",

@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from device.errors import ArgumentError
 from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
-from ops.calls.convolution.validation import ArgumentError
 
 
 def call(**changes: object) -> ConvArguments:

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from device.errors import ArgumentError
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
@@ -9,7 +10,6 @@ from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.validation import ArgumentError
 
 SPEC = load_spec("wormhole_n150")
 

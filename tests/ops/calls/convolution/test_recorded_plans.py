@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from ops.calls.convolution.plan import plan_convolution
 from ops.readings.memory import run_memory
 from tools.recorded.arguments import planner_arguments
 
-RECORDS = Path(__file__).resolve().parents[5] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"
+RECORDS = "oracle/ttnn/cases.jsonl.gz"
 SPECS = {"wh": load_spec("wormhole_n150"), "bh": load_spec("blackhole_p150")}
 LEAST_CALLS = 600
 
@@ -26,9 +25,9 @@ def operations(record):
     return [name.strip() for name in record["ops"] if name.strip().endswith("DeviceOperation")]
 
 
-def recorded_calls():
+def recorded_calls(path):
     """Calls that came back, in one piece, with raw weights, no matmul, and the output where it was computed."""
-    with gzip.open(RECORDS, "rt") as lines:
+    with gzip.open(path, "rt") as lines:
         for record in map(json.loads, lines):
             case = record["case"]
             if "error" in record or case.get("prep") or case.get("memory_config"):
@@ -116,10 +115,8 @@ def differences(record, call):
 
 
 @pytest.fixture(scope="module")
-def calls():
-    if not RECORDS.exists():
-        pytest.skip("the recorded runs (../shared/oracle/ttnn beside the checkout) are not here")
-    return list(recorded_calls())
+def calls(recordings):
+    return list(recorded_calls(recordings(RECORDS)))
 
 
 def test_recorded_plans(calls):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.errors import ArgumentError
 from device.memory.layouts import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
@@ -26,7 +27,6 @@ from ops.calls.conv_transpose2d.validation import (
     validate_weights_preparation,
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
-from ops.calls.convolution.validation import ArgumentError
 
 HEIGHT, WIDTH, BLOCK = (
     TensorMemoryLayout.HEIGHT_SHARDED,

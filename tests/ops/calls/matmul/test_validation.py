@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import ArgumentError
 from device.memory.layouts import (
     DRAM_MEMORY_CONFIG,
     BufferType,
@@ -15,7 +16,7 @@ from device.memory.layouts import (
 )
 from device.numbers.formats import BFLOAT16, INT32
 from ops.calls.matmul.plan import MatmulArguments
-from ops.calls.matmul.validation import ArgumentError, validate
+from ops.calls.matmul.validation import validate
 
 ONE_CORE = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(0, 0))])
 SHARDED = MemoryConfig(

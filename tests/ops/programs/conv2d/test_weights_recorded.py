@@ -7,20 +7,17 @@ needed: a row-major page of that buffer is one shard's channels of a pixel.
 import gzip
 import json
 import re
-from pathlib import Path
-
-import pytest
 
 from device.memory.layouts import TensorMemoryLayout
 from device.numbers.formats import FORMATS
 from device.numbers.integers import round_up
 from ops.programs.conv2d.weights import WeightsLayout
 
-RECORDS = Path(__file__).resolve().parents[5] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"
+RECORDS = "oracle/ttnn/cases.jsonl.gz"
 
 
-def recorded_runs():
-    with gzip.open(RECORDS, "rt") as lines:
+def recorded_runs(path):
+    with gzip.open(path, "rt") as lines:
         return [record for record in map(json.loads, lines) if record.get("weight_prepared")]
 
 
@@ -54,11 +51,8 @@ def partition(record):
     return scheme, shards, shards * buffer["page_size"] // element_bytes
 
 
-@pytest.mark.skipif(
-    not RECORDS.exists(), reason="the recorded runs (../shared/oracle/ttnn beside the checkout) are not here"
-)
-def test_recorded_sizes():
-    for record in recorded_runs():
+def test_recorded_sizes(recordings):
+    for record in recorded_runs(recordings(RECORDS)):
         case, weights = record["case"], record["weight_prepared"]
         scheme, shards, padded_in_channels = partition(record)
         kernel = case["kernel"] if isinstance(case["kernel"], list) else [case["kernel"]] * 2

@@ -3,9 +3,6 @@
 import gzip
 import json
 import re
-from pathlib import Path
-
-import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import ShardOrientation, TensorMemoryLayout
@@ -16,7 +13,7 @@ from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, plan_halo
 
-RECORDS = Path(__file__).resolve().parents[5] / "shared" / "oracle" / "ttnn" / "cases.jsonl.gz"
+RECORDS = "oracle/ttnn/cases.jsonl.gz"
 SPECS = {"wh": load_spec("wormhole_n150"), "bh": load_spec("blackhole_p150")}
 FORMATS = {"bfloat16": BFLOAT16, "float32": FLOAT32, "bfloat8_b": BFLOAT8_B}
 
@@ -92,9 +89,9 @@ def test_config_tensors_are_dealt_against_the_orientation_of_blocks():
         assert spec.shape[0] == 4
 
 
-def recorded_halos():
+def recorded_halos(path):
     """Every run with one halo of the whole image: the record and its halo's circular buffers."""
-    with gzip.open(RECORDS, "rt") as lines:
+    with gzip.open(path, "rt") as lines:
         for record in map(json.loads, lines):
             case = record["case"]
             halo = [buffer for buffer in record.get("cbs", ()) if buffer["op"] == "HaloDeviceOperation"]
@@ -164,12 +161,9 @@ def recorded_allocations(record, halo):
     raise AssertionError(f"{record['name']}: no config tensors follow the halo output")
 
 
-@pytest.mark.skipif(
-    not RECORDS.exists(), reason="the recorded runs (../shared/oracle/ttnn beside the checkout) are not here"
-)
-def test_recorded_halos():
+def test_recorded_halos(recordings):
     checked = 0
-    for record, halo in recorded_halos():
+    for record, halo in recorded_halos(recordings(RECORDS)):
         allocations = recorded_allocations(record, halo)
         plan = plan_halo(recorded_arguments(record, halo, allocations[0]), input_tensor="x", output_tensor="halo")
         made = [(one.size_bytes, str(one.cores), str(int(one.view_of is not None))) for one in plan.circular_buffers]

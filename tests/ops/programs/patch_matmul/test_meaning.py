@@ -6,7 +6,7 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
-from ops.frame.axis import FrameAxis
+from ops.frame.axis import FrameAxis, axis_of_windows
 from ops.meaning import ValuesReading
 from ops.meanings import MEANINGS
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks
@@ -52,7 +52,7 @@ def test_both_multiply_in_the_phases_of_their_matmul():
 @pytest.mark.parametrize("bias", [False, True])
 def test_rows_are_filled_in_what_others_wrote(bias):
     target = np.full((1, 3, 1), 7, np.float32)
-    middle = FrameAxis(input_size=3, outputs=1, taps=0, start=0, spacing=1, first=1)
+    middle = axis_of_windows(input_length=3, outputs=1, taps=0, start=0, first=1)
     work = FillRows(batch=1, axes=(middle,), out_channels=1, out_shape=(3,), bias=bias, out_format=FLOAT32)
     added = [np.array([5], np.float32)] if bias else []
     got = MEANINGS[FillRows].values(work, [*added, target], ValuesReading(spec=SPEC, arithmetic=EXACT))

@@ -86,6 +86,7 @@ def test_groups_of_cores_are_expanded(halo, spec):
     found = operation_time(halo, spec, of_cycles=1000)
     assert [group.coordinates for group in found.groups] == [((0, 0),), ((1, 0), (2, 0), (3, 0))]
     assert [group.share for group in found.groups] == [1, 0.4]
+    assert [group.idle_share for group in found.groups] == [0, 0.6]
     assert found.on_core(2, 0).cycles == 400
     assert found.on_core(0, 0) is found.groups[0]
     with pytest.raises(ValueError, match=r"^HaloDeviceOperation: core 4-0 takes no part; 4 others do$"):

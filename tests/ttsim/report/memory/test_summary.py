@@ -73,6 +73,7 @@ def test_operations_know_what_lay_around_them():
     assert (conv.circular_bytes, conv.buffer_bytes) == (4096 + 8192, 6000)
     assert halo.headroom_bytes == HALO.address - (BASE + 64)
     assert conv.headroom_bytes == OUTPUT.address - (BASE + 4096 + 8192)
+    assert conv.used_bytes == 4096 + 8192 + 6000
     assert conv.used_share == (4096 + 8192 + 6000) / USABLE
 
 

@@ -6,8 +6,16 @@ from rich.console import Console
 
 from device.spec.device_spec import catalog_names, load_spec
 from ttsim.report.memory.accuracy import Accuracy
-from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition, Summary
-from ttsim.report.memory.result import LayerResult
+from ttsim.report.memory.figures import (
+    BufferUse,
+    CircularBufferUse,
+    L1Use,
+    LayerResult,
+    OperationUse,
+    OutputUse,
+    Partition,
+    Summary,
+)
 from ttsim.report.writers.json import devices_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_layers
 from ttsim.types.layer import Layer

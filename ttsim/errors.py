@@ -1,0 +1,44 @@
+"""Every error of this library. ``except ttsim.TTSimError`` catches them all.
+
+The tree, with the built-in classes that each is besides::
+
+    TTSimError                    whatever the simulator refuses
+      ArgumentError               arguments contradict each other or a rule (ValueError, RuntimeError)
+      ArgumentTypeError           an argument is unknown, missing or of the wrong type (TypeError)
+      SpecError                   a device description is incomplete, misspelt or contradicts itself (ValueError)
+      DeviceError                 the machine refuses (RuntimeError)
+        OutOfMemoryError          no room for a buffer
+        CircularBufferError       the circular buffers of a program do not fit under the L1 buffers
+        MemoryAccessError         a read or write outside a buffer, or of a buffer that was freed
+          PoisonError             a read of memory that nobody has written
+        DeviceClosedError         the device was closed
+
+Every message names the rule, the value and the way out. Where the real library has a text of its own, that text is
+the first line, and what the real library raises as a RuntimeError is one here.
+"""
+
+from device.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CircularBufferError,
+    DeviceClosedError,
+    DeviceError,
+    MemoryAccessError,
+    OutOfMemoryError,
+    PoisonError,
+    SpecError,
+    TTSimError,
+)
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "CircularBufferError",
+    "DeviceClosedError",
+    "DeviceError",
+    "MemoryAccessError",
+    "OutOfMemoryError",
+    "PoisonError",
+    "SpecError",
+    "TTSimError",
+]
