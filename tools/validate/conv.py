@@ -19,6 +19,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import DeviceSpec, load_spec
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import (
@@ -118,7 +119,7 @@ def read_conv_row(row: Row) -> ConvRow:
         raise NotPredictedError("activation reuse is not planned")
     spec, older = _spec(row), row["kind"] == PROFILER
     if older:
-        spec = with_costs(spec, tilize_factor=spec.conv_costs.tilize_factor_2025)
+        spec = with_costs(spec, tilize_factor=spec.costs_of(ConvCosts).tilize_factor_2025)
     try:
         work = _work(row, spec)
     except (DeviceError, StopIteration) as error:
@@ -229,4 +230,4 @@ def _given_cores(row: Row, spec: DeviceSpec) -> ParallelConfig | None:
 
 def with_costs(spec: DeviceSpec, **values: float) -> DeviceSpec:
     """The spec with other constants of the convolution's model."""
-    return replace(spec, conv_costs=replace(spec.conv_costs, **values))
+    return spec.with_costs(replace(spec.costs_of(ConvCosts), **values))

@@ -18,6 +18,7 @@ from device.numbers.formats import FLOAT32
 from device.numbers.integers import div_up
 from device.plan import Operation
 from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import movement_of
 from tools.validate.conv import SCHEMES, with_costs
@@ -50,7 +51,7 @@ class Software(Enum):
 
 def softwares(spec: DeviceSpec) -> tuple[Software, ...]:
     """Those that the device's description tells apart: kernels that tilize were replaced on some devices."""
-    same = spec.conv_costs.tilize_factor == spec.conv_costs.tilize_factor_2025
+    same = spec.costs_of(ConvCosts).tilize_factor == spec.costs_of(ConvCosts).tilize_factor_2025
     return (Software.RELEASE,) if same else (Software.RELEASE, Software.OF_2025)
 
 
@@ -92,7 +93,7 @@ def run_network(
             `tools.validate` takes them to for measured rows of that time. Plans are those of the release.
     """
     if software is Software.OF_2025:
-        spec = with_costs(spec, tilize_factor=spec.conv_costs.tilize_factor_2025)
+        spec = with_costs(spec, tilize_factor=spec.costs_of(ConvCosts).tilize_factor_2025)
     every = list(steps)
     needed = frozenset(one.before[1] for one in every if one.before[:1] == ("concat",))
     # Not strict: the first layer's input has more channels than the call says, which the real library allows.

@@ -12,7 +12,8 @@ from typing import Literal, Self, get_args
 from device.cores import CoreCoord, CoreGrid
 from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
-from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
+from device.spec.device_spec import DeviceSpec, catalog_names
+from ops.programs.device_file import load_spec
 from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current, remember
 

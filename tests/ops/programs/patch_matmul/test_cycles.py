@@ -3,6 +3,7 @@ import pytest
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from device.time.stages import Stage
+from ops.programs.matmul.costs import MatmulCosts
 from ops.programs.patch_matmul.axis import PatchAxis, dense_phases
 from ops.programs.patch_matmul.cycles import patch_cycles
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
@@ -49,7 +50,7 @@ def test_every_device_and_format_has_cycles(name, data_format, kind):
     spec = load_spec(name)
     for precision in Precision:
         found = patch_cycles(work_of(frame(), data_format, precision, spec, kind), spec)
-        assert found.cycles > spec.matmul_costs.start_cycles
+        assert found.cycles > spec.costs_of(MatmulCosts).start_cycles
         assert 0 <= found.contention_cycles < found.cycles
         assert found.bound_by is not Stage.START
 
