@@ -6,12 +6,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from device.errors import DeviceError
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
+from device.time.engine import BEGIN, Slots
 from device.time.stages import Stage
 from ops.programs.conv2d.circular_buffers import l1_accumulation
 from ops.programs.conv2d.costs import ConvCosts
-from ops.programs.conv2d.cycles import conv_cycles
+from ops.programs.conv2d.cycles import conv_cycles, time_conv
 from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
@@ -222,3 +224,24 @@ def test_older_tilize_is_a_factor():
     costs = spec.costs_of(ConvCosts)
     older = spec.with_costs(replace(costs, tilize_factor=costs.tilize_factor_2025))
     assert total(older, {"side": 128}) > total(spec, {"side": 128})
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name"),
+    [
+        *((HEIGHT, name) for name in ("act", "act_second_reader", "weights")),
+        *((BLOCK, name) for name in ("act_row_major", "act_tilized", "act", "weights")),
+    ],
+)
+def test_a_model_that_loses_a_block_is_found_out(monkeypatch, scheme, name):
+    fill = Slots.fill
+
+    def fill_twice(slots, moment):
+        for _ in range(2 if slots.name == name else 1):
+            fill(slots, moment)
+
+    monkeypatch.setattr(Slots, "fill", fill_twice)
+    monkeypatch.setattr(Slots, "reserve", lambda slots: BEGIN)
+    work = conv(SPECS[0], scheme, side=64, force_split_reader=True)
+    with pytest.raises(DeviceError, match=f"conv2d: circular buffer '{name}' still holds"):
+        time_conv(work, SPECS[0])
