@@ -24,7 +24,8 @@ _NAMES_OF = {
         "ShardSpec",
         "TensorMemoryLayout",
     ),
-    "device.spec.device_spec": ("DeviceSpec", "load_spec"),
+    "device.spec.device_spec": ("DeviceSpec",),
+    "ops.programs.device_file": ("load_spec",),
     "ttsim.errors": (
         "ArgumentError",
         "ArgumentTypeError",

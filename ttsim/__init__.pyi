@@ -14,7 +14,8 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.spec.device_spec import DeviceSpec, load_spec
+from device.spec.device_spec import DeviceSpec
+from ops.programs.device_file import load_spec
 from ttsim import errors, graph, onednn
 from ttsim.errors import (
     ArgumentError,

@@ -1,20 +1,27 @@
 """What a device is made of: frozen figures, read from TOML, checked, and copied with changes.
 
-A difference between two devices is always a field here, never a branch on a name elsewhere.
+A difference between two devices is always a field here, never a branch on a name elsewhere. What programs cost on a
+device stands in the same file, in tables that their models understand (`device.spec.tables`).
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from dataclasses import replace as dataclass_replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 from device.errors import SpecError
-from device.spec.checks import nearest, require_positive
-from device.spec.costs import ConvCosts, HaloCosts, MatmulCosts
-from device.spec.fields import from_mapping, replace_fields, to_plain
-from device.spec.movement_costs import MovementCosts
+from device.spec.figures import (
+    check_keys,
+    check_table,
+    convert,
+    nearest,
+    replace_fields,
+    require_positive,
+    to_plain,
+)
 from device.spec.parts import (
     ComputeSpec,
     DramSpec,
@@ -25,17 +32,23 @@ from device.spec.parts import (
     TilizeCost,
     TransferRate,
 )
+from device.spec.tables import (
+    Costs,
+    CostsT,
+    Table,
+    checked_table,
+    replace_tables,
+    table_of,
+    table_spellings,
+    unread_table,
+)
 
 __all__ = [
     "ComputeSpec",
-    "ConvCosts",
     "DeviceSpec",
     "DramSpec",
     "GridSpec",
-    "HaloCosts",
     "L1Spec",
-    "MatmulCosts",
-    "MovementCosts",
     "NocSpec",
     "ReaderRates",
     "TilizeCost",
@@ -61,10 +74,7 @@ class DeviceSpec:
         noc: The networks.
         compute: The compute threads.
         reader: Cost model of the real planner.
-        conv_costs: Cycles of the convolution program.
-        halo_costs: Cycles of the halo program.
-        matmul_costs: Cycles of the matmul program.
-        movement_costs: Cycles of the data movement programs.
+        tables: What programs cost, in tables that their models read by `costs_of`.
     """
 
     name: str
@@ -76,10 +86,7 @@ class DeviceSpec:
     noc: NocSpec
     compute: ComputeSpec
     reader: ReaderRates
-    conv_costs: ConvCosts
-    halo_costs: HaloCosts
-    matmul_costs: MatmulCosts
-    movement_costs: MovementCosts
+    tables: tuple[Table, ...]
 
     def __post_init__(self) -> None:
         require_positive(self.name, self)
@@ -93,33 +100,83 @@ class DeviceSpec:
                     f"noc_worker_{field_name}, not {cores}; lower grid_{field_name} or lengthen noc_worker_{field_name}"
                 )
 
+    def costs_of(self, kind: type[CostsT]) -> CostsT:
+        """The constants of a program's model.
+
+        Args:
+            kind: The model's costs, which name their table.
+
+        Raises:
+            SpecError: The table, or a key of it, is missing, or a value is not what the costs want.
+        """
+        for table in self.tables:
+            if table.name == kind.TABLE:
+                return table.read(kind)
+        raise SpecError(f"{self.name}: there is no table {kind.TABLE}; extend a device that has it (extends = ...)")
+
+    def with_costs(self, costs: Costs) -> Self:
+        """Copy with other constants of one program's model."""
+        tables = (table_of(costs) if table.name == costs.TABLE else table for table in self.tables)
+        return dataclass_replace(self, tables=tuple(tables))
+
     def replace(self, **changes: object) -> Self:
         """Copy with changes.
 
         Args:
-            changes: ``field=value`` for a field of the spec, ``part_field=value`` for a field of a part, for example
-                ``clock_hz=800_000_000``, ``grid_rows=7``, ``dram_banks=6``.
+            changes: ``field=value`` for a field of the spec, ``part_field=value`` for a field of a part or for a key
+                of a program's table, for example ``clock_hz=800_000_000``, ``grid_rows=7``, ``dram_banks=6``.
 
         Raises:
             SpecError: A name is unknown (the nearest right one is given), or the changed spec contradicts itself.
         """
-        changed: Self = replace_fields(self, changes, nested=True)
-        return changed
+        tables, others = replace_tables(self.tables, changes)
+        changed: Self = replace_fields(self, others, nested=True, other_names=table_spellings(self.tables))
+        return dataclass_replace(changed, tables=tables)
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as nested dicts, lists, numbers and texts: what TOML and JSON can hold."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
+        machine = {name: to_plain(getattr(self, name)) for name in machine_fields()}
+        return machine | {table.name: dict(table.figures) for table in self.tables}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any], costs: Sequence[type[Costs]] = ()) -> Self:
         """The spec of nested dicts.
+
+        Args:
+            values: The dicts.
+            costs: What the programs' tables have to be; with none, whatever is a table is taken unread.
 
         Raises:
             SpecError: A key is unknown or missing, a value has the wrong type, or values contradict each other.
         """
-        spec: Self = from_mapping(cls, values)
-        return spec
+        check_table(cls.__name__, values, "")
+        kinds, wanted, names = get_type_hints(cls), {kind.TABLE: kind for kind in costs}, machine_fields()
+        needed = [*names, *wanted]
+        unread = [key for key, value in values.items() if key not in names and isinstance(value, Mapping)]
+        check_keys(values, known=needed if wanted else [*names, *unread], needed=needed)
+        machine: dict[str, Any] = {}
+        tables: dict[str, Table] = {}
+        for key, value in values.items():
+            if key in names:
+                machine[key] = convert(kinds[key], value, key)
+            else:
+                tables[key] = checked_table(wanted[key], value) if key in wanted else unread_table(key, value)
+        return cls(**machine, tables=tuple(tables[key] for key in wanted or tables))
+
+    def checked(self, costs: Sequence[type[Costs]]) -> Self:
+        """The spec, whose programs' tables are those that some costs name, and nothing else.
+
+        Raises:
+            SpecError: They are not.
+        """
+        if tuple(costs) == tuple(table.kind for table in self.tables):
+            return self
+        return self.from_dict(self.to_dict(), costs)
+
+
+def machine_fields() -> list[str]:
+    """Fields of a spec that say what the machine is."""
+    return [field.name for field in fields(DeviceSpec) if field.name != "tables"]
 
 
 def catalog_names() -> tuple[str, ...]:
@@ -128,19 +185,20 @@ def catalog_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml")))
 
 
-def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
+def load_spec(device: str | Path | DeviceSpec, costs: Sequence[type[Costs]] = ()) -> DeviceSpec:
     """The spec of a device.
 
     Args:
         device: A name of the catalog, the path of a TOML file (its name ends in ``.toml``), or a spec. A file may say
             ``extends = "wormhole_n150"`` (a name or a path) and give only what differs.
+        costs: What the programs' tables have to be; with none, they are taken unread.
 
     Raises:
         SpecError: The name is unknown, the file cannot be read, or what it says is no spec.
     """
     if isinstance(device, DeviceSpec):
-        return device
-    return DeviceSpec.from_dict(_read(device, origin=Path(), seen=()))
+        return device.checked(costs) if costs else device
+    return DeviceSpec.from_dict(_read(device, origin=Path(), seen=()), costs)
 
 
 def _read(device: str | Path, *, origin: Path, seen: tuple[str, ...]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from device.errors import SpecError
-from device.spec.checks import require_multiple, require_positive, require_powers_of_two, require_room
+from device.spec.figures import require_multiple, require_positive, require_powers_of_two, require_room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 A program is walked through once, in an order in which every block is written before it is read. Each processor has a
 clock; a circular buffer knows when each of its blocks was filled and when it was emptied again. Nothing is scheduled:
-a wait is the later of two moments. Every moment remembers the work that ended then and what that work had waited for,
+a wait is the later of two moments. Every moment remembers the task that ended then and what that task had waited for,
 so the chain that leads to the end of a program, its critical path, is known without a second run.
 """
 
@@ -16,8 +16,8 @@ from device.time.stages import Stage, StageCycles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    """Work on one block.
+class Task:
+    """What a processor does to one block.
 
     Attributes:
         cycles: How long it takes.
@@ -30,9 +30,9 @@ class Work:
     busy: Mapping[Stage, float]
 
 
-def work_of(path: Mapping[Stage, float], busy: Mapping[Stage, float] | None = None) -> Work:
-    """Work whose stages follow each other, in cycles; `busy` says so where they also overlap."""
-    return Work(sum(path.values()), path, path if busy is None else busy)
+def task_of(path: Mapping[Stage, float], busy: Mapping[Stage, float] | None = None) -> Task:
+    """A task whose stages follow each other, in cycles; `busy` says so where they also overlap."""
+    return Task(sum(path.values()), path, path if busy is None else busy)
 
 
 class Moment(NamedTuple):
@@ -40,32 +40,32 @@ class Moment(NamedTuple):
 
     Attributes:
         cycles: Since the start of the program.
-        before: The moment at which the work could begin.
-        work: The work that ended.
+        before: The moment at which the task could begin.
+        task: The task that ended.
     """
 
     cycles: float
     before: "Moment | None" = None
-    work: Work | None = None
+    task: Task | None = None
 
 
 BEGIN = Moment(0.0)
 
 
-def path_to(moment: Moment) -> Iterator[Work]:
-    """The works of the critical path that leads to a moment, last first."""
+def path_to(moment: Moment) -> Iterator[Task]:
+    """The tasks of the critical path that leads to a moment, last first."""
     here: Moment | None = moment
     while here is not None:
-        if here.work is not None:
-            yield here.work
+        if here.task is not None:
+            yield here.task
         here = here.before
 
 
 def critical_cycles(moment: Moment) -> dict[Stage, float]:
     """Cycles of each stage on the critical path to a moment; together they are its cycles."""
     cycles: dict[Stage, float] = {}
-    for work, times in Counter(path_to(moment)).items():
-        for stage, share in work.path.items():
+    for task, times in Counter(path_to(moment)).items():
+        for stage, share in task.path.items():
             cycles[stage] = cycles.get(stage, 0.0) + times * share
     return cycles
 
@@ -81,7 +81,7 @@ class Processor:
     def __init__(self) -> None:
         self.now = BEGIN
         self.waited_cycles = 0.0
-        self._done: Counter[Work] = Counter()
+        self._done: Counter[Task] = Counter()
 
     def wait(self, moment: Moment) -> None:
         """Do nothing before a moment."""
@@ -89,17 +89,17 @@ class Processor:
             self.waited_cycles += moment.cycles - self.now.cycles
             self.now = moment
 
-    def work(self, work: Work) -> Moment:
-        """Do some work; the result is when it ends."""
-        self._done[work] += 1
-        self.now = Moment(self.now.cycles + work.cycles, self.now, work)
+    def work(self, task: Task) -> Moment:
+        """Do a task; the result is when it ends."""
+        self._done[task] += 1
+        self.now = Moment(self.now.cycles + task.cycles, self.now, task)
         return self.now
 
     def busy_cycles(self) -> dict[Stage, float]:
         """Cycles of each stage that worked, in the order in which they first did."""
         busy: dict[Stage, float] = {}
-        for work, times in self._done.items():
-            for stage, cycles in work.busy.items():
+        for task, times in self._done.items():
+            for stage, cycles in task.busy.items():
                 busy[stage] = busy.get(stage, 0.0) + times * cycles
         return busy
 
@@ -152,6 +152,29 @@ class Slots:
     def empty(self, moment: Moment) -> None:
         """The block in front is done with."""
         self._emptied.append(moment)
+
+    @property
+    def left(self) -> int:
+        """Blocks that were filled and not emptied."""
+        return len(self._filled) - len(self._emptied)
+
+
+def check_emptied(step: str, buffers: Iterable[Slots]) -> None:
+    """At the end of a program its circular buffers are empty, as the next program needs them.
+
+    Args:
+        step: The program, for the message.
+        buffers: All its circular buffers.
+
+    Raises:
+        DeviceError: One is not: its model loses a block, which is a mistake in the model.
+    """
+    for buffer in buffers:
+        if buffer.left:
+            raise DeviceError(
+                f"{step}: circular buffer {buffer.name!r} still holds {buffer.left} blocks at the end of the program; "
+                "its model has to empty every block that it fills"
+            )
 
 
 def stage_report(

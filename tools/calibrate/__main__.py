@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from ops.programs.conv2d.costs import ConvCosts
 from tools.calibrate.conv import PRIORS, ConvCase, conv_cases, cross_validated_errors, fit_conv, predicted_error
 from tools.calibrate.fit import Fit
 from tools.validate.report import console, error_table
@@ -38,7 +39,8 @@ def constants_table(architecture: str, fit: Fit, cases: list[ConvCase]) -> Table
     table.add_column("constant")
     for heading in ("prior", "fitted", "pull", "catalog"):
         table.add_column(heading, justify="right")
-    catalog = next(case.spec for case in cases if case.architecture == architecture and not case.older).conv_costs
+    spec = next(case.spec for case in cases if case.architecture == architecture and not case.older)
+    catalog = spec.costs_of(ConvCosts)
     for name, value in fit.values.items():
         prior = PRIORS[architecture][name]
         table.add_row(name, f"{prior:g}", f"{value:.4g}", f"{fit.pulls[name]:+.1f}", f"{getattr(catalog, name):g}")

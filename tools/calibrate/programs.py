@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec
+from device.spec.tables import Costs
+from ops.programs.halo.costs import HaloCosts
+from ops.programs.matmul.costs import MatmulCosts
+from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.cycles import movement_cycles
 from tools.calibrate.fit import Fit, fit_constants, folds_of
 from tools.validate.conv import measured_ns
@@ -112,7 +116,7 @@ class Kind:
     """A kind of program.
 
     Attributes:
-        part: Its part of a device spec.
+        costs: Its constants.
         priors: By architecture, what its constants are expected to be.
         concerns: Whether a row is of this kind.
         configuration: Name of a row's configuration.
@@ -120,7 +124,7 @@ class Kind:
         case: Device, group and prediction of a row.
     """
 
-    part: str
+    costs: type[Costs]
     priors: Mapping[str, Mapping[str, float]]
     concerns: Callable[[Row], bool]
     configuration: Callable[[Row], tuple[str, ...]]
@@ -156,14 +160,10 @@ def _is_anything(row: Row) -> bool:
 
 
 KINDS: Mapping[str, Kind] = {
-    "halo": Kind(
-        "halo_costs", {"blackhole": HALO_PRIORS}, _is_anything, halo_configuration, _profiled_cycles, _halo_case
-    ),
-    "gemm": Kind(
-        "matmul_costs", GEMM_PRIORS, is_tuned_utilization, gemm_configuration, gemm_measured_cycles, _gemm_case
-    ),
+    "halo": Kind(HaloCosts, {"blackhole": HALO_PRIORS}, _is_anything, halo_configuration, _profiled_cycles, _halo_case),
+    "gemm": Kind(MatmulCosts, GEMM_PRIORS, is_tuned_utilization, gemm_configuration, gemm_measured_cycles, _gemm_case),
     "layout_ops": Kind(
-        "movement_costs",
+        MovementCosts,
         {"blackhole": MOVEMENT_PRIORS},
         _is_anything,
         layout_configuration,
@@ -193,8 +193,8 @@ def cases_of(kind: Kind, rows: Iterable[Row]) -> list[Case]:
 
 def predicted_error(kind: Kind, case: Case, values: Mapping[str, float]) -> float:
     """Relative error of a prediction with other constants."""
-    costs = replace(getattr(case.spec, kind.part), **values)
-    return case.predict(replace(case.spec, **{kind.part: costs})) / case.cycles - 1.0
+    costs = replace(cast(Any, case.spec.costs_of(kind.costs)), **values)
+    return case.predict(case.spec.with_costs(costs)) / case.cycles - 1.0
 
 
 def fit_kind(kind: Kind, cases: Sequence[Case], architecture: str) -> Fit:
@@ -237,7 +237,7 @@ def constants_table(title: str, kind: Kind, fit: Fit, case: Case) -> Table:
     table.add_column("constant")
     for heading in ("prior", "fitted", "pull", "catalog"):
         table.add_column(heading, justify="right")
-    catalog = getattr(case.spec, kind.part)
+    catalog = case.spec.costs_of(kind.costs)
     for name, value in fit.values.items():
         prior = kind.priors[case.architecture][name]
         table.add_row(name, f"{prior:g}", f"{value:.4g}", f"{fit.pulls[name]:+.1f}", f"{getattr(catalog, name):g}")
@@ -262,7 +262,7 @@ def main() -> None:
             if not own:
                 continue
             fit = fit_kind(kind, cases, architecture)
-            screen.print(constants_table(f"{name}, {architecture}: constants of {kind.part}", kind, fit, own[0]))
+            screen.print(constants_table(f"{name}, {architecture}: constants of {kind.costs.TABLE}", kind, fit, own[0]))
             seen = [(case, predicted_error(kind, case, fit.values)) for case in own]
             screen.print(error_table(f"{name}, {architecture}: in sample", grouped(seen)))
             unseen = cross_validated_errors(kind, cases, architecture)

@@ -21,6 +21,7 @@ from device.spec.device_spec import DeviceSpec, load_spec
 from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import (
@@ -119,7 +120,7 @@ def read_conv_row(row: Row) -> ConvRow:
         raise NotPredictedError("activation reuse is not planned")
     spec, older = _spec(row), row["kind"] == PROFILER
     if older:
-        spec = with_costs(spec, tilize_factor=spec.conv_costs.tilize_factor_2025)
+        spec = with_costs(spec, tilize_factor=spec.costs_of(ConvCosts).tilize_factor_2025)
     try:
         work = _work(row, spec)
     except (TTSimError, StopIteration) as error:
@@ -230,4 +231,4 @@ def _given_cores(row: Row, spec: DeviceSpec) -> ParallelConfig | None:
 
 def with_costs(spec: DeviceSpec, **values: float) -> DeviceSpec:
     """The spec with other constants of the convolution's model."""
-    return replace(spec, conv_costs=replace(spec.conv_costs, **values))
+    return spec.with_costs(replace(spec.costs_of(ConvCosts), **values))

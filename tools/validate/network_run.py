@@ -21,6 +21,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meanings
 from ops.meanings import MEANINGS
+from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import relayout_movement
 from ops.programs.movement.work import Relayout
@@ -66,7 +67,7 @@ MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
 
 def softwares(spec: DeviceSpec) -> tuple[Software, ...]:
     """Those that the device's description tells apart: kernels that tilize were replaced on some devices."""
-    same = spec.conv_costs.tilize_factor == spec.conv_costs.tilize_factor_2025
+    same = spec.costs_of(ConvCosts).tilize_factor == spec.costs_of(ConvCosts).tilize_factor_2025
     return (Software.RELEASE,) if same else (Software.RELEASE, Software.OF_2025)
 
 
@@ -108,7 +109,7 @@ def run_network(
             `tools.validate` takes them to for measured rows of that time. Plans are those of the release.
     """
     if software is Software.OF_2025:
-        spec = with_costs(spec, tilize_factor=spec.conv_costs.tilize_factor_2025)
+        spec = with_costs(spec, tilize_factor=spec.costs_of(ConvCosts).tilize_factor_2025)
     every = list(steps)
     needed = frozenset(one.before[1] for one in every if one.before[:1] == ("concat",))
     # Not strict: the first layer's input has more channels than the call says, which the real library allows.

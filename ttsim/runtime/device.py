@@ -14,9 +14,10 @@ from device.errors import ArgumentError
 from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
 from device.plan import Plan
-from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
+from device.spec.device_spec import DeviceSpec, catalog_names
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
+from ops.programs.device_file import load_spec
 from ttsim.runtime.session import current, remember
 
 DEFAULT_L1_SMALL_SIZE = 0

@@ -9,8 +9,9 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.engine import Work, work_of
+from device.time.engine import Task, task_of
 from device.time.stages import Stage
+from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.work import ConvWork
 
@@ -36,32 +37,32 @@ class ConvSteps:
         finish: Bias and untilizing of a finished block.
     """
 
-    start: Work
-    config: Work | None
-    read: Work
-    second_read: Work | None
-    tilize: Work
-    second_tilize: Work | None
-    weights: Work
-    activations: Work
-    matmul: Work
-    matmul_reload: Work
-    bias: Work | None
-    finish: Work | None
+    start: Task
+    config: Task | None
+    read: Task
+    second_read: Task | None
+    tilize: Task
+    second_tilize: Task | None
+    weights: Task
+    activations: Task
+    matmul: Task
+    matmul_reload: Task
+    bias: Task | None
+    finish: Task | None
 
 
 def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
     """The steps of a convolution on a device; without contention each reader has all of DRAM's bandwidth."""
     height = 1 if work.layout.scheme is WIDTH else work.layout.blocks.act_h_tiles
     second = height // 2 if work.layout.split_reader else 0
-    costs, options, width = spec.conv_costs, work.options, work.layout.shards.out_col_tiles
+    costs, options, width = spec.costs_of(ConvCosts), work.options, work.layout.shards.out_col_tiles
     return ConvSteps(
-        start=work_of({Stage.START: costs.start_cycles}),
-        config=work_of({Stage.READER: spec.dram.read_latency_cycles}) if options.config_tensors_in_dram else None,
-        read=work_of({Stage.READER: _read_cycles(work, spec, height - second)}),
-        second_read=work_of({Stage.SECOND_READER: _read_cycles(work, spec, second)}) if second else None,
-        tilize=work_of({Stage.TILIZE: costs.tilize_call_cycles + _tilize_cycles(work, spec, height - second)}),
-        second_tilize=work_of({Stage.TILIZE: _tilize_cycles(work, spec, second)}) if second else None,
+        start=task_of({Stage.START: costs.start_cycles}),
+        config=task_of({Stage.READER: spec.dram.read_latency_cycles}) if options.config_tensors_in_dram else None,
+        read=task_of({Stage.READER: _read_cycles(work, spec, height - second)}),
+        second_read=task_of({Stage.SECOND_READER: _read_cycles(work, spec, second)}) if second else None,
+        tilize=task_of({Stage.TILIZE: costs.tilize_call_cycles + _tilize_cycles(work, spec, height - second)}),
+        second_tilize=task_of({Stage.TILIZE: _tilize_cycles(work, spec, second)}) if second else None,
         weights=_weights(work, spec, width * work.layout.blocks.act_w_tiles, contention=contention),
         activations=_activations(work, spec),
         matmul=_matmul(work, spec, reload=False),
@@ -77,7 +78,7 @@ def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
     A burst is a kernel row of a window, or a single tap where taps are not neighbors (dilation) or belong to a channel
     shard of which each core takes all taps (WIDTH).
     """
-    problem, layout, costs = work.problem, work.layout, spec.conv_costs
+    problem, layout, costs = work.problem, work.layout, spec.costs_of(ConvCosts)
     kernel_rows, kernel_columns = problem.kernel
     stick_bytes = layout.shards.in_width * (problem.act_format.element_bytes or 0)
     bursts, burst_bytes = 1, stick_bytes * kernel_columns
@@ -92,19 +93,19 @@ def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
 
 
 def _tilize_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
-    problem, costs = work.problem, spec.conv_costs
+    problem, costs = work.problem, spec.costs_of(ConvCosts)
     tile = costs.tilize_factor * spec.reader.tilize_cycles(
         problem.act_format.name, problem.out_format.name, fp32_dest=work.options.fp32_dest
     )
     return tile_rows * (costs.tilize_row_cycles + work.layout.blocks.act_w_tiles * tile)
 
 
-def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) -> Work:
+def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) -> Task:
     """Some tiles of weights come from DRAM, one by one, and go to all cores that multiply with them.
 
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
     """
-    layout, costs = work.layout, spec.conv_costs
+    layout, costs = work.layout, spec.costs_of(ConvCosts)
     tile_bytes = work.problem.weight_format.tile_bytes
     readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
@@ -120,18 +121,18 @@ def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) 
             + costs.weight_receiver_cycles * receivers
             + tiles * tile_bytes / spec.noc.link_bytes_per_cycle
         )
-    return work_of(path)
+    return task_of(path)
 
 
-def _activations(work: ConvWork, spec: DeviceSpec) -> Work:
-    blocks, costs = work.layout.blocks, spec.conv_costs
+def _activations(work: ConvWork, spec: DeviceSpec) -> Task:
+    blocks, costs = work.layout.blocks, spec.costs_of(ConvCosts)
     sent_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-    return work_of({Stage.ACT_MULTICAST: costs.act_multicast_cycles + sent_bytes / costs.act_multicast_bytes_per_cycle})
+    return task_of({Stage.ACT_MULTICAST: costs.act_multicast_cycles + sent_bytes / costs.act_multicast_bytes_per_cycle})
 
 
-def _matmul(work: ConvWork, spec: DeviceSpec, *, reload: bool) -> Work:
+def _matmul(work: ConvWork, spec: DeviceSpec, *, reload: bool) -> Task:
     """One K block: sub-block after sub-block, unpackers and matrix unit together, the packer one sub-block behind."""
-    layout, costs = work.layout, spec.conv_costs
+    layout, costs = work.layout, spec.costs_of(ConvCosts)
     blocks = layout.blocks
     tiles = blocks.subblock_h_tiles * blocks.subblock_w_tiles
     subblocks = (blocks.act_h_tiles // blocks.subblock_h_tiles) * div_up(
@@ -153,7 +154,7 @@ def _matmul(work: ConvWork, spec: DeviceSpec, *, reload: bool) -> Work:
         Stage.UNPACK: subblocks * (streamed + waited + fetched),
         Stage.PACK: subblocks * pack,
     }
-    return work_of(path, busy)
+    return task_of(path, busy)
 
 
 def _unpack_cycles(work: ConvWork, spec: DeviceSpec) -> tuple[float, float]:
@@ -163,7 +164,7 @@ def _unpack_cycles(work: ConvWork, spec: DeviceSpec) -> tuple[float, float]:
     (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream past. With several tiles at a time
     both register banks are taken, so that the next ones cannot be fetched ahead.
     """
-    blocks, costs, together = work.layout.blocks, spec.conv_costs, spec.compute.stationary_tiles
+    blocks, costs, together = work.layout.blocks, spec.costs_of(ConvCosts), spec.compute.stationary_tiles
     height, width = blocks.subblock_h_tiles, blocks.subblock_w_tiles
     streaming = work.problem.weight_format if width >= height else work.problem.out_format
     tile = costs.unpack_block_float_cycles
@@ -175,8 +176,8 @@ def _unpack_cycles(work: ConvWork, spec: DeviceSpec) -> tuple[float, float]:
     return streamed, grouped * costs.stationary_tile_cycles + costs.matmul_call_cycles
 
 
-def _finish(work: ConvWork, spec: DeviceSpec) -> Work | None:
-    costs, width = spec.conv_costs, work.layout.shards.out_col_tiles
+def _finish(work: ConvWork, spec: DeviceSpec) -> Task | None:
+    costs, width = spec.costs_of(ConvCosts), work.layout.shards.out_col_tiles
     tiles = work.layout.blocks.act_h_tiles * width
     path: dict[Stage, float] = {}
     if work.problem.bias:
@@ -184,4 +185,4 @@ def _finish(work: ConvWork, spec: DeviceSpec) -> Work | None:
     if work.options.untilize_out:
         tile = costs.untilize_narrow_tile_cycles if width <= NARROW_TILES else costs.untilize_wide_tile_cycles
         path[Stage.UNTILIZE] = costs.block_cycles + tiles * tile
-    return work_of(path) if path else None
+    return task_of(path) if path else None

@@ -11,7 +11,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
-from device.time.engine import BEGIN, Moment, Processor, Slots, Work, critical_cycles, stage_report
+from device.time.engine import BEGIN, Moment, Processor, Slots, Task, check_emptied, critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.axis import FrameAxis
 from ops.frame.output_phases import output_phases
@@ -80,10 +80,8 @@ def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> C
     if steps.config is not None:
         timing.reader.work(steps.config)
         timing.second.wait(timing.reader.now if steps.second_read is not None else BEGIN)
-    if work.layout.scheme is HEIGHT:
-        _height_program(work, steps, timing)
-    else:
-        _multicast_program(work, steps, timing)
+    program = _height_program if work.layout.scheme is HEIGHT else _multicast_program
+    check_emptied("conv2d", program(work, steps, timing))
     return timing
 
 
@@ -91,8 +89,12 @@ def _out_blocks(work: ConvWork) -> int:
     return work.layout.shards.out_row_tiles // work.layout.blocks.act_h_tiles
 
 
-def _height_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> None:
-    """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks."""
+def _height_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> tuple[Slots, ...]:
+    """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks.
+
+    Returns:
+        The circular buffers.
+    """
     reader, second, compute = timing.reader, timing.second, timing.compute
     k_blocks, out_blocks, options = work.layout.blocks.k_blocks, _out_blocks(work), work.options
     held = 2 if options.act_double_buffer else 1
@@ -115,10 +117,15 @@ def _height_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> Non
             compute.wait(weights.front())
             weights.empty(compute.work(_matmul(work, steps, k_block)))
         _finish(steps, timing, first=out_block == 0)
+    return act, second_act, weights
 
 
-def _multicast_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> None:
-    """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row."""
+def _multicast_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> tuple[Slots, ...]:
+    """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row.
+
+    Returns:
+        The circular buffers.
+    """
     reader, second, compute = timing.reader, timing.second, timing.compute
     layout, options = work.layout, work.options
     senders = layout.config.channel_cores
@@ -156,9 +163,10 @@ def _multicast_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> 
                 weights.empty(compute.now)
             tilized.empty(reader.now)
         _finish(steps, timing, first=out_block == 0)
+    return row_major, tilized, act, weights
 
 
-def _matmul(work: ConvWork, steps: ConvSteps, k_block: int) -> Work:
+def _matmul(work: ConvWork, steps: ConvSteps, k_block: int) -> Task:
     """A K block fetches partial sums back, unless the packer adds them in L1 (which leaves the last one to fetch)."""
     last = k_block == work.layout.blocks.k_blocks - 1
     fetches = k_block > 0 and (not work.l1_accumulation or (last and not work.problem.bias))

@@ -23,6 +23,7 @@ from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.halo.config_tensors import WORD_BYTES
+from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.gather_sizes import PROCESSORS
 from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, WIDTH, HaloArguments, HaloPlan, core_order
 from ops.programs.halo.traffic import HaloTraffic, Sending, halo_traffic
@@ -82,7 +83,7 @@ def halo_times(
     halo: HaloArguments, traffic: HaloTraffic, spec: DeviceSpec, *, filled_by_stick: bool = False
 ) -> HaloTimes:
     """The recurrence: both processors of every core and its untilizing, block by block."""
-    costs, untilize = spec.halo_costs, untilize_block_cycles(halo, spec)
+    costs, untilize = spec.costs_of(HaloCosts), untilize_block_cycles(halo, spec)
     begin = costs.start_cycles + (costs.dram_config_cycles if halo.config_tensors_in_dram else 0)
     fill = [
         costs.segment_cycles * one.runs
@@ -109,7 +110,7 @@ def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
     """Cycles to untilize a block of 32 rows; none for a row-major input."""
     if not halo.tiled:
         return 0.0
-    costs, tiles = spec.halo_costs, div_up(halo.shard_width, TILE)
+    costs, tiles = spec.costs_of(HaloCosts), div_up(halo.shard_width, TILE)
     narrow = tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
     tile_cycles = costs.untilize_narrow_tile_cycles if narrow else costs.untilize_wide_tile_cycles
     return costs.untilize_block_cycles + tiles * tile_cycles
@@ -117,7 +118,7 @@ def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
 
 def _transfer_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
     """[cores, blocks] cycles until all transfers of a block have arrived."""
-    moved = sending.local_bytes + sending.away_bytes + spec.halo_costs.waiting_share * sending.crossing_bytes
+    moved = sending.local_bytes + sending.away_bytes + spec.costs_of(HaloCosts).waiting_share * sending.crossing_bytes
     cycles: Floats = spec.noc.write_issue_cycles * sending.transfers + moved / spec.noc.link_bytes_per_cycle
     return cycles
 
@@ -142,10 +143,10 @@ def _groups(
     halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes
 ) -> tuple[CoreGroupCycles, ...]:
     """Cores whose stages take the same cycles, rounded to whole ones."""
-    begin = spec.halo_costs.start_cycles + (spec.halo_costs.dram_config_cycles if halo.config_tensors_in_dram else 0)
+    costs = spec.costs_of(HaloCosts)
+    begin = costs.start_cycles + (costs.dram_config_cycles if halo.config_tensors_in_dram else 0)
     waiting = [
-        spec.halo_costs.waiting_share * one.crossing_bytes.sum(axis=1) / spec.noc.link_bytes_per_cycle
-        for one in traffic.sending
+        costs.waiting_share * one.crossing_bytes.sum(axis=1) / spec.noc.link_bytes_per_cycle for one in traffic.sending
     ]
     working = [
         times.padded[processor] - begin + _transfer_cycles(spec, one).sum(axis=1) - waiting[processor]

@@ -14,6 +14,7 @@ from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, passing_bytes, sharing, worker_places
 from ops.programs.halo.config_tensors import CoreOrder
+from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.gather_sizes import PROCESSORS, UNTILIZE_BLOCK_STICKS
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
 from ops.programs.halo.runs import transfers_and_padding
@@ -107,7 +108,7 @@ def _filling(halo: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[F
     cores = halo.nhw_cores
     runs = np.bincount(padding.core, minlength=cores)
     second = ordinals(runs) >= (runs // 2)[padding.core]
-    sticks_per_write = max(1, spec.halo_costs.pad_write_bytes // stick_bytes(halo))
+    sticks_per_write = max(1, spec.costs_of(HaloCosts).pad_write_bytes // stick_bytes(halo))
     writes = (padding.length + (sticks_per_write - 1)) // sticks_per_write
     made = []
     for processor in range(PROCESSORS):

@@ -15,6 +15,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork, k_blocks
+from ops.programs.matmul.costs import MatmulCosts
 
 TILE_PRODUCT_FLOPS = 2 * TILE**3
 
@@ -59,7 +60,7 @@ def matmul_cycles(
         cores: Cores that compute; the first of the grid if not given.
         contention: Whether the cores share the bandwidth of DRAM.
     """
-    problem, config, costs = work.problem, work.config, spec.matmul_costs
+    problem, config, costs = work.problem, work.config, spec.costs_of(MatmulCosts)
     shares = div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
     count = min(shares, config.grid.cores)
     rounds = div_up(shares, count)
@@ -107,7 +108,7 @@ def _overlapped(compute: float, moving: float, power: float) -> float:
 
 def _operands(work: MatmulWork, spec: DeviceSpec, *, in_sharded: bool, out_sharded: bool, in_dram: bool) -> _Operands:
     """Operands and output of a program."""
-    problem, config, costs = work.problem, work.config, spec.matmul_costs
+    problem, config, costs = work.problem, work.config, spec.costs_of(MatmulCosts)
     first_tile, second_tile = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
     first_passes, second_passes = _passes(problem, config)
     first = first_passes * config.per_core_m * problem.k_tiles
@@ -152,4 +153,4 @@ def _readers_of_second(work: MatmulWork) -> int:
 
 def _read_tile_cycles(spec: DeviceSpec, tile_bytes: int) -> float:
     """Cycles between two tiles that one core reads."""
-    return max(spec.matmul_costs.read_issue_cycles, tile_bytes / spec.noc.link_bytes_per_cycle)
+    return max(spec.costs_of(MatmulCosts).read_issue_cycles, tile_bytes / spec.noc.link_bytes_per_cycle)

@@ -10,6 +10,8 @@ from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import page_round_trip_cycles, shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.programs.actions.costs import UntilizeCosts
+from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.movement import Access, Movement, Pages
 
 
@@ -21,7 +23,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
         spec: The machine.
         contention: Whether cores share the bandwidth of DRAM.
     """
-    costs = spec.movement_costs
+    costs = spec.costs_of(MovementCosts)
     free = _stages(movement, spec, contention=False)
     stages = _stages(movement, spec, contention=contention)
     sides = [pages for pages in (movement.reads, movement.writes) if pages is not None]
@@ -55,7 +57,7 @@ def _overlapped(stages: dict[Stage, float], movement: Movement) -> float:
 
 def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
     """Cycles of a core's stages."""
-    costs = spec.movement_costs
+    costs = spec.costs_of(MovementCosts)
     made = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
     if movement.reads is not None:
         made[Stage.READER] = _read_cycles(movement, movement.reads, spec)
@@ -67,18 +69,18 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
     before, after = movement.tilize_formats
     if movement.tilized_tiles:
         made[Stage.TILIZE] = movement.tilized_tiles * spec.reader.tilize_cycles(before, after, fp32_dest=False)
-    halo = spec.halo_costs
+    untilize = spec.costs_of(UntilizeCosts)
     narrow = movement.width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
-    tile_cycles = halo.untilize_narrow_tile_cycles if narrow else halo.untilize_wide_tile_cycles
-    row_cycles = halo.untilize_block_cycles + movement.width_tiles * tile_cycles
+    tile_cycles = untilize.untilize_narrow_tile_cycles if narrow else untilize.untilize_wide_tile_cycles
+    row_cycles = untilize.untilize_block_cycles + movement.width_tiles * tile_cycles
     made[Stage.UNTILIZE] = movement.untilized_rows * row_cycles
-    made[Stage.READER] += movement.segments * spec.movement_costs.segment_cycles
+    made[Stage.READER] += movement.segments * costs.segment_cycles
     return made
 
 
 def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
     """Cycles of the reading side of a core."""
-    costs, noc = spec.movement_costs, spec.noc
+    costs, noc = spec.costs_of(MovementCosts), spec.noc
     if movement.reshards:
         return pages.core_pages * pages.page_bytes / costs.reshard_bytes_per_cycle
     wire = pages.page_bytes / noc.link_bytes_per_cycle
@@ -101,7 +103,7 @@ def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
 
 def _write_cycles(pages: Pages, spec: DeviceSpec) -> float:
     """Cycles of the writing side of a core."""
-    costs, noc = spec.movement_costs, spec.noc
+    costs, noc = spec.costs_of(MovementCosts), spec.noc
     wire = pages.page_bytes / noc.link_bytes_per_cycle
     match pages.access:
         case Access.WAIT:

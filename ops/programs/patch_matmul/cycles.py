@@ -16,7 +16,9 @@ from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.output_phases import output_phases
+from ops.programs.actions.costs import CoreCosts, StickCosts, UntilizeCosts
 from ops.programs.matmul.config import MatmulProgram, MatmulWork
+from ops.programs.matmul.costs import MatmulCosts
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
@@ -76,7 +78,7 @@ def fill_rows_cycles(work: FillRows, spec: DeviceSpec, *, contention: bool = Tru
 
 def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of a program that reads rows of all bands, adds and writes them; arguments as of `patch_matmul_cycles`."""
-    cores, costs = min(work.rows, spec.grid.cores), spec.movement_costs
+    cores, costs = min(work.rows, spec.grid.cores), spec.costs_of(StickCosts)
     share = div_up(work.rows, cores)
     in_bytes, out_bytes = (work.columns * one.storage.itemsize for one in (FLOAT32, work.out_format))
     read = costs.stick_read_cycles + in_bytes / costs.stick_read_bytes_per_cycle
@@ -85,7 +87,7 @@ def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool
     tiles = div_up(share, TILE) * div_up(work.columns, TILE) * work.sections
     stages = {
         Stage.READER: share * work.sections * read,
-        Stage.MATH: tiles * spec.conv_costs.bias_tile_cycles,
+        Stage.MATH: tiles * spec.costs_of(CoreCosts).bias_tile_cycles,
         Stage.WRITER: share * write,
         Stage.DRAM: shared_cycles(spec.dram, moved) if contention else 0.0,
     }
@@ -190,17 +192,17 @@ def _program(
     matmul: MatmulWork, gather: _Gather, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
 ) -> OperationCycles:
     """All bundles of a program, one after the other."""
-    costs, movement, link = spec.matmul_costs, spec.movement_costs, spec.noc.link_bytes_per_cycle
+    costs, link = spec.costs_of(MatmulCosts), spec.noc.link_bytes_per_cycle
+    core, sticks, untilize = spec.costs_of(CoreCosts), spec.costs_of(StickCosts), spec.costs_of(UntilizeCosts)
     whole = matmul_cycles(matmul, spec, in_sharded=True, out_sharded=True, contention=False)
     by_stage = {one.stage: one.busy_cycles for one in whole.slowest.stages}
     part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
-    tile_cycles = spec.conv_costs.tilize_factor * spec.reader.tilize_cycles(part.name, part.name, fp32_dest=True)
+    tile_cycles = core.tilize_factor * spec.reader.tilize_cycles(part.name, part.name, fp32_dest=True)
     narrow = matmul.config.out_block_w <= NARROW_TILES
-    halo = spec.halo_costs
-    untilize = halo.untilize_narrow_tile_cycles if narrow else halo.untilize_wide_tile_cycles
+    untilize_cycles = untilize.untilize_narrow_tile_cycles if narrow else untilize.untilize_wide_tile_cycles
     read = gather.sticks * max(
-        movement.stick_read_cycles, gather.stick_bytes / movement.stick_read_bytes_per_cycle
-    ) + gather.zeros * max(spec.conv_costs.read_issue_cycles, gather.stick_bytes / link)
+        sticks.stick_read_cycles, gather.stick_bytes / sticks.stick_read_bytes_per_cycle
+    ) + gather.zeros * max(core.read_issue_cycles, gather.stick_bytes / link)
     stages = {
         Stage.READER: read,
         Stage.ACT_MULTICAST: gather.sent * part.tile_bytes / costs.multicast_bytes_per_cycle,
@@ -209,11 +211,11 @@ def _program(
         Stage.NETWORK: by_stage.get(Stage.NETWORK, 0.0),
         Stage.MATH: by_stage.get(Stage.MATH, 0.0),
         Stage.UNPACK: by_stage.get(Stage.UNPACK, 0.0),
-        Stage.UNTILIZE: gather.out_tiles * untilize,
-        Stage.WRITER: gather.rows * max(movement.stick_write_cycles, gather.row_bytes / link),
+        Stage.UNTILIZE: gather.out_tiles * untilize_cycles,
+        Stage.WRITER: gather.rows * max(sticks.stick_write_cycles, gather.row_bytes / link),
     }
     moved = whole.dram_read_bytes + gather.read_bytes + gather.written_bytes
-    stages[Stage.DRAM] = shared_cycles(spec.dram, moved, movement.dram_stick_share) if contention else 0.0
+    stages[Stage.DRAM] = shared_cycles(spec.dram, moved, sticks.dram_stick_share) if contention else 0.0
     compute = stages[Stage.TILIZE] + max(stages[Stage.MATH], stages[Stage.UNPACK]) + stages[Stage.UNTILIZE]
     readers = stages[Stage.READER] + stages[Stage.ACT_MULTICAST] + stages[Stage.NETWORK]
     free = _overlapped(compute, max(readers, stages[Stage.WEIGHT_READER] + stages[Stage.WRITER]), costs.overlap_power)
@@ -246,7 +248,7 @@ def _overlapped(compute: float, moving: float, power: float) -> float:
 
 def _written(rows: int, row_bytes: int, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
     """Rows that every core writes from a stick of its own."""
-    cores, costs = min(rows, spec.grid.cores), spec.movement_costs
+    cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
     write = div_up(rows, cores) * max(costs.stick_write_cycles, row_bytes / spec.noc.link_bytes_per_cycle)
     dram = shared_cycles(spec.dram, rows * row_bytes, costs.dram_write_share) if contention else 0.0
     return _operation(

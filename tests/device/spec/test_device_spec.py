@@ -66,7 +66,6 @@ def test_replace_changes_fields_and_fields_of_parts() -> None:
     assert (spec.dram.banks, spec.grid.cores, spec.clock_hz, spec.name) == (6, 56, 800_000_000, "slow")
     assert load_spec("wormhole_n150").dram.banks == 12
     assert spec.replace(reader_clock_ghz=2).reader.clock_ghz == 2.0
-    assert spec.replace(conv_costs_start_cycles=1).conv_costs.start_cycles == 1
 
 
 def test_replace_takes_a_whole_part_and_a_field_of_it() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.errors import DeviceError
-from device.time.engine import BEGIN, Processor, Slots, critical_cycles, path_to, stage_report, work_of
+from device.time.engine import BEGIN, Processor, Slots, check_emptied, critical_cycles, path_to, stage_report, task_of
 from device.time.stages import Stage
 
 cycles = st.floats(min_value=1, max_value=1000)
@@ -14,7 +14,7 @@ cycles = st.floats(min_value=1, max_value=1000)
 def pipeline(read_cycles, compute_cycles, blocks, held):
     """A reader that fills blocks and a processor that computes on them."""
     reader, compute, slots = Processor(), Processor(), Slots("act", held)
-    read, multiply = work_of({Stage.READER: read_cycles}), work_of({Stage.MATH: compute_cycles})
+    read, multiply = task_of({Stage.READER: read_cycles}), task_of({Stage.MATH: compute_cycles})
     for _ in range(blocks):
         reader.wait(slots.reserve())
         slots.fill(reader.work(read))
@@ -50,18 +50,18 @@ def test_a_processor_works_or_waits(read, compute, blocks, held):
         assert sum(processor.busy_cycles().values()) + processor.waited_cycles == pytest.approx(processor.now.cycles)
 
 
-def test_path_names_the_works_last_first():
-    first, second = work_of({Stage.READER: 2.0}), work_of({Stage.MATH: 3.0})
+def test_path_names_the_tasks_last_first():
+    first, second = task_of({Stage.READER: 2.0}), task_of({Stage.MATH: 3.0})
     processor = Processor()
     processor.work(first)
     assert list(path_to(processor.work(second))) == [second, first]
 
 
-def test_overlapping_stages_are_busy_longer_than_the_work():
-    work = work_of({Stage.MATH: 10.0}, {Stage.MATH: 10.0, Stage.PACK: 8.0})
+def test_overlapping_stages_are_busy_longer_than_the_task():
+    task = task_of({Stage.MATH: 10.0}, {Stage.MATH: 10.0, Stage.PACK: 8.0})
     processor = Processor()
-    processor.work(work)
-    assert (work.cycles, processor.busy_cycles()) == (10.0, {Stage.MATH: 10.0, Stage.PACK: 8.0})
+    processor.work(task)
+    assert (task.cycles, processor.busy_cycles()) == (10.0, {Stage.MATH: 10.0, Stage.PACK: 8.0})
 
 
 def test_report_has_every_stage_once_with_what_it_waited():
@@ -83,3 +83,15 @@ def test_a_writer_that_nobody_reads_from_is_stuck():
 def test_a_reader_without_a_writer_is_stuck():
     with pytest.raises(DeviceError, match="'act' gets 0 blocks and its reader waits for one more"):
         Slots("act", 2).front()
+
+
+def test_a_block_that_nobody_empties_is_found_at_the_end():
+    act, weights = Slots("act", 2), Slots("weights", 2)
+    for slots in (act, weights):
+        slots.fill(BEGIN)
+        slots.fill(BEGIN)
+        slots.empty(BEGIN)
+    act.empty(BEGIN)
+    check_emptied("conv2d", (act,))
+    with pytest.raises(DeviceError, match="conv2d: circular buffer 'weights' still holds 1 blocks at the end of the"):
+        check_emptied("conv2d", (act, weights))

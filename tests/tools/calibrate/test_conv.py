@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from device.spec.costs import ConvCosts
 from device.spec.device_spec import load_spec
+from ops.programs.conv2d.costs import ConvCosts
 from tools.calibrate.conv import PRIORS, conv_cases, costs_for, cross_validated_errors, fit_conv, predicted_error
 from tools.validate.summary import sum_up_errors
 
@@ -34,14 +34,14 @@ def test_cases_are_measurements_merged_by_configuration(cases):
 def test_older_rows_keep_the_older_tilize(cases):
     older = next(case for case in cases if case.older)
     newer = next(case for case in cases if not case.older)
-    assert costs_for(older, {"tilize_factor": 0.1}).conv_costs.tilize_factor != 0.1
-    assert costs_for(newer, {"tilize_factor": 0.1}).conv_costs.tilize_factor == 0.1
+    assert costs_for(older, {"tilize_factor": 0.1}).costs_of(ConvCosts).tilize_factor != 0.1
+    assert costs_for(newer, {"tilize_factor": 0.1}).costs_of(ConvCosts).tilize_factor == 0.1
 
 
 @pytest.mark.parametrize("architecture", sorted(PRIORS))
 def test_the_catalog_holds_what_the_fit_gives(cases, architecture):
     """Rounded to three digits; a change of model or rows that moves constants must move the catalog, too."""
-    costs = load_spec(CATALOG[architecture]).conv_costs
+    costs = load_spec(CATALOG[architecture]).costs_of(ConvCosts)
     for name, value in fit_conv(cases, architecture).values.items():
         assert getattr(costs, name) == pytest.approx(value, rel=0.02), name
 
@@ -66,5 +66,5 @@ def test_halves_of_one_image_are_in_one_fold(cases):
 
 def test_errors_are_relative_to_what_was_measured(cases):
     case = cases[0]
-    longer = predicted_error(case, {"start_cycles": case.spec.conv_costs.start_cycles + 0.1 * case.cycles})
+    longer = predicted_error(case, {"start_cycles": case.spec.costs_of(ConvCosts).start_cycles + 0.1 * case.cycles})
     assert longer - predicted_error(case, {}) == pytest.approx(0.1)

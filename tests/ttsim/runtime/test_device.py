@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 import ttsim
@@ -59,3 +61,9 @@ def test_wrong_options() -> None:
     with pytest.raises(ValueError, match="values must be one of exact, fast, off, not 'quick'"):
         ttsim.open_device(values="quick")  # type: ignore[arg-type]
     assert "wormhole_n150" in ttsim.device_names()
+
+
+def test_a_device_file_is_checked_for_programs_too_when_it_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('extends = "wormhole_n150"\n[conv_costs]\nstart_cycle = 3\n')
+    with pytest.raises(SpecError, match=r"unknown key 'conv_costs\.start_cycle', did you mean 'start_cycles'\?"):
+        ttsim.open_device(spec=tmp_path / "mine.toml")

@@ -10,6 +10,7 @@ from device.time.stages import Stage
 from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.block_costs import conv_steps
+from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.layout import ConvLayout, ConvOptions, ConvProblem, choose_cores, lay_out
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from ops.programs.conv2d.work import ConvWork
@@ -48,7 +49,7 @@ def work(spec, scheme=HEIGHT, *, subblock=None, weight_format=BFLOAT8_B, dilatio
 
 
 def test_a_reader_takes_a_burst_for_each_kernel_row_of_a_window():
-    costs = WORMHOLE.conv_costs
+    costs = WORMHOLE.costs_of(ConvCosts)
     steps = conv_steps(work(WORMHOLE, force_split_reader=False), WORMHOLE)
     rows = work(WORMHOLE).layout.blocks.act_h_tiles * 32
     assert steps.read.cycles == costs.read_latency_cycles + rows * max(costs.read_issue_cycles, 64 * 2 * 3 / 30)
@@ -56,7 +57,7 @@ def test_a_reader_takes_a_burst_for_each_kernel_row_of_a_window():
 
 
 def test_dilated_windows_take_a_burst_for_each_tap():
-    costs = WORMHOLE.conv_costs
+    costs = WORMHOLE.costs_of(ConvCosts)
     dilated = work(WORMHOLE, dilation=2, force_split_reader=False)
     rows = dilated.layout.blocks.act_h_tiles * 32
     assert conv_steps(dilated, WORMHOLE).read.cycles == pytest.approx(
@@ -82,7 +83,7 @@ def test_a_split_reader_deals_the_rows():
     ],
 )
 def test_tiles_that_stream_past_those_that_stay(spec, subblock, streams, grouped):
-    costs = spec.conv_costs
+    costs = spec.costs_of(ConvCosts)
     made = work(spec, subblock=subblock)
     steps = conv_steps(made, spec)
     blocks = made.layout.blocks
@@ -93,7 +94,7 @@ def test_tiles_that_stream_past_those_that_stay(spec, subblock, streams, grouped
 
 
 def test_a_reload_adds_its_tiles():
-    costs, steps = WORMHOLE.conv_costs, conv_steps(work(WORMHOLE), WORMHOLE)
+    costs, steps = WORMHOLE.costs_of(ConvCosts), conv_steps(work(WORMHOLE), WORMHOLE)
     blocks = work(WORMHOLE).layout.blocks
     tiles = blocks.subblock_h_tiles * blocks.subblock_w_tiles
     subblocks = blocks.act_h_tiles * 8 // tiles

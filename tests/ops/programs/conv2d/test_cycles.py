@@ -6,13 +6,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from device.errors import DeviceError
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
+from device.time.engine import BEGIN, Slots
 from device.time.stages import Stage
 from ops.frame.axis import convolution_axis, transposed_axis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.circular_buffers import l1_accumulation
-from ops.programs.conv2d.cycles import conv_cycles
+from ops.programs.conv2d.costs import ConvCosts
+from ops.programs.conv2d.cycles import conv_cycles, time_conv
 from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
@@ -99,9 +102,9 @@ def total(spec, facts, **changes):
 @given(convolutions(), st.data())
 def test_no_cost_that_rises_and_no_rate_that_falls_makes_it_faster(drawn, data):
     spec, facts = drawn
-    name = data.draw(st.sampled_from([field.name for field in fields(spec.conv_costs)]))
+    name = data.draw(st.sampled_from([field.name for field in fields(spec.costs_of(ConvCosts))]))
     factor = 0.5 if name in RATES else 2.0
-    worse = spec.replace(**{f"conv_costs_{name}": factor * getattr(spec.conv_costs, name)})
+    worse = spec.replace(**{f"conv_costs_{name}": factor * getattr(spec.costs_of(ConvCosts), name)})
     assert total(worse, facts) >= total(spec, facts)
 
 
@@ -126,7 +129,7 @@ def test_twice_the_batch_takes_at_most_twice_as_long(drawn):
     blocks = [conv(spec, **facts, batch=batch).layout.blocks for batch in (1, 2)]
     # Tile rows that can not be cut well (a prime number of them) make small sub-blocks: that is the plan's doing.
     assume(blocks[0].subblock_h_tiles == blocks[1].subblock_h_tiles)
-    overhead = 0.05 * total(spec, facts) + spec.conv_costs.start_cycles
+    overhead = 0.05 * total(spec, facts) + spec.costs_of(ConvCosts).start_cycles
     assert total(spec, facts, batch=2) <= 2 * total(spec, facts) + overhead
 
 
@@ -136,7 +139,7 @@ def test_fewer_cores_are_never_faster(drawn, data):
     spec, facts = drawn
     facts["scheme"] = HEIGHT
     fewer = spec.replace(grid_rows=data.draw(st.integers(1, spec.grid.rows - 1)))
-    saved = spec.conv_costs.weight_receiver_cycles * spec.grid.cores * (facts["kernel"] + 1)
+    saved = spec.costs_of(ConvCosts).weight_receiver_cycles * spec.grid.cores * (facts["kernel"] + 1)
     assert total(fewer, facts) >= total(spec, facts) - saved
 
 
@@ -219,5 +222,27 @@ def test_untilized_outputs_and_a_bias_take_longer():
 
 def test_older_tilize_is_a_factor():
     spec = SPECS[1]
-    older = replace(spec, conv_costs=replace(spec.conv_costs, tilize_factor=spec.conv_costs.tilize_factor_2025))
+    costs = spec.costs_of(ConvCosts)
+    older = spec.with_costs(replace(costs, tilize_factor=costs.tilize_factor_2025))
     assert total(older, {"side": 128}) > total(spec, {"side": 128})
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name"),
+    [
+        *((HEIGHT, name) for name in ("act", "act_second_reader", "weights")),
+        *((BLOCK, name) for name in ("act_row_major", "act_tilized", "act", "weights")),
+    ],
+)
+def test_a_model_that_loses_a_block_is_found_out(monkeypatch, scheme, name):
+    fill = Slots.fill
+
+    def fill_twice(slots, moment):
+        for _ in range(2 if slots.name == name else 1):
+            fill(slots, moment)
+
+    monkeypatch.setattr(Slots, "fill", fill_twice)
+    monkeypatch.setattr(Slots, "reserve", lambda slots: BEGIN)
+    work = conv(SPECS[0], scheme, side=64, force_split_reader=True)
+    with pytest.raises(DeviceError, match=f"conv2d: circular buffer '{name}' still holds"):
+        time_conv(work, SPECS[0])

@@ -8,6 +8,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import GridSpec, load_spec
 from device.time.stages import Stage
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
+from ops.programs.matmul.costs import MatmulCosts
 from ops.programs.matmul.cycles import matmul_cycles
 
 
@@ -76,7 +77,7 @@ def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
         for fidelity_phases in (1, 2, 3, 4)
     ]
     products = 4 * 4 * k
-    more = spec.matmul_costs.product_cycles
+    more = spec.costs_of(MatmulCosts).product_cycles
     assert [one[Stage.MATH] / products - more for one in stages] == pytest.approx([16, 32, 48, 64])
 
 

@@ -5,6 +5,7 @@ from device.spec.device_spec import catalog_names, load_spec
 from device.time.stages import Stage
 from ops.frame.axis import axis_of_windows
 from ops.frame.output_phases import output_phases
+from ops.programs.matmul.costs import MatmulCosts
 from ops.programs.patch_matmul.cycles import (
     fill_rows_cycles,
     patch_matmul_cycles,
@@ -58,7 +59,7 @@ def test_every_device_and_format_has_cycles(name, data_format, kind, cycles):
     spec = load_spec(name)
     for precision in Precision:
         found = cycles(work_of(frame(), data_format, precision, spec, kind), spec)
-        assert found.cycles > spec.matmul_costs.start_cycles
+        assert found.cycles > spec.costs_of(MatmulCosts).start_cycles
         assert 0 <= found.contention_cycles < found.cycles
         assert found.bound_by is not Stage.START
 

@@ -1,12 +1,13 @@
-"""The part of a device description that says what moving a tensor costs."""
+"""What data movement programs cost: constants of their model, read from the device file."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from device.spec.checks import require_positive
+from device.spec.tables import Costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MovementCosts:
+class MovementCosts(Costs):
     """Constants of the model of data movement programs, in cycles unless named otherwise.
 
     Attributes:
@@ -28,6 +29,8 @@ class MovementCosts:
         segment_cycles: For each segment of a reshape of tiles.
     """
 
+    TABLE: ClassVar[str] = "movement_costs"
+
     start_cycles: int
     waited_page_cycles: float
     write_round_trip_cycles: float
@@ -44,6 +47,3 @@ class MovementCosts:
     reshard_cycles: float
     reshard_bytes_per_cycle: float
     segment_cycles: float
-
-    def __post_init__(self) -> None:
-        require_positive("movement_costs", self)

@@ -1,12 +1,13 @@
-"""The parts of a device description that say what a program costs: constants of the cycle models."""
+"""What the convolution program costs: constants of its model, read from the device file."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from device.spec.checks import require_positive
+from device.spec.tables import Costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvCosts:
+class ConvCosts(Costs):
     """Constants of the block-by-block model of the convolution program, in cycles unless named otherwise.
 
     Attributes:
@@ -38,6 +39,8 @@ class ConvCosts:
         untilize_wide_tile_cycles: For each tile of wider rows.
     """
 
+    TABLE: ClassVar[str] = "conv_costs"
+
     start_cycles: float
     read_latency_cycles: float
     read_issue_cycles: float
@@ -63,62 +66,3 @@ class ConvCosts:
     bias_tile_cycles: float
     untilize_narrow_tile_cycles: float
     untilize_wide_tile_cycles: float
-
-    def __post_init__(self) -> None:
-        require_positive("conv_costs", self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HaloCosts:
-    """Constants of the model of the halo program, in cycles unless named otherwise.
-
-    Attributes:
-        start_cycles: Kernel start and skew between cores.
-        dram_config_cycles: More, with config tensors in DRAM.
-        pad_write_bytes: Most bytes one write of zeros fills.
-        pad_write_cycles: For each write of zeros.
-        segment_cycles: For each run of padding.
-        waiting_share: Part of the bytes on links it shares that a transfer waits for.
-        untilize_block_cycles: For each untilized block of 32 rows.
-        untilize_narrow_tile_cycles: For each tile of rows that fit one half of the destination registers.
-        untilize_wide_tile_cycles: For each tile of wider rows.
-    """
-
-    start_cycles: int
-    dram_config_cycles: int
-    pad_write_bytes: int
-    pad_write_cycles: float
-    segment_cycles: float
-    waiting_share: float
-    untilize_block_cycles: int
-    untilize_narrow_tile_cycles: int
-    untilize_wide_tile_cycles: int
-
-    def __post_init__(self) -> None:
-        require_positive("halo_costs", self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatmulCosts:
-    """Constants of the model of the matmul program, in cycles unless named otherwise.
-
-    Attributes:
-        start_cycles: Kernel start, first reads and last writes.
-        overlap_power: p of (compute^p + operands^p)^(1/p): how far the two overlap; infinite would be wholly.
-        product_cycles: More, for each tile product.
-        unpack_bytes_per_cycle: Rate at which an operand tile is unpacked: one for each tile product.
-        read_issue_cycles: Between two tiles read from DRAM or another core by one core.
-        multicast_bytes_per_cycle: Rate of a multicast.
-        k_block_cycles: Handshake of senders and receivers for each K block.
-    """
-
-    start_cycles: int
-    overlap_power: float
-    product_cycles: float
-    unpack_bytes_per_cycle: float
-    read_issue_cycles: float
-    multicast_bytes_per_cycle: float
-    k_block_cycles: int
-
-    def __post_init__(self) -> None:
-        require_positive("matmul_costs", self)
