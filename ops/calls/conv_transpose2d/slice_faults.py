@@ -12,6 +12,7 @@ from ops.calls.convolution.problem import frame_of
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.calls.convolution.validation import ArgumentError
 from ops.programs.conv2d.work import ConvWork
+from ops.programs.halo.frame import NoWindowError
 from ops.programs.movement.work import SliceWrite, Window
 
 WAY_OUT = "give another number of slices, cut along the other axis, or leave dram_slice_config out"
@@ -33,7 +34,7 @@ def require_possible_slices(call: ConvArguments) -> None:
             continue
         try:
             frame_of(slice_call(call, part))
-        except ValueError:
+        except NoWindowError:
             raise ArgumentError(
                 f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
                 f"which the real library crashes on; {WAY_OUT}"

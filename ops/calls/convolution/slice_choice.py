@@ -23,7 +23,7 @@ from ops.programs.conv2d.layout import (
     scheme_alignment,
 )
 from ops.programs.conv2d.partition import BLOCK, WIDTH, ParallelConfig, channel_alignment
-from ops.programs.halo.frame import Frame
+from ops.programs.halo.frame import Frame, NoWindowError
 
 WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
 TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
@@ -171,5 +171,5 @@ def _fits(
         if call.conv_config.act_block_h_override:
             needs = list(needs)
         return all(need_bytes <= free_l1_bytes for need_bytes in needs)
-    except ValueError:
+    except NoWindowError:
         return False

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ops.programs.halo.frame import (
     Frame,
     FrameAxis,
+    NoWindowError,
     convolution_axis,
     count_breaks,
     data_before,
@@ -109,7 +110,9 @@ def test_padding_beyond_the_window_makes_everything_padding():
 
 
 def test_window_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match=r"^FrameAxis: a window that spans 5 positions does not fit a frame of 3; use"):
+    with pytest.raises(
+        NoWindowError, match=r"^FrameAxis: a window that spans 5 positions does not fit a frame of 3; use"
+    ):
         convolution_axis(input_length=3, kernel=5, stride=1, padding=(0, 0), dilation=1)
     with pytest.raises(ValueError, match=r"must be at least 1, and .*not \(3, 1, 0, 1\) and 1$"):
         convolution_axis(input_length=3, kernel=0, stride=1, padding=(0, 0), dilation=1)
