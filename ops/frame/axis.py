@@ -13,6 +13,10 @@ import numpy as np
 from device.numbers.integers import Integers, div_up
 
 
+class NoWindowError(ValueError):
+    """No window fits a frame, as where a slice has no outputs of its own."""
+
+
 def count_windows(length: int, reach: int, step: int) -> int:
     """Windows of ``reach`` + 1 positions, ``step`` apart, in so many positions; zero or less where none fits."""
     return (length - reach - 1) // step + 1
@@ -63,7 +67,7 @@ class FrameAxis:
         length = self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
         reach = abs(self.spacing) * (self.taps - 1) if self.taps else 0
         if length <= reach:
-            raise ValueError(
+            raise NoWindowError(
                 f"FrameAxis: a window that spans {reach + 1} positions does not fit a frame of {length}; "
                 "use less padding, a smaller kernel or a larger input"
             )

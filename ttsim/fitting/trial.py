@@ -12,6 +12,8 @@ from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, sli
 from ops.calls.conv_transpose2d.validation import require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.validation import ArgumentError
+from ops.frame.axis import NoWindowError
 from ops.readings.memory import run_memory
 
 
@@ -68,7 +70,7 @@ def attempt(a: ConvArguments, ground: Ground, *, l1_small_bytes: int | None = No
         if fault is not None:
             return Trial((), fault)
         run_memory(plan, machine, inputs)
-    except (DeviceError, ValueError) as error:
+    except (ArgumentError, DeviceError, NoWindowError) as error:
         return Trial(tuple(events), str(error))
     return Trial(tuple(events), None)
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from device.errors import DeviceError
 from device.events import Event, OperationBegin
 from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.spec.device_spec import DeviceSpec
+from ops.calls.convolution.validation import ArgumentError
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.work import ConvWork
 from ttsim.functions.conv_transpose2d import conv_transpose2d
@@ -80,19 +82,18 @@ class Called:
 
 def run_layer(layer: Layer, settings: Settings) -> LayerResult:
     """Run one layer on a device of its own; the reason why it can not run is part of the result, too."""
-    placed: Placed | None = None
     try:
         inputs = make_inputs(layer)
         placed = place(layer, inputs, settings)
-        called = call(placed)
+    except (ValueError, TypeError, DeviceError) as error:
+        return LayerResult(layer=layer, error=str(error))
+    with placed.device:
+        try:
+            called = call(placed)
+        except (ArgumentError, TypeError, DeviceError) as error:
+            return LayerResult(layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)))
         accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
         return LayerResult(layer=layer, summary=summary_of(placed, called, accuracy))
-    except (ValueError, TypeError, RuntimeError) as error:
-        reached = operation_uses(settings.spec, *split(placed)) if placed is not None else ()
-        return LayerResult(layer=layer, error=str(error), reached=reached)
-    finally:
-        if placed is not None:
-            placed.device.close()
 
 
 def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
@@ -148,8 +149,9 @@ def call(placed: Placed) -> Called:
     """Make the call.
 
     Raises:
+        ArgumentError: Its arguments contradict each other.
+        TypeError: An argument is of the wrong type, or too large for it.
         DeviceError: It does not fit the device.
-        ValueError: Its arguments contradict each other.
     """
     with profile(placed.device) as made:
         output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)

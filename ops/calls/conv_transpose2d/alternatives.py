@@ -19,6 +19,7 @@ from ops.calls.convolution.paths import is_matmul, takes_l1_path
 from ops.calls.convolution.problem import weight_format
 from ops.calls.convolution.slice_choice import guess_slice_type, slice_l1_bytes
 from ops.calls.convolution.slicing import most_slices, output_slices
+from ops.frame.axis import NoWindowError
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 
 TOGETHER: Final = "together"  # the kind of several changes at once
@@ -107,7 +108,7 @@ def _block_rows(call: ConvArguments, spec: DeviceSpec) -> int:
     """Rows of an activation block of the call in one piece."""
     try:
         return lay_out_call(call, spec).layout.blocks.act_h_tiles * TILE
-    except (DeviceError, ValueError):
+    except DeviceError:
         return call.conv_config.act_block_h_override or TILE
 
 
@@ -135,7 +136,7 @@ def _scheme(call: ConvArguments, spec: DeviceSpec) -> TensorMemoryLayout | None:
     """The shard scheme of the call in one piece, as far as it can be told."""
     try:
         return call.conv_config.shard_layout or lay_out_call(call, spec).layout.scheme
-    except (DeviceError, ValueError):
+    except DeviceError:
         return None
 
 
@@ -217,5 +218,5 @@ def _first_slice_fits(call: ConvArguments, config: SliceConfig, spec: DeviceSpec
         return False
     try:
         return slice_l1_bytes(call, part, spec, slices=config.num_slices) <= free_l1_bytes
-    except (DeviceError, ValueError):
+    except (DeviceError, NoWindowError):
         return False

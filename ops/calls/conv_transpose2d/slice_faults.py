@@ -11,6 +11,7 @@ from ops.calls.convolution.arguments import ConvArguments, SliceType
 from ops.calls.convolution.paths import is_matmul, takes_l1_path
 from ops.calls.convolution.problem import frame_of
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
+from ops.frame.axis import NoWindowError
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite, Window
 
@@ -33,7 +34,7 @@ def require_possible_slices(call: ConvArguments) -> None:
             continue
         try:
             frame_of(slice_call(call, part))
-        except ValueError:
+        except NoWindowError:
             raise ArgumentError(
                 f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
                 f"which the real library crashes on; {WAY_OUT}"

@@ -12,6 +12,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, SliceConfig, SliceType
 from ops.calls.convolution.problem import frame_of, lower
 from ops.calls.convolution.slicing import OutputSlice, most_slices, output_slices, slice_call, sliced_length
+from ops.frame.axis import NoWindowError
 from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import choose_scheme, estimated_buffers, estimated_halo_bytes
 from ops.programs.conv2d.circular_buffers import local_bytes
@@ -171,5 +172,5 @@ def _fits(
         if call.conv_config.act_block_h_override:
             needs = list(needs)
         return all(need_bytes <= free_l1_bytes for need_bytes in needs)
-    except ValueError:
+    except NoWindowError:
         return False

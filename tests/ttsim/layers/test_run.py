@@ -52,6 +52,28 @@ def test_a_layer_that_is_none_says_why():
     assert result.reached == ()
 
 
+@pytest.mark.parametrize("settings", [{"config": {"weights_dtype": "x"}}, {"config": {"x": 1}}, {"slice": "x"}])
+def test_a_layer_that_names_what_there_is_not_says_so(settings):
+    result = run_layer(Layer(**SMALL, **settings), Settings(spec=SPEC))
+    assert "x" in result.error
+    assert result.reached == ()
+
+
+@pytest.mark.parametrize("field", [{"dilation": (1 << 40, 1)}, {"padding": (9, 9)}])
+def test_a_call_that_is_refused_says_why(field):
+    result = run_layer(Layer(**SMALL, **field), Settings(spec=SPEC, values="off"))
+    assert next(iter(field)) in result.error
+
+
+def test_a_mistake_of_ours_is_no_property_of_the_layer(monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr("ttsim.layers.run.conv_transpose2d", broken)
+    with pytest.raises(ValueError, match="a mistake"):
+        run_layer(Layer(**SMALL), Settings(spec=SPEC))
+
+
 def test_slices_that_are_cut_up_alike_are_counted():
     layer = Layer(**{**SMALL, "input_height": 64, "input_width": 64, "padding": (1, 1)}, slice="H:4")
     result = run_layer(layer, Settings(spec=SPEC, values="off"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from device.errors import DeviceError
+from device.errors import DeviceError, OutOfMemoryError
 from device.memory.layouts import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout, TensorSpec
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
@@ -24,6 +24,7 @@ from ops.calls.convolution.slice_choice import (
 from ops.calls.convolution.slicing import check_slice_count, most_slices, output_slices, slice_call
 from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
+from ops.frame.axis import NoWindowError
 
 SPEC = load_spec("wormhole_n150")
 DOWN, ACROSS = SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH
@@ -280,3 +281,18 @@ def test_windows_fit_their_shards(scheme, count):
         assert (memory.buffer_type, memory.memory_layout.name) == (BufferType.L1, scheme)
         assert rows * config.nhw_cores >= window.input_height * window.input_width
         assert width * config.channel_cores >= 48
+
+
+def test_only_a_slice_without_outputs_ends_a_search_quietly(monkeypatch):
+    def failing(error):
+        def needed(*_, **__):
+            raise error
+
+        monkeypatch.setattr("ops.calls.convolution.slice_choice.slice_l1_bytes", needed)
+
+    failing(NoWindowError("no window fits"))
+    with pytest.raises(OutOfMemoryError, match="could not find valid slice configuration"):
+        choose_slices(call((8, 8)), SPEC, free_l1_bytes=1 << 20)
+    failing(ValueError("a mistake"))
+    with pytest.raises(ValueError, match="a mistake"):
+        choose_slices(call((8, 8)), SPEC, free_l1_bytes=1 << 20)
