@@ -1,4 +1,4 @@
-"""Sizes of a transposed convolution on one, two or three spatial axes: output, frame, and which input meets which tap.
+"""Sizes of a transposed convolution on one, two or three spatial axes: the output, and which input meets which tap.
 
 The tap rule: input position p and kernel tap k meet at output position ``p * stride + k * dilation - pad_before``.
 The same sum seen from the output side, as a convolution of a frame, is `ops.frame.axis`.

@@ -1,6 +1,6 @@
 """Which inputs a tap meets, when most of a frame is zeros.
 
-Along one axis the outputs fall into phases: outputs of one phase meet inputs under the same taps, and inserted zeros
+Along one axis the outputs fall into *output phases*: those of one meet inputs under the same taps, and inserted zeros
 under all others. Leaving those zeros out changes no bit of a result, and saves the square of the stride in work.
 """
 
@@ -31,9 +31,9 @@ class OutputPhase:
 
 
 def output_phases(axis: FrameAxis) -> tuple[OutputPhase, ...]:
-    """The phases of an axis; together they hold every output once.
+    """The output phases of an axis; together they hold every output once.
 
-    Taps that reach the inputs under no output of a phase are left out. A phase without taps is zero.
+    Taps that reach the inputs under none of their outputs are left out. Outputs without taps are zero.
     """
     distance = axis.insertion // gcd(axis.insertion, axis.step)
     return tuple(_phase(axis, first, distance) for first in range(min(distance, axis.outputs)))
@@ -51,7 +51,7 @@ def _phase(axis: FrameAxis, first: int, distance: int) -> OutputPhase:
             met.append(tap)
     apart = met[1] - met[0] if len(met) > 1 else 1  # the taps that meet inputs lie evenly
     taps = range(met[0], met[-1] + 1, apart) if met else range(0)
-    phase = axis_of_windows(
+    dense = axis_of_windows(
         input_length=axis.input_length,
         outputs=outputs,
         taps=len(taps),
@@ -61,7 +61,7 @@ def _phase(axis: FrameAxis, first: int, distance: int) -> OutputPhase:
         first=axis.first + first * axis.distance,
         distance=distance * axis.distance,
     )
-    return OutputPhase(phase, taps)
+    return OutputPhase(dense, taps)
 
 
 def index_of(taps: range) -> slice:

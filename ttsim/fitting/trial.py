@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.events import Event
 from device.machine import Machine
 from device.memory.buffers import Buffer
@@ -12,7 +12,6 @@ from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, sli
 from ops.calls.conv_transpose2d.validation import require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.validation import ArgumentError
 from ops.frame.axis import NoWindowError
 from ops.readings.memory import run_memory
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.events import Event, OperationBegin
 from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.validation import ArgumentError
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.work import ConvWork
 from ttsim.functions.conv_transpose2d import conv_transpose2d

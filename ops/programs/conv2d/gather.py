@@ -70,10 +70,10 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """One kernel tap of a K block in one phase.
+    """One kernel tap of a K block in one output phase.
 
     Attributes:
-        row: Input row (with the margin) of the phase's first output.
+        row: Input row (with the margin) of the output phase's first output.
         column: Input column of it.
         target: First column in the gathered block.
     """
@@ -84,8 +84,8 @@ class Tap:
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseBlock:
-    """A K block as far as one phase meets it.
+class MetBlock:
+    """A K block as far as one output phase meets it.
 
     Attributes:
         taps: The taps with inputs.
@@ -107,14 +107,14 @@ class PhaseBlock:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Output rows of one phase that are computed together.
+    """Output rows of one output phase that are computed together.
 
     Attributes:
         image: Which image of the batch.
-        down: The phase of the rows.
-        across: The phase of the columns.
-        first: First row of the phase.
-        count: Rows of the phase.
+        down: The output phase of the rows.
+        across: The output phase of the columns.
+        first: First row, of those of the output phase.
+        count: How many rows.
     """
 
     image: int
@@ -172,10 +172,10 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
     return Image(np.pad(pixels, zeros) if np.any(zeros) else pixels, top, left)
 
 
-def phase_block(
+def met_block(
     reading: Reading, block: KBlock, down: OutputPhase, across: OutputPhase, image: Image, weights: Array
-) -> PhaseBlock:
-    """Which inputs and weights of a K block one phase meets, in whole 16-column halves."""
+) -> MetBlock:
+    """Which inputs and weights of a K block one output phase meets, in whole 16-column halves."""
     kernel_columns = reading.work.problem.kernel[1]
     met = [
         ((i - block.kernel_rows.start) * kernel_columns + j, row + image.top, column + image.left)
@@ -196,10 +196,10 @@ def phase_block(
     gathered = weights[rows]
     gathered[rows < 0] = 0
     channels = slice(block.first_channel, block.first_channel + block.channels)
-    return PhaseBlock(taps, channels, counts, gathered)
+    return MetBlock(taps, channels, counts, gathered)
 
 
-def gather(reading: Reading, image: Image, block: PhaseBlock, run: Run) -> Array:
+def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
     pixels, down, across = image.pixels[run.image], run.down.axis, run.across.axis
     views = []

@@ -17,7 +17,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis
 from ops.frame.frame import Frame, frame_sources
 from ops.frame.output_phases import output_phases
-from ops.programs.conv2d.gather import HALF, Image, PhaseBlock, Reading, Run, gather, phase_block, prepare_image, runs
+from ops.programs.conv2d.gather import HALF, Image, MetBlock, Reading, Run, gather, met_block, prepare_image, runs
 from ops.programs.conv2d.work import ConvWork
 
 
@@ -49,7 +49,7 @@ def conv_values(
     result = np.empty((problem.frame.batch, rows.outputs, columns.outputs, problem.out_channels), out.storage)
     for down in output_phases(rows):
         for across in output_phases(columns):
-            blocks = [phase_block(reading, block, down, across, image, operand) for block in work.k_blocks]
+            blocks = [met_block(reading, block, down, across, image, operand) for block in work.k_blocks]
             for run in runs(problem.frame.batch, down, across, max(1, arithmetic.run_elements // width)):
                 dst = _multiply(reading, image, blocks, run, has_bias=row is not None)
                 if dst is None:
@@ -79,9 +79,7 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
     return replace(work, problem=replace(work.problem, frame=dense)), filled
 
 
-def _multiply(
-    reading: Reading, image: Image, blocks: Sequence[PhaseBlock], run: Run, *, has_bias: bool
-) -> Array | None:
+def _multiply(reading: Reading, image: Image, blocks: Sequence[MetBlock], run: Run, *, has_bias: bool) -> Array | None:
     """All K blocks of a run, with the trips through the packer between them (exact values, sections 4 and 5).
 
     A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the

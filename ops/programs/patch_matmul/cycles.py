@@ -166,9 +166,9 @@ def _present(patches: Patches) -> float:
     share = 1.0
     for axis in patches.axes:
         met = sum(
-            _met(dense.start + tap * dense.spacing, dense.step, dense.outputs, dense.input_length)
-            for dense in (phase.axis for phase in output_phases(axis))
-            for tap in range(dense.taps)
+            _met(start, phase.axis.step, phase.axis.outputs, axis.input_length)
+            for phase in output_phases(axis)
+            for start in phase.starts
         )
         share *= met / (axis.outputs * axis.taps)
     return share

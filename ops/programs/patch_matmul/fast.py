@@ -59,7 +59,7 @@ def _each_phase(
     result: Array,
     multiply: Callable[[Array, Array, Array | None, Array], None],
 ) -> None:
-    """Every dense phase of patches [N, *outputs, *taps, C] with its taps of weights [..., *taps, in, out]."""
+    """Every output phase of patches [N, *outputs, *taps, C] with its taps of weights [..., *taps, in, out]."""
     phases = [output_phases(axis) for axis in axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
     for combination in product(*phases):

@@ -30,7 +30,7 @@ class Margin:
 
         Args:
             image: [N, *spatial, C].
-            reaches: All dense axes along which it is going to be read, for each spatial axis.
+            reaches: For each spatial axis all that it is going to be read along, none with inserted zeros.
         """
         spans = [margins(axes) for axes in reaches]
         self.before = tuple(before for before, _ in spans)
@@ -47,7 +47,7 @@ class Margin:
         self.pixels = pixels
 
     def patches(self, axes: Sequence[FrameAxis]) -> Array:
-        """A read-only view [N, *outputs, *taps, C] for dense axes with taps."""
+        """A read-only view [N, *outputs, *taps, C] for axes with taps and without inserted zeros."""
         strides = self.pixels.strides
         corner = self.pixels[
             (

@@ -1,6 +1,6 @@
 """What the patch programs do to numbers: slice by slice in the order of the machine or, for speed, whole with BLAS.
 
-Positions are taken by dense phases, so that inserted zeros cost nothing; leaving out halves of tiles that hold only
+Positions are taken by output phases, so that inserted zeros cost nothing; leaving out halves of tiles that hold only
 zeros changes no bit. Every K block but the first adds to the whole float32 partial sums, so blocks leave no trace in
 the numbers.
 """
@@ -95,7 +95,7 @@ def _sliced_phase(
     combination: tuple[OutputPhase, ...],
     reading: ValuesReading,
 ) -> None:
-    """One phase through the matrix unit, into its part of the result."""
+    """One output phase through the matrix unit, into its part of the result."""
     patches, (view, weights) = work.patches, operands
     counts, columns = part.shape[:-1], part.shape[-1] // patches.bundles
     channels = patches.channels // patches.bundles
@@ -116,7 +116,7 @@ def _sliced_phase(
 
 
 def _half_counts(patches: Patches, combination: tuple[OutputPhase, ...]) -> tuple[int, ...]:
-    """Halves present in each K tile when only the taps of some phases are there."""
+    """Halves present in each K tile when only the taps of some output phases are there."""
     each = patches.tap_columns // HALF
     numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(one.taps) for one in combination))]
     tiles = (numbers.reshape(-1, 1) * each + np.arange(each)).reshape(-1) // (TILE // HALF)

@@ -2,13 +2,12 @@
 
 import pytest
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.machine import Machine
 from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
 from device.numbers.formats import BFLOAT16
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.validation import ArgumentError
 from ops.frame.axis import NoWindowError
 from ttsim.fitting.trial import Ground, attempt
 
