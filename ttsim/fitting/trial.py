@@ -43,29 +43,29 @@ class Trial(NamedTuple):
     error: str | None
 
 
-def attempt(a: ConvArguments, ground: Ground, *, l1_small_bytes: int | None = None, cached: bool = True) -> Trial:
+def attempt(call: ConvArguments, ground: Ground, *, l1_small_bytes: int | None = None, cached: bool = True) -> Trial:
     """Plan a call and allocate it on a copy.
 
     Args:
-        a: The call; an input that lies elsewhere than the one on the device is moved there first.
+        call: Its arguments; an input that lies elsewhere than the one on the device is moved there first.
         ground: The device.
         l1_small_bytes: Another size of the L1_SMALL region.
         cached: False: on a device whose program cache was cleared.
     """
     events: list[Event] = []
     try:
-        validate(a)
-        require_possible(a)
-        require_possible_slices(a)
+        validate(call)
+        require_possible(call)
+        require_possible_slices(call)
         if ground.strict:
-            require_sane(a)
+            require_sane(call)
         machine = _copy(ground, l1_small_bytes, cached=cached)
         twins = l1_small_bytes is None
-        inputs = {name: _input(machine, name, buffer, a, twins=twins) for name, buffer in ground.held.items()}
+        inputs = {name: _input(machine, name, buffer, call, twins=twins) for name, buffer in ground.held.items()}
         free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
-        plan = plan_convolution(a, machine.spec, free_l1_bytes=free_l1_bytes)
-        fault = slice_fault(plan, a) if ground.strict else None
+        plan = plan_convolution(call, machine.spec, free_l1_bytes=free_l1_bytes)
+        fault = slice_fault(plan, call) if ground.strict else None
         if fault is not None:
             return Trial((), fault)
         run_memory(plan, machine, inputs)
@@ -95,9 +95,9 @@ def _fill_order(buffer: Buffer) -> int:
     return buffer.address if buffer.spec.buffer_type is BufferType.DRAM else -buffer.address
 
 
-def _input(machine: Machine, name: str, buffer: Buffer, a: ConvArguments, *, twins: bool) -> Buffer:
+def _input(machine: Machine, name: str, buffer: Buffer, call: ConvArguments, *, twins: bool) -> Buffer:
     """One of the call's tensors on the copy: its twin, or a new one (beside it, if the input is to lie elsewhere)."""
-    wanted = a.input.spec.buffer(machine.spec) if name == "input" else buffer.spec
+    wanted = call.input.spec.buffer(machine.spec) if name == "input" else buffer.spec
     if twins and buffer.allocated and wanted == buffer.spec:
         return machine.memory.at(buffer.spec.buffer_type, buffer.address)
     return machine.allocate(wanted, name)

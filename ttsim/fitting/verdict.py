@@ -21,17 +21,17 @@ STEPS: Final = 6000  # of all trials' events together, so that many slices do no
 L1_SMALL_SIZES: Final = tuple(1 << power for power in range(10, 18))
 
 
-def verdict(a: ConvArguments, ground: Ground, *, planned: bool = True) -> str:
+def verdict(call: ConvArguments, ground: Ground, *, planned: bool = True) -> str:
     """What continues the error of a call that ran out of memory.
 
     Args:
-        a: The call, validated.
+        call: Its arguments, validated.
         ground: The device, as the failed call left it.
         planned: False if already the plan could not be made, so that nothing was allocated.
     """
-    found = shortage(attempt(a, ground).events, ground.machine.memory.live()) if planned else None
+    found = shortage(attempt(call, ground).events, ground.machine.memory.live()) if planned else None
     small = found is not None and found.memory is BufferType.L1_SMALL
-    fitting = list(islice(_index_tensors(a, ground) if small else _configs(a, ground), SHOWN))
+    fitting = list(islice(_index_tensors(call, ground) if small else _configs(call, ground), SHOWN))
     lines = [] if found is None else _largest(found, ground)
     if not fitting:
         lines.append("No config that was tried makes it fit as the device is now.")
@@ -52,12 +52,12 @@ def _largest(found: Shortage, ground: Ground) -> list[str]:
     ]
 
 
-def _configs(a: ConvArguments, ground: Ground) -> Iterator[str]:
+def _configs(call: ConvArguments, ground: Ground) -> Iterator[str]:
     """Changes of the call's configs that fit: the nearest of each kind."""
     free_l1_bytes = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
     done: set[str] = set()
     fewest, steps = MOST_SLICES + 1, 0
-    for kind, other in islice(alternatives(a, ground.machine.spec, free_l1_bytes=free_l1_bytes), TRIALS):
+    for kind, other in islice(alternatives(call, ground.machine.spec, free_l1_bytes=free_l1_bytes), TRIALS):
         slices = 0 if other.slice_config is None else other.slice_config.num_slices
         if kind in done or slices >= fewest or steps > STEPS:
             continue  # as many slices as fit with a smaller change are no use with a larger one
@@ -68,32 +68,32 @@ def _configs(a: ConvArguments, ground: Ground) -> Iterator[str]:
         if trial.error is None:
             done.add(kind)
             fewest = slices if slices > 1 else fewest
-            yield _changes(a, other)
+            yield _changes(call, other)
 
 
-def _index_tensors(a: ConvArguments, ground: Ground) -> Iterator[str]:
+def _index_tensors(call: ConvArguments, ground: Ground) -> Iterator[str]:
     """What makes room for index tensors."""
-    if ground.machine.program_cache and attempt(a, ground, cached=False).error is None:
+    if ground.machine.program_cache and attempt(call, ground, cached=False).error is None:
         yield "device.clear_program_cache()"
-    other = index_tensors_in_dram(a)
+    other = index_tensors_in_dram(call)
     if other is not None and attempt(other.arguments, ground).error is None:
-        yield _changes(a, other.arguments)
+        yield _changes(call, other.arguments)
     for size in L1_SMALL_SIZES:
-        if size > ground.machine.l1_small_bytes and attempt(a, ground, l1_small_bytes=size).error is None:
+        if size > ground.machine.l1_small_bytes and attempt(call, ground, l1_small_bytes=size).error is None:
             yield f"ttnn.open_device(l1_small_size={size})"
             return
 
 
-def _changes(a: ConvArguments, other: ConvArguments) -> str:
+def _changes(call: ConvArguments, other: ConvArguments) -> str:
     """Arguments of a call that differ from another's, as Python, with what they cost as a comment."""
     parts = []
-    if other.input != a.input:
+    if other.input != call.input:
         parts.append("input_tensor=ttnn.to_memory_config(input_tensor, ttnn.DRAM_MEMORY_CONFIG)")
-    if other.memory_config != a.memory_config:
+    if other.memory_config != call.memory_config:
         parts.append("memory_config=None")
-    if other.conv_config != a.conv_config:
+    if other.conv_config != call.conv_config:
         parts.append(f"conv_config={conv_config_source(other.conv_config)}")
-    if other.slice_config is not None and other.slice_config != a.slice_config:
+    if other.slice_config is not None and other.slice_config != call.slice_config:
         parts.append(f"dram_slice_config={slice_config_source(other.slice_config)}")
-    notes = costs(a, other)
+    notes = costs(call, other)
     return ", ".join(parts) + (f"  # {'; '.join(notes)}" if notes else "")

@@ -22,7 +22,7 @@ def lowering_of(name: str) -> Lowering:
 
 
 def run_phases(
-    a: ConvArguments,
+    call: ConvArguments,
     tensors: Mapping[str, Tensor],
     device: Device,
     *,
@@ -32,7 +32,7 @@ def run_phases(
     """Runs a call.
 
     Args:
-        a: The call, validated.
+        call: Its arguments, validated.
         tensors: "input", "weight" and, if there is one, "bias".
         device: Where.
         useful_flops: Multiplications and additions of the call's definition, for profiles.
@@ -45,21 +45,24 @@ def run_phases(
         ArgumentError: This lowering can not do what is asked for.
         DeviceError: The call does not fit the device.
     """
-    require_phases(a)
+    require_phases(call)
     if returns_weights:
         raise ArgumentError(
             'conv_transpose2d, lowering="phase": return_weights_and_bias must be False: the weights are prepared in '
             "one tensor for every phase, which no later call takes"
         )
-    operands = {"input": tensors["input"], "weights": _prepared(a, tensors["weight"], flipped=not a.mirror_kernel)}
+    operands = {
+        "input": tensors["input"],
+        "weights": _prepared(call, tensors["weight"], flipped=not call.mirror_kernel),
+    }
     if "bias" in tensors:
-        operands["bias"] = _prepared(a, tensors["bias"], flipped=False)
-    plan = plan_phases(a, device.spec)
+        operands["bias"] = _prepared(call, tensors["bias"], flipped=False)
+    plan = plan_phases(call, device.spec)
     with device.function("ttsim.conv_transpose2d"):
         return run(plan, operands, device, useful_flops=useful_flops)
 
 
-def _prepared(a: ConvArguments, tensor: Tensor, *, flipped: bool) -> Tensor:
+def _prepared(call: ConvArguments, tensor: Tensor, *, flipped: bool) -> Tensor:
     """A host tensor rounded to the type of prepared weights; a kernel that was flipped before is flipped back."""
-    rounded = tensor.with_dtype(DataType.of(weight_format(a)))
+    rounded = tensor.with_dtype(DataType.of(weight_format(call)))
     return Tensor.of_host(rounded.values()[..., ::-1, ::-1], rounded.spec) if flipped else rounded
