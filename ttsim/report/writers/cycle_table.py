@@ -9,7 +9,7 @@ from ttsim.report.cycles.figures import CallTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.cycles.rows import HEADINGS, rows
 
-TOLD_SHARE = 0.005  # stages below this share are left out
+SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room for what a text would not tell
 WORDS = ("operation", "bound by")
 
 
@@ -61,7 +61,7 @@ def stages_table(call: CallTime) -> Table:
         walked = any(stage.critical_share for stage in operation.stages)  # otherwise it is the slowest of its stages
         for stage in operation.stages:
             busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
-            if max(busy, waiting, critical) >= TOLD_SHARE:
+            if max(busy, waiting, critical) >= SHOWN_SHARE:
                 shares = (percent(busy), *((percent(waiting), percent(critical)) if walked else ("", "")))
                 table.add_row(escape(name), stage.stage, cycles(stage.busy_cycles), *shares)
                 name = ""
