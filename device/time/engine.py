@@ -52,6 +52,12 @@ class Moment(NamedTuple):
 BEGIN = Moment(0.0)
 
 
+def later(moment: Moment, times: int, pace: Task) -> Moment:
+    """A moment after a task was done several times over."""
+    path = {stage: times * cycles for stage, cycles in pace.path.items()}
+    return Moment(moment.cycles + times * pace.cycles, moment, task_of(path))
+
+
 def path_to(moment: Moment) -> Iterator[Task]:
     """The tasks of the critical path that leads to a moment, last first."""
     here: Moment | None = moment
@@ -94,6 +100,19 @@ class Processor:
         self._done[task] += 1
         self.now = Moment(self.now.cycles + task.cycles, self.now, task)
         return self.now
+
+    def go_on(self, times: int, task: Task | None, pace: Task) -> None:
+        """Do a task several times over, each time as long after the last as another processor needs for its own.
+
+        Args:
+            times: How often.
+            task: The task; None if this processor only waits.
+            pace: The task of the processor that all wait for.
+        """
+        if task is not None:
+            self._done[task] += times
+        self.waited_cycles += times * (pace.cycles - (0.0 if task is None else task.cycles))
+        self.now = later(self.now, times, pace)
 
     def busy_cycles(self) -> dict[Stage, float]:
         """Cycles of each stage that worked, in the order in which they first did."""
@@ -152,6 +171,11 @@ class Slots:
     def empty(self, moment: Moment) -> None:
         """The block in front is done with."""
         self._emptied.append(moment)
+
+    def go_on(self, times: int, pace: Task) -> None:
+        """As many blocks more come and go, at a pace as of `Processor.go_on`."""
+        kept = self._emptied[-self.blocks :]
+        self._emptied[-self.blocks :] = [later(moment, times, pace) for moment in kept]
 
     @property
     def left(self) -> int:

@@ -56,18 +56,18 @@ HALO_PRIORS: Mapping[str, float] = {
 GEMM_PRIORS: Mapping[str, Mapping[str, float]] = {
     "wormhole_b0": {
         "start_cycles": 2500.0,  # guess
-        "overlap_power": 3.0,  # guess
         "product_cycles": 3.0,  # guess
         "unpack_bytes_per_cycle": 44.0,  # GEMM_FLOPS: 46 cycles a product of large matmuls of bf16
         "read_issue_cycles": 40.0,  # noc_latencies.yaml: 26, and an address to work out
         "k_block_cycles": 250.0,  # guess
+        "compute_block_cycles": 200.0,  # guess
     },
     "blackhole": {
         "start_cycles": 5500.0,  # guess
-        "overlap_power": 6.0,  # guess
         "product_cycles": 3.0,  # guess
         "read_issue_cycles": 40.0,  # noc_latencies.yaml: 36
         "k_block_cycles": 400.0,  # guess
+        "compute_block_cycles": 200.0,  # guess
     },
 }
 MOVEMENT_PRIORS: Mapping[str, float] = {

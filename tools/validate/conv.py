@@ -17,7 +17,8 @@ from device.errors import TTSimError
 from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.spec.device_spec import DeviceSpec, load_spec
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import nanoseconds
 from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
@@ -34,19 +35,13 @@ from ops.programs.conv2d.layout import (
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
 from ops.programs.conv2d.work import ConvWork
+from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}
 FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32}
 PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 NANOSECONDS = {"ns": 1.0, "us": 1000.0}
-DEVICES = (
-    ("N150", "wormhole_n150"),
-    ("P150", "blackhole_p150"),
-    ("P100", "blackhole_p100"),
-    ("Blackhole P100", "blackhole_p100"),
-    ("Blackhole (", "blackhole_p100"),
-)  # by what the device column begins with
 SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", "pad_t", "pad_b", "pad_l", "pad_r")
 RESNET_NARROW_IMAGE = 56
 REUSE = ("activation_reuse=true", "act_reuse=on")
@@ -81,7 +76,7 @@ def predict_conv(row: Row) -> Prediction:
     return Prediction(
         row=row,
         measured_ns=measured_ns(row),
-        predicted_ns=cycles / conv.spec.clock_hz * 1e9,
+        predicted_ns=nanoseconds(cycles, conv.spec.clock_hz),
         group=(*(() if conv.counted else ("target, no measurement",)), row["device"], row["shard"], row["fidelity"]),
         architecture=row["arch"],
         configuration=configuration(row),
@@ -118,7 +113,7 @@ def read_conv_row(row: Row) -> ConvRow:
         raise NotPredictedError("the row gives no full shape")
     if any(mark in row["config"] for mark in REUSE):
         raise NotPredictedError("activation reuse is not planned")
-    spec, older = _spec(row), row["kind"] == PROFILER
+    spec, older = device_spec(row), row["kind"] == PROFILER
     if older:
         spec = with_costs(spec, tilize_factor=spec.costs_of(ConvCosts).tilize_factor_2025)
     try:
@@ -126,16 +121,6 @@ def read_conv_row(row: Row) -> ConvRow:
     except (TTSimError, StopIteration) as error:
         raise NotPredictedError(f"no plan: {error}") from error
     return ConvRow(spec, work, counted="target" not in row["kind"], older=older)
-
-
-def _spec(row: Row) -> DeviceSpec:
-    name = next((ours for theirs, ours in DEVICES if row["device"].startswith(theirs)), None)
-    if name is None:
-        raise NotPredictedError(f"the device {row['device']!r} is not known well enough")
-    spec = load_spec(name)
-    if "20" in row["device"]:
-        spec = spec.replace(grid_cols=5, grid_rows=4)
-    return spec
 
 
 def _work(row: Row, spec: DeviceSpec) -> ConvWork:

@@ -13,6 +13,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec, GridSpec
+from device.time.stages import nanoseconds
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.interleaved import BUFFERING
@@ -50,8 +51,8 @@ def predict_gemm(row: Row) -> Prediction:
     clock = gemm.spec.clock_hz
     return Prediction(
         row=row,
-        measured_ns=gemm_measured_cycles(row) / clock * 1e9,
-        predicted_ns=gemm_cycles_of(gemm, gemm.spec) / clock * 1e9,
+        measured_ns=nanoseconds(gemm_measured_cycles(row), clock),
+        predicted_ns=nanoseconds(gemm_cycles_of(gemm, gemm.spec), clock),
         group=(row["device"], row["grid"], row["fidelity"]),
         architecture=row["arch"],
         configuration=gemm_configuration(row),

@@ -16,6 +16,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.stages import nanoseconds
 from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
 from ops.programs.halo.cycles import halo_times
@@ -57,7 +58,7 @@ def predict_halo(row: Row) -> Prediction:
     return Prediction(
         row=row,
         measured_ns=measured_ns(row),
-        predicted_ns=halo_cycles_of(halo, halo.spec) / halo.spec.clock_hz * 1e9,
+        predicted_ns=nanoseconds(halo_cycles_of(halo, halo.spec), halo.spec.clock_hz),
         group=(row["device"], row["in_layout"].lower(), row["shard"]),
         architecture=row["arch"],
         configuration=halo_configuration(row),

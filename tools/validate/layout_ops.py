@@ -23,6 +23,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
+from device.time.stages import nanoseconds
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
@@ -65,7 +66,7 @@ def predict_layout_op(row: Row) -> Prediction:
     return Prediction(
         row=row,
         measured_ns=measured_ns(row),
-        predicted_ns=movement_cycles(found.movement, found.spec).cycles / found.spec.clock_hz * 1e9,
+        predicted_ns=nanoseconds(movement_cycles(found.movement, found.spec).cycles, found.spec.clock_hz),
         group=(operation(row), row["in_layout"].lower(), "L1" if "L1" in row["in_mem"] else "DRAM"),
         architecture=row["arch"],
         configuration=layout_configuration(row),

@@ -12,20 +12,20 @@ class MatmulCosts(Costs):
 
     Attributes:
         start_cycles: Kernel start, first reads and last writes.
-        overlap_power: p of (compute^p + operands^p)^(1/p): how far the two overlap; infinite would be wholly.
         product_cycles: More, for each tile product.
         unpack_bytes_per_cycle: Rate at which an operand tile is unpacked: one for each tile product.
         read_issue_cycles: Between two tiles read from DRAM or another core by one core.
         multicast_bytes_per_cycle: Rate of a multicast.
-        k_block_cycles: Handshake of senders and receivers for each K block.
+        k_block_cycles: Handshake of sender and receivers for each K block of an operand that is multicast.
+        compute_block_cycles: More, for each K block that is multiplied.
     """
 
     TABLE: ClassVar[str] = "matmul_costs"
 
     start_cycles: int
-    overlap_power: float
     product_cycles: float
     unpack_bytes_per_cycle: float
     read_issue_cycles: float
     multicast_bytes_per_cycle: float
     k_block_cycles: int
+    compute_block_cycles: int

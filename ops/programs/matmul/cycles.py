@@ -1,19 +1,20 @@
-"""What a matmul takes: tile products on one side, operands on their way to the cores on the other.
+"""What a matmul takes: its processors walk through the K blocks and wait for each other at circular buffers.
 
-Both run side by side, block by block, so the larger of the two decides, and the other is hidden as far as the blocks
-are even: (compute^p + operands^p)^(1/p). Every tile product unpacks one tile that is not there yet, which takes longer
-than the product itself where tiles are large and phases are few. An operand's tiles are read one by one by the core
-that sends them on, then multicast. Constants by `tools.calibrate` from the GEMM measurements of tt-metal.
+An operand's tiles are read one by one by the core that sends them on, then multicast. Every tile product unpacks one
+tile that is not there yet, which takes longer than the product itself where tiles are large and phases are few.
+Constants by `tools.calibrate` from the GEMM measurements of tt-metal.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.engine import Task, task_of
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, binding_stage
+from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork, k_blocks
 from ops.programs.matmul.costs import MatmulCosts
 
@@ -21,20 +22,18 @@ TILE_PRODUCT_FLOPS = 2 * TILE**3
 
 
 @dataclass(frozen=True, slots=True)
-class _Operands:
-    """How the operands of one core come.
+class Operands:
+    """What all cores of a program move.
 
     Attributes:
-        first_cycles: Cycles of a core that reads and sends the first operand.
-        second_cycles: The same for the second.
-        read_bytes: Read from DRAM, by all cores.
-        written_bytes: Written to it.
-        sent_bytes: Bytes that leave a core over a network, by all cores.
+        first_read_bytes: Of the first operand, read from DRAM.
+        second_read_bytes: Of the second operand.
+        written_bytes: Written to DRAM.
+        sent_bytes: Bytes that leave a core over a network.
     """
 
-    first_cycles: float
-    second_cycles: float
-    read_bytes: int
+    first_read_bytes: int
+    second_read_bytes: int
     written_bytes: int
     sent_bytes: int
 
@@ -60,77 +59,163 @@ def matmul_cycles(
         cores: Cores that compute; the first of the grid if not given.
         contention: Whether the cores share the bandwidth of DRAM.
     """
-    problem, config, costs = work.problem, work.config, spec.costs_of(MatmulCosts)
-    shares = div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
-    count = min(shares, config.grid.cores)
-    rounds = div_up(shares, count)
-    products = rounds * config.per_core_m * config.per_core_n * problem.k_tiles
-    passes = rounds * div_up(config.per_core_m, config.out_block_h) * div_up(config.per_core_n, config.out_block_w)
-    operands = _operands(work, spec, in_sharded=in_sharded, out_sharded=out_sharded, in_dram=in_dram)
-    unpack = max(problem.in_format.tile_bytes, problem.weight_format.tile_bytes) / costs.unpack_bytes_per_cycle
-    product = spec.compute.phase_cycles * work.fidelity_phases + costs.product_cycles
-    compute = products * max(product, unpack)
-    handshakes = passes * k_blocks(problem, config) * costs.k_block_cycles
-    readers = max(operands.first_cycles, operands.second_cycles) + handshakes
-    dram = shared_cycles(spec.dram, operands.read_bytes + operands.written_bytes) if contention else 0.0
-    body = _overlapped(compute, max(readers, dram), costs.overlap_power)
-    cycles = costs.start_cycles + body
-    stages = (
-        StageCycles(Stage.START, costs.start_cycles),
-        StageCycles(Stage.READER, operands.first_cycles),
-        StageCycles(Stage.WEIGHT_READER, operands.second_cycles),
-        StageCycles(Stage.NETWORK, handshakes),
-        StageCycles(Stage.UNPACK, products * unpack),
-        StageCycles(Stage.MATH, products * product),
-        StageCycles(Stage.DRAM, dram),
-    )
-    grid = config.grid
-    used = first_cores(count, grid.cols, grid.rows) if cores is None else cores
+    problem, config = work.problem, work.config
+    operands = operands_of(work, in_sharded=in_sharded, out_sharded=out_sharded, in_dram=in_dram)
+    steps = _steps(work, spec, operands, in_sharded=in_sharded, out_sharded=out_sharded)
+    free = walk_blocks("matmul", steps)
+    timing = walk_blocks("matmul", _with_shared_dram(steps, spec, operands)) if contention else free
+    used = first_cores(cores_of(work), config.grid.cols, config.grid.rows) if cores is None else cores
     return OperationCycles(
-        cycles=cycles,
-        groups=(CoreGroupCycles(cores=used, cycles=cycles, stages=tuple(one for one in stages if one.busy_cycles)),),
-        bound_by=binding_stage(stages[1:]),
-        dram_read_bytes=operands.read_bytes,
+        cycles=timing.cycles,
+        groups=(CoreGroupCycles(cores=used, cycles=timing.cycles, stages=timing.stages),),
+        bound_by=binding_stage(stage for stage in timing.stages if stage.stage is not Stage.START),
+        dram_read_bytes=operands.first_read_bytes + operands.second_read_bytes,
         dram_written_bytes=operands.written_bytes,
         network_bytes=operands.sent_bytes,
-        issued_flops=count * products * TILE_PRODUCT_FLOPS,
+        issued_flops=issued_flops(work),
         useful_flops=problem.m_tiles * problem.n_tiles * problem.k_tiles * TILE_PRODUCT_FLOPS,
-        contention_cycles=body - _overlapped(compute, readers, costs.overlap_power),
+        contention_cycles=max(0.0, timing.cycles - free.cycles),
     )
 
 
-def _overlapped(compute: float, moving: float, power: float) -> float:
-    """Cycles of two things that overlap; scaled by the larger one, since powers of cycles overflow."""
-    larger = max(compute, moving)
-    body: float = larger * ((compute / larger) ** power + (moving / larger) ** power) ** (1 / power)
-    return body
+def issued_flops(work: MatmulWork) -> int:
+    """Multiplications and additions of all cores."""
+    config = work.config
+    products = _rounds(work) * config.per_core_m * config.per_core_n * work.problem.k_tiles
+    return cores_of(work) * products * TILE_PRODUCT_FLOPS
 
 
-def _operands(work: MatmulWork, spec: DeviceSpec, *, in_sharded: bool, out_sharded: bool, in_dram: bool) -> _Operands:
-    """Operands and output of a program."""
-    problem, config, costs = work.problem, work.config, spec.costs_of(MatmulCosts)
+def out_blocks(work: MatmulWork) -> int:
+    """Output blocks that a core computes, one after the other."""
+    config = work.config
+    return _rounds(work) * div_up(config.per_core_m, config.out_block_h) * div_up(config.per_core_n, config.out_block_w)
+
+
+def _block_tiles(work: MatmulWork) -> tuple[float, float, float]:
+    """Height, width and depth of a block: even shares of a core's part, so that all blocks together are that part."""
+    problem, config = work.problem, work.config
+    return (
+        config.per_core_m / div_up(config.per_core_m, config.out_block_h),
+        config.per_core_n / div_up(config.per_core_n, config.out_block_w),
+        problem.k_tiles / k_blocks(problem, config),
+    )
+
+
+def multiply_task(work: MatmulWork, spec: DeviceSpec) -> Task:
+    """A core multiplies one K block: the slower of the matrix unit and of the unpackers decides."""
+    problem, costs = work.problem, spec.costs_of(MatmulCosts)
+    height, width, depth = _block_tiles(work)
+    products = height * width * depth
+    math = products * (spec.compute.phase_cycles * work.fidelity_phases + costs.product_cycles)
+    tile_bytes = max(problem.in_format.tile_bytes, problem.weight_format.tile_bytes)
+    unpack = products * tile_bytes / costs.unpack_bytes_per_cycle
+    path = {Stage.UNPACK: costs.compute_block_cycles + (unpack if unpack > math else 0.0)}
+    if unpack <= math:
+        path[Stage.MATH] = math
+    return task_of(path, {Stage.UNPACK: unpack, Stage.MATH: math})
+
+
+def second_task(work: MatmulWork, spec: DeviceSpec) -> Task:
+    """A core brings a K block of the second operand: reads its tiles, and sends them on if others need them."""
+    tile_bytes = work.problem.weight_format.tile_bytes
+    _, width, depth = _block_tiles(work)
+    tiles = width * depth
+    path = {Stage.WEIGHT_READER: tiles * _read_tile_cycles(spec, tile_bytes)}
+    if sends_second(work.config):
+        path[Stage.WEIGHT_MULTICAST] = multicast_cycles(spec, tiles * tile_bytes)
+    return task_of(path)
+
+
+def multicast_cycles(spec: DeviceSpec, sent_bytes: float) -> float:
+    """Cycles to agree with the receivers of a K block, and to send it."""
+    costs = spec.costs_of(MatmulCosts)
+    return costs.k_block_cycles + sent_bytes / costs.multicast_bytes_per_cycle
+
+
+def _steps(
+    work: MatmulWork, spec: DeviceSpec, operands: Operands, *, in_sharded: bool, out_sharded: bool
+) -> MatmulSteps:
+    """The steps of a core that has the bandwidth of DRAM for itself."""
+    config, tile_bytes = work.config, work.problem.in_format.tile_bytes
+    height, width, depth = _block_tiles(work)
+    tiles = height * depth
+    first: dict[Stage, float] = {}
+    if not in_sharded:
+        first[Stage.READER] = tiles * _read_tile_cycles(spec, tile_bytes)
+    if sends_first(config):
+        first[Stage.ACT_MULTICAST] = multicast_cycles(spec, tiles * tile_bytes)
+    out_bytes = work.problem.out_format.tile_bytes
+    write = max(spec.noc.write_issue_cycles, out_bytes / spec.noc.link_bytes_per_cycle)
+    written = None if out_sharded else task_of({Stage.WRITER: height * width * write})
+    return MatmulSteps(
+        out_blocks=out_blocks(work),
+        k_blocks=k_blocks(work.problem, config),
+        start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
+        first=task_of(first) if first else None,
+        second=second_task(work, spec),
+        multiply=multiply_task(work, spec),
+        write=written,
+    )
+
+
+def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) -> MatmulSteps:
+    """The steps of a core that shares the bandwidth of DRAM with the others: evenly, block by block."""
+    blocks = steps.out_blocks * steps.k_blocks
+    return replace(
+        steps,
+        first_dram=dram_task(spec, operands.first_read_bytes / blocks),
+        second_dram=dram_task(spec, operands.second_read_bytes / blocks),
+        write_dram=dram_task(spec, operands.written_bytes / steps.out_blocks),
+    )
+
+
+def dram_task(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0) -> Task | None:
+    """The banks move the bytes of a block of all cores; arguments as of `shared_cycles`. None if there are none."""
+    return task_of({Stage.DRAM: shared_cycles(spec.dram, moved_bytes, efficiency)}) if moved_bytes else None
+
+
+def operands_of(work: MatmulWork, *, in_sharded: bool, out_sharded: bool, in_dram: bool = True) -> Operands:
+    """What a program moves; arguments as of `matmul_cycles`."""
+    problem, config = work.problem, work.config
     first_tile, second_tile = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
     first_passes, second_passes = _passes(problem, config)
-    first = first_passes * config.per_core_m * problem.k_tiles
-    second = second_passes * config.per_core_n * problem.k_tiles
-    multicast = 1 / costs.multicast_bytes_per_cycle
-    first_sent = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0)
-    second_sent = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
-    first_read = 0.0 if in_sharded else _read_tile_cycles(spec, first_tile)
+    first_sent, second_sent = sends_first(config), sends_second(config)
     all_first = problem.m_tiles * problem.k_tiles * first_passes * (1 if first_sent else _readers_of_first(work))
     all_second = problem.k_tiles * problem.n_tiles * second_passes * (1 if second_sent else _readers_of_second(work))
     if config.program is MatmulProgram.SINGLE_TILES:
         all_first = all_second = problem.m_tiles * problem.n_tiles * problem.k_tiles
-    read = all_second * second_tile + (all_first * first_tile if in_dram and not in_sharded else 0)
-    written = 0 if out_sharded else problem.m_tiles * problem.n_tiles * problem.out_format.tile_bytes
-    return _Operands(
-        first_cycles=first * (first_read + (first_tile * multicast if first_sent else 0.0)),
-        second_cycles=second
-        * (_read_tile_cycles(spec, second_tile) + (second_tile * multicast if second_sent else 0.0)),
-        read_bytes=read,
-        written_bytes=written,
+    return Operands(
+        first_read_bytes=all_first * first_tile if in_dram and not in_sharded else 0,
+        second_read_bytes=all_second * second_tile,
+        written_bytes=0 if out_sharded else problem.m_tiles * problem.n_tiles * problem.out_format.tile_bytes,
         sent_bytes=(all_first * first_tile if first_sent else 0) + (all_second * second_tile if second_sent else 0),
     )
+
+
+def sends_first(config: MatmulConfig) -> bool:
+    """Whether blocks of the first operand are multicast."""
+    return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0)
+
+
+def sends_second(config: MatmulConfig) -> bool:
+    """Whether blocks of the second operand are multicast."""
+    return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
+
+
+def _shares(work: MatmulWork) -> int:
+    """Parts of the output, of one core each."""
+    problem, config = work.problem, work.config
+    return div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
+
+
+def cores_of(work: MatmulWork) -> int:
+    """Cores that compute."""
+    return min(_shares(work), work.config.grid.cores)
+
+
+def _rounds(work: MatmulWork) -> int:
+    """Parts of the output that a core computes, one after the other."""
+    return div_up(_shares(work), cores_of(work))
 
 
 def _passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:

@@ -1,57 +1,40 @@
 """What the patch programs take: a matmul whose one operand is gathered stick by stick and tilized on the way.
 
-The readers gather and write, the compute threads tilize, multiply and untilize, in turn; both sides run side by side,
-block by block, as far as the matmul's constants say. Every pass gathers its slices anew. Zeros of
-a frame are not read from DRAM but filled from the core's own L1.
+The readers gather and write, the compute threads tilize, multiply and untilize; they walk through the K blocks as those
+of a matmul do, every block with its share of a core's sticks, tiles and rows. Every pass gathers its slices anew. Zeros
+of a frame are not read from DRAM but filled from the core's own L1.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
+from device.time.engine import task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.frame.output_phases import output_phases
 from ops.programs.actions.costs import CoreCosts, StickCosts, UntilizeCosts
-from ops.programs.matmul.config import MatmulProgram, MatmulWork
+from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
+from ops.programs.matmul.config import MatmulWork, k_blocks
 from ops.programs.matmul.costs import MatmulCosts
-from ops.programs.matmul.cycles import matmul_cycles
+from ops.programs.matmul.cycles import (
+    Operands,
+    cores_of,
+    dram_task,
+    issued_flops,
+    multicast_cycles,
+    multiply_task,
+    operands_of,
+    out_blocks,
+    second_task,
+)
+from ops.programs.patch_matmul.core_share import CoreShare, patch_share, pixel_share, present_share
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
 NARROW_TILES = 8  # rows of up to so many tiles are untilized by the packer
-
-
-@dataclass(frozen=True, slots=True)
-class _Gather:
-    """What one core gathers and writes, and what all cores do.
-
-    Attributes:
-        sticks: Sticks of a core that come from DRAM.
-        zeros: Sticks that it fills with zeros.
-        stick_bytes: Of either.
-        tiles: Tiles it tilizes.
-        sent: Tiles it sends on to other cores.
-        rows: Rows it writes.
-        row_bytes: Of each.
-        out_tiles: Tiles it untilizes.
-        read_bytes: Gathered by all cores.
-        written_bytes: Written by all cores.
-    """
-
-    sticks: float
-    zeros: float
-    stick_bytes: int
-    tiles: int
-    sent: int
-    rows: int
-    row_bytes: int
-    out_tiles: int
-    read_bytes: int
-    written_bytes: int
 
 
 def patch_matmul_cycles(work: PatchMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -62,12 +45,12 @@ def patch_matmul_cycles(work: PatchMatmul, spec: DeviceSpec, *, contention: bool
         spec: The machine.
         contention: Whether the cores share the bandwidth of DRAM.
     """
-    return _program(work.matmul, _patches(work), work.patches, spec, _useful(work), contention=contention)
+    return _program(work.matmul, patch_share(work), work.patches, spec, _useful(work), contention=contention)
 
 
 def pixel_matmul_cycles(work: PixelMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of a pixel matmul; arguments as of `patch_matmul_cycles`."""
-    return _program(work.matmul, _pixels(work), work.patches, spec, _useful(work), contention=contention)
+    return _program(work.matmul, pixel_share(work), work.patches, spec, _useful(work), contention=contention)
 
 
 def fill_rows_cycles(work: FillRows, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -101,149 +84,83 @@ def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool
     )
 
 
-def _patches(work: PatchMatmul) -> _Gather:
-    """The first operand is gathered: by every core for its own rows, or by one core of each row of cores."""
-    patches, config, passes = work.patches, work.matmul.config, len(work.slicing.passes)
-    again = div_up(config.per_core_n, config.out_block_w) * passes
-    sends = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0)
-    readers = 1 if sends else div_up(work.matmul.problem.n_tiles, config.per_core_n)
-    rows = min(config.per_core_m * TILE, patches.rows)
-    stick_bytes = _stick_bytes(patches, work.slicing.part_format)
-    present = _present(patches)
-    tiles = config.per_core_m * work.matmul.problem.k_tiles * div_up(config.per_core_n, config.out_block_w)
-    columns = min(config.per_core_n * TILE, work.out_channels // patches.bundles)
-    itemsize = work.out_format.storage.itemsize
-    return _Gather(
-        sticks=rows * again * patches.tap_count * present,
-        zeros=rows * again * patches.tap_count * (1 - present),
-        stick_bytes=stick_bytes,
-        tiles=tiles,
-        sent=tiles if sends else 0,
-        rows=rows,
-        row_bytes=columns * itemsize,
-        out_tiles=config.per_core_m * config.per_core_n,
-        read_bytes=round(patches.rows * patches.tap_count * present * again * readers * stick_bytes),
-        written_bytes=patches.rows * work.out_channels // patches.bundles * itemsize,
-    )
-
-
-def _pixels(work: PixelMatmul) -> _Gather:
-    """The second operand is gathered: by every core for its own columns, or by one core of each column of cores."""
-    patches, config, passes = work.patches, work.matmul.config, len(work.slicing.passes)
-    problem = work.matmul.problem
-    again = div_up(config.per_core_m, config.out_block_h) * passes
-    sends = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
-    readers = 1 if sends else div_up(problem.m_tiles, config.per_core_m)
-    pixels = problem.k_tiles // passes * TILE
-    taps = min(patches.tap_count, div_up(config.per_core_n * TILE, patches.tap_columns))
-    tiles = problem.k_tiles * config.per_core_n * div_up(config.per_core_m, config.out_block_h)
-    stick_bytes = _stick_bytes(patches, work.slicing.part_format)
-    present = _present(patches)
-    itemsize = (work.out_format if work.sections == 1 else FLOAT32).storage.itemsize
-    rows = min(config.per_core_m * TILE, work.channels // patches.bundles)
-    columns = patches.tap_count * patches.channels // patches.bundles
-    return _Gather(
-        sticks=pixels * again * taps * present,
-        zeros=pixels * again * taps * (1 - present),
-        stick_bytes=stick_bytes,
-        tiles=tiles,
-        sent=tiles if sends else 0,
-        rows=rows,
-        row_bytes=min(config.per_core_n * TILE, columns) * itemsize,
-        out_tiles=config.per_core_m * config.per_core_n,
-        read_bytes=round(patches.rows * patches.tap_count * present * again * readers * stick_bytes),
-        written_bytes=work.sections * work.channels // patches.bundles * columns * itemsize,
-    )
-
-
-def _stick_bytes(patches: Patches, data_format: DataFormat) -> int:
-    """One slice of one tap of one bundle."""
-    return patches.channels // patches.bundles * data_format.storage.itemsize
-
-
-def _present(patches: Patches) -> float:
-    """The part of all taps of all patches that meets the image."""
-    share = 1.0
-    for axis in patches.axes:
-        met = sum(
-            _met(start, phase.axis.step, phase.axis.outputs, axis.input_length)
-            for phase in output_phases(axis)
-            for start in phase.starts
-        )
-        share *= met / (axis.outputs * axis.taps)
-    return share
-
-
-def _met(start: int, step: int, outputs: int, size: int) -> int:
-    """Outputs under which a tap that begins at ``start`` lies inside the image."""
-    first = max(0, div_up(-start, step))
-    return max(0, min(outputs, div_up(size - start, step)) - first)
-
-
 def _useful(work: PatchMatmul | PixelMatmul) -> int:
     """Multiplications and additions of the definition: neither padding nor zeros nor passes."""
     patches = work.patches
     others = work.out_channels if isinstance(work, PatchMatmul) else work.channels
-    met = patches.rows * patches.tap_count * _present(patches)
+    met = patches.rows * patches.tap_count * present_share(patches)
     return round(2 * met * patches.channels * others / patches.groups)
 
 
 def _program(
-    matmul: MatmulWork, gather: _Gather, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
+    matmul: MatmulWork, gather: CoreShare, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
 ) -> OperationCycles:
     """All bundles of a program, one after the other."""
-    costs, link = spec.costs_of(MatmulCosts), spec.noc.link_bytes_per_cycle
+    operands = operands_of(matmul, in_sharded=True, out_sharded=True)
+    steps = _steps(matmul, gather, spec)
+    free = timing = walk_blocks("patch_matmul", steps)
+    if contention:
+        timing = walk_blocks("patch_matmul", _with_shared_dram(steps, gather, operands, spec))
+    bundles, start_cycles = patches.bundles, steps.start.cycles
+    stages = tuple(one if one.stage is Stage.START else _times(one, bundles) for one in timing.stages)
+    cycles = start_cycles + bundles * (timing.cycles - start_cycles)
+    used = first_cores(cores_of(matmul), matmul.config.grid.cols, matmul.config.grid.rows)
+    return OperationCycles(
+        cycles=cycles,
+        groups=(CoreGroupCycles(cores=used, cycles=cycles, stages=stages),),
+        bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
+        dram_read_bytes=bundles * (operands.second_read_bytes + gather.read_bytes),
+        dram_written_bytes=bundles * gather.written_bytes,
+        network_bytes=bundles * (operands.sent_bytes + gather.read_bytes + gather.written_bytes),
+        issued_flops=bundles * issued_flops(matmul),
+        useful_flops=useful_flops,
+        contention_cycles=bundles * max(0.0, timing.cycles - free.cycles),
+    )
+
+
+def _times(one: StageCycles, count: int) -> StageCycles:
+    """A stage that does its work several times over."""
+    return StageCycles(one.stage, count * one.busy_cycles, count * one.stall_cycles, count * one.critical_cycles)
+
+
+def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:
+    """The steps of a core that has the bandwidth of DRAM for itself: a core's share of everything, block by block."""
     core, sticks, untilize = spec.costs_of(CoreCosts), spec.costs_of(StickCosts), spec.costs_of(UntilizeCosts)
-    whole = matmul_cycles(matmul, spec, in_sharded=True, out_sharded=True, contention=False)
-    by_stage = {one.stage: one.busy_cycles for one in whole.slowest.stages}
+    link, outs, depth = spec.noc.link_bytes_per_cycle, out_blocks(matmul), k_blocks(matmul.problem, matmul.config)
+    blocks = outs * depth
     part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
-    tile_cycles = core.tilize_factor * spec.reader.tilize_cycles(part.name, part.name, fp32_dest=True)
+    stick_cycles = max(sticks.stick_read_cycles, gather.stick_bytes / sticks.stick_read_bytes_per_cycle)
+    zeros_cycles = max(core.read_issue_cycles, gather.stick_bytes / link)
+    first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
+    if gather.sent:
+        first[Stage.ACT_MULTICAST] = multicast_cycles(spec, gather.sent * part.tile_bytes / blocks)
+    tilize_cycles = core.tilize_factor * spec.reader.tilize_cycles(part.name, part.name, fp32_dest=True)
+    tilize = {Stage.TILIZE: gather.tiles * tilize_cycles / blocks}
+    multiply = multiply_task(matmul, spec)
     narrow = matmul.config.out_block_w <= NARROW_TILES
     untilize_cycles = untilize.untilize_narrow_tile_cycles if narrow else untilize.untilize_wide_tile_cycles
-    read = gather.sticks * max(
-        sticks.stick_read_cycles, gather.stick_bytes / sticks.stick_read_bytes_per_cycle
-    ) + gather.zeros * max(core.read_issue_cycles, gather.stick_bytes / link)
-    stages = {
-        Stage.READER: read,
-        Stage.ACT_MULTICAST: gather.sent * part.tile_bytes / costs.multicast_bytes_per_cycle,
-        Stage.TILIZE: gather.tiles * tile_cycles,
-        Stage.WEIGHT_READER: by_stage.get(Stage.WEIGHT_READER, 0.0),
-        Stage.NETWORK: by_stage.get(Stage.NETWORK, 0.0),
-        Stage.MATH: by_stage.get(Stage.MATH, 0.0),
-        Stage.UNPACK: by_stage.get(Stage.UNPACK, 0.0),
-        Stage.UNTILIZE: gather.out_tiles * untilize_cycles,
-        Stage.WRITER: gather.rows * max(sticks.stick_write_cycles, gather.row_bytes / link),
-    }
-    moved = whole.dram_read_bytes + gather.read_bytes + gather.written_bytes
-    stages[Stage.DRAM] = shared_cycles(spec.dram, moved, sticks.dram_stick_share) if contention else 0.0
-    compute = stages[Stage.TILIZE] + max(stages[Stage.MATH], stages[Stage.UNPACK]) + stages[Stage.UNTILIZE]
-    readers = stages[Stage.READER] + stages[Stage.ACT_MULTICAST] + stages[Stage.NETWORK]
-    free = _overlapped(compute, max(readers, stages[Stage.WEIGHT_READER] + stages[Stage.WRITER]), costs.overlap_power)
-    body = _overlapped(
-        compute,
-        max(readers, stages[Stage.WEIGHT_READER] + stages[Stage.WRITER], stages[Stage.DRAM]),
-        costs.overlap_power,
-    )
-    bundles = patches.bundles
-    return _operation(
-        {stage: bundles * cycles for stage, cycles in stages.items()},
-        costs.start_cycles + bundles * body,
-        costs.start_cycles,
-        whole.slowest.cores,
-        read_bytes=bundles * (whole.dram_read_bytes + gather.read_bytes),
-        written_bytes=bundles * gather.written_bytes,
-        network_bytes=bundles * (whole.network_bytes + gather.read_bytes + gather.written_bytes),
-        issued_flops=bundles * whole.issued_flops,
-        useful_flops=useful_flops,
-        contention_cycles=bundles * (body - free),
+    write_cycles = max(sticks.stick_write_cycles, gather.row_bytes / link)
+    return MatmulSteps(
+        out_blocks=outs,
+        k_blocks=depth,
+        start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
+        first=task_of(first),
+        second=second_task(matmul, spec),
+        multiply=task_of({**tilize, **multiply.path}, {**tilize, **multiply.busy}),
+        finish=task_of({Stage.UNTILIZE: gather.out_tiles * untilize_cycles / outs}),
+        write=task_of({Stage.WRITER: gather.rows * write_cycles / outs}),
     )
 
 
-def _overlapped(compute: float, moving: float, power: float) -> float:
-    """Cycles of two things that overlap."""
-    larger = max(compute, moving)
-    body: float = larger * ((compute / larger) ** power + (moving / larger) ** power) ** (1 / power)
-    return body
+def _with_shared_dram(steps: MatmulSteps, gather: CoreShare, operands: Operands, spec: DeviceSpec) -> MatmulSteps:
+    """The steps of a core that shares the bandwidth which sticks leave of DRAM's."""
+    blocks, share = steps.out_blocks * steps.k_blocks, spec.costs_of(StickCosts).dram_stick_share
+    return replace(
+        steps,
+        first_dram=dram_task(spec, gather.read_bytes / blocks, share),
+        second_dram=dram_task(spec, operands.second_read_bytes / blocks, share),
+        write_dram=dram_task(spec, gather.written_bytes / steps.out_blocks, share),
+    )
 
 
 def _written(rows: int, row_bytes: int, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
@@ -273,9 +190,6 @@ def _operation(
     *,
     read_bytes: int = 0,
     written_bytes: int = 0,
-    network_bytes: int = 0,
-    issued_flops: int = 0,
-    useful_flops: int = 0,
     contention_cycles: float = 0.0,
 ) -> OperationCycles:
     shown = tuple(StageCycles(stage, busy) for stage, busy in stages.items() if busy)
@@ -285,8 +199,5 @@ def _operation(
         bound_by=binding_stage(shown),
         dram_read_bytes=read_bytes,
         dram_written_bytes=written_bytes,
-        network_bytes=network_bytes,
-        issued_flops=issued_flops,
-        useful_flops=useful_flops,
         contention_cycles=contention_cycles,
     )

@@ -1,0 +1,156 @@
+"""The walk of a matmul program through its blocks: who reads, multiplies and writes, and who waits for whom.
+
+Two data movement processors and the compute threads work on each core. For every K block the first processor brings a
+block of the first operand and the second one a block of the second, each into a circular buffer of two blocks; the
+compute threads multiply them. A finished output block is written by the second processor. The readers of different
+cores fall out of step, so that the banks of DRAM have something to deliver at any time: they are one more processor
+that waits for nobody, and a block is there when the banks have delivered it together with all blocks before it.
+"""
+
+from dataclasses import dataclass
+from math import isclose
+
+from device.time.engine import Processor, Slots, Task, check_emptied, stage_report, task_of
+from device.time.stages import Stage, StageCycles
+from ops.programs.matmul.interleaved import BUFFERING
+
+SAME = 1e-12  # what rounding makes of equal moments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulSteps:
+    """The steps of one core; None for a step that the program does not have.
+
+    Attributes:
+        out_blocks: Output blocks of the core.
+        k_blocks: K blocks of each.
+        start: From the start of the program until a processor begins.
+        first: A block of the first operand is brought, and sent to all cores that need it.
+        second: A block of the second operand is.
+        multiply: A K block is multiplied.
+        finish: A finished output block is made ready to be written.
+        write: It is written.
+        first_dram: The banks deliver what all cores need of the first operand for a K block.
+        second_dram: They deliver the second operand.
+        write_dram: They take an output block of every core.
+    """
+
+    out_blocks: int
+    k_blocks: int
+    start: Task
+    first: Task | None
+    second: Task
+    multiply: Task
+    finish: Task | None = None
+    write: Task | None = None
+    first_dram: Task | None = None
+    second_dram: Task | None = None
+    write_dram: Task | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulTiming:
+    """The processors of a core, after the program.
+
+    Attributes:
+        first: Brings the first operand.
+        second: Brings the second operand and writes the output.
+        compute: The compute threads.
+        dram: The banks of all cores.
+    """
+
+    first: Processor
+    second: Processor
+    compute: Processor
+    dram: Processor
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of the program."""
+        return self._last.now.cycles
+
+    @property
+    def stages(self) -> tuple[StageCycles, ...]:
+        """What every stage did."""
+        return stage_report(
+            (self.first, self.second, self.compute, self.dram),
+            self._last.now,
+            waits={Stage.READER: self.first, Stage.WEIGHT_READER: self.second, Stage.MATH: self.compute},
+        )
+
+    @property
+    def _last(self) -> Processor:
+        return max(self.compute, self.second, key=lambda processor: processor.now.cycles)
+
+
+def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
+    """Run the processors of one core through the program.
+
+    Args:
+        step: The program, for messages.
+        steps: Its steps.
+    """
+    first, second, compute, dram = (Processor() for _ in range(4))
+    for processor in (first, second, compute):
+        processor.work(steps.start)
+    dram.wait(compute.now)
+    in0, in1, out = Slots("in0", BUFFERING), Slots("in1", BUFFERING), Slots("out", 1)
+    pace = _slowest(steps)
+    for _ in range(steps.out_blocks):
+        compute.wait(out.reserve())
+        left = steps.k_blocks
+        while left:
+            before = [processor.now.cycles + pace.cycles for processor in (first, second, compute)]
+            first.wait(in0.reserve())
+            _move(first, steps.first, dram, steps.first_dram)
+            in0.fill(first.now)
+            second.wait(in1.reserve())
+            _move(second, steps.second, dram, steps.second_dram)
+            in1.fill(second.now)
+            compute.wait(in0.front())
+            compute.wait(in1.front())
+            compute.work(steps.multiply)
+            in0.empty(compute.now)
+            in1.empty(compute.now)
+            left -= 1
+            after = [processor.now.cycles for processor in (first, second, compute)]
+            if steps.k_blocks - left > BUFFERING and all(map(_is_same, before, after)):
+                # All wait for the slowest, and will do so block after block.
+                for processor, task in ((first, steps.first), (second, steps.second), (compute, steps.multiply)):
+                    processor.go_on(left, task, pace)
+                for task in (steps.first_dram, steps.second_dram):
+                    if task is not None:
+                        dram.go_on(left, task, task)
+                in0.go_on(left, pace)
+                in1.go_on(left, pace)
+                left = 0
+        if steps.finish is not None:
+            compute.work(steps.finish)
+        out.fill(compute.now)
+        if steps.write is not None:
+            second.wait(out.front())
+            _move(second, steps.write, dram, steps.write_dram)
+        out.empty(compute.now if steps.write is None else second.now)
+    check_emptied(step, (in0, in1, out))
+    return MatmulTiming(first, second, compute, dram)
+
+
+def _slowest(steps: MatmulSteps) -> Task:
+    """What decides how fast K blocks follow each other, once all processors have begun."""
+    dram = [task for task in (steps.first_dram, steps.second_dram) if task is not None]
+    shared = task_of({Stage.DRAM: sum(task.cycles for task in dram)})
+    own = [task for task in (steps.multiply, steps.second, steps.first) if task is not None]
+    return max(*own, shared, key=lambda task: task.cycles)
+
+
+def _is_same(cycles: float, others: float) -> bool:
+    """Whether two moments are one, but for rounding."""
+    return isclose(cycles, others, rel_tol=SAME)
+
+
+def _move(processor: Processor, task: Task | None, dram: Processor, share: Task | None) -> None:
+    """A processor moves a block, and is not done before the banks are."""
+    if task is not None:
+        processor.work(task)
+    if share is not None:
+        processor.wait(dram.work(share))

@@ -1,0 +1,89 @@
+"""The walk through the blocks of a matmul: by hand, and that what is counted is what walking would give."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device.errors import DeviceError
+from device.time.engine import Slots, task_of
+from device.time.stages import Stage
+from ops.programs.matmul import block_walk
+from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
+
+
+def steps(
+    *, out_blocks=1, k_blocks=3, first=4.0, second=10.0, multiply=7.0, finish=0.0, write=0.0, dram=(0.0, 0.0, 0.0)
+):
+    def task(stage, cycles):
+        return task_of({stage: cycles}) if cycles else None
+
+    return MatmulSteps(
+        out_blocks=out_blocks,
+        k_blocks=k_blocks,
+        start=task_of({Stage.START: 100.0}),
+        first=task(Stage.READER, first),
+        second=task_of({Stage.WEIGHT_READER: second}),
+        multiply=task_of({Stage.MATH: multiply}),
+        finish=task(Stage.UNTILIZE, finish),
+        write=task(Stage.WRITER, write),
+        first_dram=task(Stage.DRAM, dram[0]),
+        second_dram=task(Stage.DRAM, dram[1]),
+        write_dram=task(Stage.DRAM, dram[2]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "cycles"),
+    [
+        ({}, 100 + 3 * 10 + 7),  # the slower reader, and the last product
+        ({"multiply": 12.0}, 100 + 10 + 3 * 12),  # the first block, and the products
+        ({"multiply": 12.0, "finish": 5.0, "write": 6.0}, 100 + 10 + 3 * 12 + 5 + 6),
+        ({"k_blocks": 1000}, 100 + 1000 * 10 + 7),
+        ({"k_blocks": 1000, "multiply": 12.0}, 100 + 10 + 1000 * 12),
+        ({"dram": (5.0, 6.0, 0)}, 100 + 3 * 11 + 7),  # the banks are slower than either reader
+        ({"dram": (5.0, 6.0, 0), "k_blocks": 1000}, 100 + 1000 * 11 + 7),
+        # The second block is read and multiplied while the first is written; its own is written when it is finished.
+        ({"out_blocks": 2, "k_blocks": 1, "write": 1.0}, 100 + (10 + 7 + 1) + 10 + 7 + 1),
+        ({"out_blocks": 2, "k_blocks": 1, "multiply": 30.0, "write": 1.0}, 100 + 10 + 30 + 1 + 10 + 30 + 1),
+    ],
+)
+def test_blocks_wait_for_whom_they_need(facts, cycles):
+    assert walk_blocks("matmul", steps(**facts)).cycles == pytest.approx(cycles)
+
+
+times = st.floats(1, 100)
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "out_blocks": st.integers(1, 3),
+            "k_blocks": st.integers(1, 30),
+            "first": st.one_of(st.just(0.0), times),
+            "second": times,
+            "multiply": times,
+            "finish": st.one_of(st.just(0.0), times),
+            "write": st.one_of(st.just(0.0), times),
+            "dram": st.tuples(*3 * [st.one_of(st.just(0.0), times)]),
+        }
+    )
+)
+def test_blocks_that_are_counted_are_as_if_they_were_walked(facts):
+    found = walk_blocks("matmul", steps(**facts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block_walk, "isclose", lambda *_, **__: False)
+        walked = walk_blocks("matmul", steps(**facts))
+    assert found.cycles == pytest.approx(walked.cycles)
+    assert sum(one.critical_cycles for one in found.stages) == pytest.approx(found.cycles)
+    for one, other in zip(found.stages, walked.stages, strict=True):
+        assert one.stage is other.stage
+        assert one.busy_cycles == pytest.approx(other.busy_cycles)
+        assert one.stall_cycles == pytest.approx(other.stall_cycles, abs=1e-6)
+
+
+def test_a_walk_that_loses_a_block_is_found_out(monkeypatch):
+    monkeypatch.setattr(Slots, "reserve", lambda slots: block_walk.Processor().now)
+    empty = Slots.empty
+    monkeypatch.setattr(Slots, "empty", lambda slots, moment: None if slots.name == "out" else empty(slots, moment))
+    with pytest.raises(DeviceError, match="matmul: circular buffer 'out' still holds 1 blocks"):
+        walk_blocks("matmul", steps())
