@@ -36,7 +36,7 @@ def evaluator(spec: DeviceSpec, arithmetic: Arithmetic) -> Callable[[object, Seq
 
     Args:
         spec: The device.
-        arithmetic: The reading of values: exact or fast.
+        arithmetic: Exact or fast.
     """
     return partial(_evaluate, spec, arithmetic)
 
@@ -92,7 +92,7 @@ def _row(bias: Array) -> Array:
 def halo_values(work: HaloWork, sticks: Array) -> Array:
     """The input as the convolution reads it; the frame around it is left to the convolution, which knows the zeros.
 
-    Untilizing passes a float32 through the matrix unit's registers, which cuts it (exact values, section 2).
+    Untilizing passes a float32 through the matrix unit's registers, which cuts it (docs/values.md, Untilizing).
     """
     if work.tiled and work.in_format == FLOAT32:
         return unpack(np.ascontiguousarray(sticks), FLOAT32, fp32_dest=work.fp32_dest)

@@ -80,7 +80,7 @@ class Called:
 
 
 def run_layer(layer: Layer, settings: Settings) -> LayerResult:
-    """Run one layer on a device of its own; the reason why it can not run is part of the result, too."""
+    """Run one layer on a device of its own; the reason why it cannot run is part of the result, too."""
     placed: Placed | None = None
     try:
         inputs = make_inputs(layer)

@@ -52,7 +52,7 @@ def estimate_cycles(function: Callable[..., Any], /, *arguments: Any, device: De
     """What a call would take, without making it: it is planned on a copy of the device's memory, without values.
 
     Args:
-        function: A function of this library that takes a device, such as ``ttsim.functions.conv_transpose2d``.
+        function: A function of this library that takes a device, such as ``ttsim.conv_transpose2d``.
         *arguments: Of the call.
         device: Where it would run; it stays as it is, and so do the tensors.
         **options: Of the call.

@@ -1,6 +1,6 @@
 """conv_transpose2d by output phase: one small dense convolution for every product of phases, without inserted zeros.
 
-No library computes it so; the programs are those of `ops.deconvolution`. They read sticks in DRAM, multiply numbers of
+No library computes it so; the programs are `ops.programs.patch_matmul`. They read sticks in DRAM, multiply numbers of
 one type in one pass, and sum in float32 whatever the compute config says.
 """
 
@@ -51,7 +51,7 @@ USERS_NAMES: Final = MappingProxyType({"replicate_padding": "padding_mode"})  # 
 
 
 def require_phases(a: ConvTranspose2dArguments) -> None:
-    """Refuses a call that this lowering can not carry out, and all that a strict device refuses.
+    """Refuses a call that this lowering cannot carry out, and all that a strict device refuses.
 
     Args:
         a: The call, validated.

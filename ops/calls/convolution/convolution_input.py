@@ -1,8 +1,8 @@
 """What a transposed convolution does to its input and output around halo and micro-op.
 
-Two paths (reference, section 2): on the *DRAM path* the input is an image tensor [N, H, W, C] in DRAM and the output is
-allocated before anything runs, then given up again when no slicing is needed; on the *L1 path* the input is sharded as
-it comes. Rules: recorded runs, and tt-metal 0.81.1 on a device without kernels.
+Two paths (docs/planning.md, Paths): on the *DRAM path* the input is an image tensor [N, H, W, C] in DRAM and the
+output is allocated before anything runs, then given up again when no slicing is needed; on the *L1 path* the input is
+sharded as it comes. Rules: recorded runs, and tt-metal 0.81.1 on a device without kernels.
 """
 
 from math import prod

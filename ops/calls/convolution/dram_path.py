@@ -1,4 +1,4 @@
-"""The DRAM path: the input as an image in DRAM, the output put together slice by slice: reference, section 2.6."""
+"""The DRAM path (docs/planning.md): the input as an image in DRAM, the output put together slice by slice."""
 
 from dataclasses import replace
 

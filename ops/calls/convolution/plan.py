@@ -52,7 +52,7 @@ def assembled(a: ConvArguments, staged: Staged, *, returns_weights: bool) -> Pla
 
 
 def _takes_l1_path(a: ConvArguments) -> bool:
-    """The L1 path is for inputs in L1 without a slice config, for L1_FULL, and for a single slice (reference, 2.6)."""
+    """Inputs in L1 without a slice config, L1_FULL, and a single slice take the L1 path (docs/planning.md, Paths)."""
     if a.slice_config is None:
         return not a.input.on_host and a.input.spec.memory_config.buffer_type is BufferType.L1
     return a.slice_config.slice_type is SliceType.L1_FULL or one_slice_skips_dram(a, a.slice_config.num_slices)

@@ -1,4 +1,4 @@
-"""A call as a convolution over a frame; a transposed one as a stride-1 convolution: reference, section 2.1."""
+"""A call as a convolution over a frame; a transposed one as a stride-1 convolution (docs/planning.md, Frame)."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvTr
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem
 from ops.programs.halo.frame import Frame, FrameAxis, convolution_axis, transposed_axis
 
-DEFAULT_PHASES = 4  # HiFi4, when no compute config is given (reference, 1.4)
+DEFAULT_PHASES = 4  # HiFi4, when no compute config is given
 
 
 def weight_format(a: ConvArguments) -> DataFormat:
@@ -30,7 +30,7 @@ def compute_config(a: ConvArguments) -> ComputeConfig:
 
 
 def is_matmul(a: ConvArguments) -> bool:
-    """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded (reference, 2.5)."""
+    """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded (docs/planning.md, Paths)."""
     pointwise = a.kernel_size == a.stride == a.dilation == (1, 1) and not any(a.padding)
     return pointwise and a.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
 

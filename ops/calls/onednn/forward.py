@@ -90,7 +90,7 @@ def plan_forward_of(d: Deconvolution, src: Staged, spec: DeviceSpec, *, bias: bo
 def _part(
     d: Deconvolution, part: Sequence[DensePhase], inputs: tuple[str, ...], spec: DeviceSpec
 ) -> tuple[list[Staged], Operation]:
-    """The weights of one phase or of the frame, if it needs any, and the program that computes it."""
+    """The weights of one output phase or of the frame, if any, and the program that computes it."""
     row = inputs[2:]  # the bias, if there is one
     axes = tuple(phase.axis for phase in part)
     out_shape = d.geometry.output_shape

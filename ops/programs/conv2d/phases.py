@@ -1,7 +1,7 @@
 """Which inputs a kernel tap meets, when most of the frame is zeros.
 
 Along one axis the outputs fall into phases: outputs of one phase meet inputs under the same taps, and inserted zeros
-under all others. Leaving those zeros out changes no bit of the result (exact values, section 4), and saves the square
+under all others. Leaving those zeros out changes no bit of the result (docs/values.md, Zeros), and saves the square
 of the stride in work.
 """
 

@@ -85,7 +85,7 @@ class FrameAxis:
 def transposed_axis(
     *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
 ) -> FrameAxis:
-    """The axis of a transposed convolution, run as a convolution of stride 1 (reference, 2.1).
+    """The axis of a transposed convolution, run as a convolution of stride 1 (docs/planning.md, Frame).
 
     ``padding`` is (before, after), as the user gave it.
     """

@@ -1,4 +1,4 @@
-"""What every work of the deconvolution plans does to numbers."""
+"""What every work of oneDNN's plans does to numbers."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

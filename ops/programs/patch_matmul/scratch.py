@@ -1,4 +1,4 @@
-"""What runs of the fast reading share: memory that is used again, and how long a run is."""
+"""What runs of the fast arithmetic share: memory that is used again, and how long a run is."""
 
 from math import prod
 

@@ -3,7 +3,7 @@
 The matrix unit adds products in groups of eight, aligned to the largest exponent among them with ten bits to spare:
 what lies below is lost, whatever the fidelity. Three bfloat16 parts of a float32, each as exact as it is, therefore
 give some 13 bits of a sum. Slices on one grid for all numbers of a tensor give all: seven bits of one operand times
-five of the other is just what a single phase (LoFi) multiplies and adds without any rounding. Pairs of slices below the
+five of the other is what fidelity phase 0 (LoFi) multiplies and adds without any rounding. Pairs of slices below the
 last bits that are wanted are left out; the others run one after the other, smallest first, over one float32 sum.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 
-IN0_BITS: Final = 7  # of a significand that the first phase takes of the first operand
+IN0_BITS: Final = 7  # of a significand that fidelity phase 0 takes of the first operand
 IN1_BITS: Final = 5  # and of the second
 ALL_PHASES: Final = 4  # HiFi4
-FEWEST_FOR_TF32: Final = 3  # phases that multiply all bits of the first operand
+FEWEST_FOR_TF32: Final = 3  # fidelity phases that multiply all bits of the first operand
 
 TF32: Final = 0xFFFFE000  # sign, exponent and ten bits
-SIX_BITS: Final = 0xFFFE0000  # of the mantissa: what the first operand keeps in one phase or two
+SIX_BITS: Final = 0xFFFE0000  # of the mantissa: what the first operand keeps in one fidelity phase or two
 NINE_BITS: Final = 0xFFFFC000  # what the second operand keeps in two fidelity phases or more
 FOUR_BITS: Final = 0xFFF80000  # and in one
 
@@ -118,7 +118,7 @@ def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, 
 def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> Array:
     """What all passes together see of an operand: all of it, or in a single pass what the matrix unit takes.
 
-    Three phases count as four: they leave out products of lowest bits only.
+    Three fidelity phases count as four: they leave out products of lowest bits only.
     """
     if len(slicing.passes) > 1:
         return values
