@@ -3,7 +3,7 @@
 The tree::
 
     ValueError
-      SpecError                a device description that is incomplete, misspelled or contradicts itself
+      SpecError                a device description that is incomplete, misspelt or contradicts itself
     RuntimeError
       DeviceError              the machine refuses
         OutOfMemoryError       no room for a buffer
@@ -18,7 +18,7 @@ the first line.
 
 
 class SpecError(ValueError):
-    """A device description is incomplete, misspelled or contradicts itself."""
+    """A device description is incomplete, misspelt or contradicts itself."""
 
 
 class DeviceError(RuntimeError):

@@ -1,8 +1,8 @@
 """oneDNN's transposed convolution and its gradients on a simulated device, under oneDNN's names.
 
 All take and return numpy arrays of float32, float16 or ml_dtypes.bfloat16, on one, two or three spatial axes.
-``precision="ieee"`` gives results as if computed in float32 and rounded once: numbers are multiplied in slices, over 13
-passes for float32 and eight for the others, and the plan holds all of them. ``precision="device"`` is a single pass,
+``precision="ieee"`` gives results as if computed in float32 and rounded once: numbers are multiplied in slices, float32
+in 13 passes of LoFi and the other two in 8, and the plan holds all of them. ``precision="device"`` is a single pass,
 which cuts float32 to TF32. Without a device, a call runs on the default device or on a fresh one with
 ``values="fast"``.
 """

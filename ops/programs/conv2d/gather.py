@@ -1,6 +1,6 @@
 """The activation blocks of a convolution, as the matrix unit sees them: converted, and gathered tap by tap.
 
-The outputs are taken by output phases (`phases`), so that inserted zeros cost nothing, and in runs of rows
+The outputs are taken phase by phase (`phases`), so that inserted zeros cost nothing, and in runs of rows
 that stay in the cache.
 """
 
@@ -69,7 +69,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """One kernel tap of a K block in one output phase.
+    """One kernel tap of a K block in one phase.
 
     Attributes:
         row: Input row (with the margin) of the phase's first output.
@@ -84,7 +84,7 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class PhaseBlock:
-    """A K block as far as one output phase meets it.
+    """A K block as far as one phase meets it.
 
     Attributes:
         taps: The taps with inputs.
@@ -106,12 +106,12 @@ class PhaseBlock:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Output rows of one output phase that are computed together.
+    """Output rows of one phase that are computed together.
 
     Attributes:
         image: Which image of the batch.
-        down: The output phase of the rows.
-        across: The output phase of the columns.
+        down: The phase of the rows.
+        across: The phase of the columns.
         first: First row of the phase.
         count: Rows of the phase.
     """
@@ -182,7 +182,7 @@ def _margins(phases: tuple[OutputPhase, ...], length: int) -> tuple[int, int]:
 def phase_block(
     reading: Reading, block: KBlock, down: OutputPhase, across: OutputPhase, image: Image, weights: Array
 ) -> PhaseBlock:
-    """Which inputs and weights of a K block one output phase meets, in whole 16-column halves."""
+    """Which inputs and weights of a K block one phase meets, in whole 16-column halves."""
     kernel_columns = reading.work.problem.kernel[1]
     met = [
         ((i.tap - block.kernel_rows.start) * kernel_columns + j.tap, i.start + image.top, j.start + image.left)

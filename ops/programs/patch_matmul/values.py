@@ -128,7 +128,7 @@ def _exact_phase(
     combination: tuple[DensePhase, ...],
     exact: Exact,
 ) -> None:
-    """One output phase through the matrix unit, into its part of the result."""
+    """One phase through the matrix unit, into its part of the result."""
     patches, (view, weights) = work.patches, operands
     counts, columns = part.shape[:-1], part.shape[-1] // patches.bundles
     channels = patches.channels // patches.bundles
@@ -149,7 +149,7 @@ def _exact_phase(
 
 
 def _half_counts(patches: Patches, combination: tuple[DensePhase, ...]) -> tuple[int, ...]:
-    """Halves present in each K tile when only the taps of some output phases are there."""
+    """Halves present in each K tile when only the taps of some phases are there."""
     each = patches.tap_columns // HALF
     numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(one.taps) for one in combination))]
     tiles = (numbers.reshape(-1, 1) * each + np.arange(each)).reshape(-1) // (TILE // HALF)
