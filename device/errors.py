@@ -10,7 +10,7 @@ class TTSimError(Exception):
 
 
 class SpecError(TTSimError, ValueError):
-    """A device description is incomplete, misspelt or contradicts itself."""
+    """A device description is incomplete, misspelled or contradicts itself."""
 
 
 class ArgumentError(TTSimError, ValueError, RuntimeError):

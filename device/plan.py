@@ -85,7 +85,7 @@ class Operation:
         dataflow: They are dataflow buffers: a capture shows them only when nothing is dispatched.
         work: What it computes, with all that the readings need to know of it.
         key: Equal keys mean the same cached program (resident tensors are then not made again).
-        refused: Why its program can not be built, if it can not: raised as a DeviceError once its outputs are
+        refused: Why its program cannot be built, if it cannot: raised as a DeviceError once its outputs are
             allocated, so that what does not fit before that is reported first, as on a real device.
     """
 

@@ -61,7 +61,7 @@ def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
 
     Raises:
         ValueError: Flags and a file were given together, or no layer is left.
-        OSError: The file can not be read.
+        OSError: The file cannot be read.
     """
     layer = layer_from_flags(options)
     if layer is not None:

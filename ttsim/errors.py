@@ -5,7 +5,7 @@ The tree, with the built-in classes that each is besides::
     TTSimError                    whatever the simulator refuses
       ArgumentError               arguments contradict each other or a rule (ValueError, RuntimeError)
       ArgumentTypeError           an argument is unknown, missing or of the wrong type (TypeError)
-      SpecError                   a device description is incomplete, misspelt or contradicts itself (ValueError)
+      SpecError                   a device description is incomplete, misspelled or contradicts itself (ValueError)
       DeviceError                 the machine refuses (RuntimeError)
         OutOfMemoryError          no room for a buffer
         CircularBufferError       the circular buffers of a program do not fit under the L1 buffers

@@ -1,6 +1,6 @@
-"""The two readings of values: exactly as the device computes, and fast in floating point.
+"""The two arithmetics of values: exactly as the device computes, and fast in floating point.
 
-A reading is a set of functions with the same meaning: the block product of the matrix unit, and what happens on the
+An arithmetic is a set of functions with the same meaning: the block product of the matrix unit, and what happens on the
 way between L1 and it. Operations are written once, over an `Arithmetic`.
 """
 
@@ -66,7 +66,7 @@ class Tilize(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """One reading of values.
+    """One way to compute values.
 
     Attributes:
         name: "exact" or "fast".

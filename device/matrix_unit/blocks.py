@@ -55,7 +55,7 @@ class _Work(NamedTuple):
 
     @property
     def multiply_adds(self) -> int:
-        """In all phases."""
+        """In all fidelity phases."""
         rows, depth = self.activations.shape
         return int(rows * depth * self.weights.shape[1] * self.mode.fidelity_phases)
 
@@ -85,7 +85,7 @@ def block_product(
 
     Args:
         activations: [rows, K], float32 or their bit patterns as uint32, already cut to what Src holds
-            (``device.matrix_unit.packer.read_operand``); K is 16 times the number of halves.
+            (``device.matrix_unit.packer.unpack``); K is 16 times the number of halves.
         weights: [K, cols], likewise.
         dst: [rows, cols], where Dst starts; None: +0. Denormals read as zero, NaN as infinity.
         mode: Set-up of the unit.
@@ -142,7 +142,7 @@ def _checked(
     if dst is not None:
         if not mode.fp32_dest and (start & np.uint32(0xFFFF)).any():
             raise ValueError(
-                "block_product: a 16-bit Dst holds bfloat16 values; cut dst first (device.packer.read_operand)"
+                "block_product: a 16-bit Dst holds bfloat16 values; cut dst first (device.matrix_unit.packer.unpack)"
             )
         start = _as_steps_leave_it(start)
     return _Work(activations, weights, start, tuple(count for count in counts if count), mode)

@@ -62,7 +62,7 @@ class MatrixUnitMode:
     minus_one_quirk: bool
 
     def __post_init__(self) -> None:
-        """Refuses a number of phases that does not exist."""
+        """Refuses a number of fidelity phases that does not exist."""
         if self.fidelity_phases not in (1, 2, 3, 4):
             raise ValueError(
                 f"fidelity_phases must be 1 (LoFi), 2 (HiFi2), 3 (HiFi3) or 4 (HiFi4), not {self.fidelity_phases!r}"
@@ -78,7 +78,7 @@ class _Term(NamedTuple):
 
 
 def phase_of(number: int) -> Phase:
-    """The parts that phase 0, 1, 2 or 3 multiplies."""
+    """The parts that fidelity phase 0, 1, 2 or 3 multiplies."""
     return Phase(low_weight=bool(number & 1), low_activation=bool(number & 2))
 
 
@@ -97,7 +97,7 @@ def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool
         uint32 [8, 16], the new Dst.
 
     Raises:
-        ValueError: A shape, the phase or the architecture is none of these.
+        ValueError: A shape, the fidelity phase or the architecture is none of these.
     """
     for name, array, shape in (("src_a", src_a, (16, 16)), ("src_b", src_b, (8, 16)), ("dst", dst, (8, 16))):
         if np.shape(array) != shape or np.asarray(array).dtype != np.uint32:

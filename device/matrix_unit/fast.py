@@ -15,9 +15,9 @@ from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, Array, DataFormat
 
 _TF32: Final = 0xFFFFE000  # sign, exponent and the ten mantissa bits an operand has
 _BFLOAT16: Final = 0xFFFF0000
-_WEIGHT_HIGH: Final = 0xFFF80000  # the four bits that phases 0 and 2 multiply
+_WEIGHT_HIGH: Final = 0xFFF80000  # the four bits that fidelity phases 0 and 2 multiply
 _WEIGHT_BOTH: Final = 0xFFFFC000  # nine: the lowest of the ten is never used
-_ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that phases 0 and 1 multiply
+_ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that fidelity phases 0 and 1 multiply
 _EXPONENT: Final = 0x7F800000
 _HALF: Final = np.uint32(0x8000)
 _SEVEN_BITS: Final = 0xFFFE0000  # sign, exponent and a significand of seven bits
@@ -27,14 +27,14 @@ _SMALLEST: Final = 1e-30  # largest value of a group below which it is as good a
 
 
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
-    """Activations cut, in place, to what the phases multiply."""
+    """Activations cut, in place, to what the fidelity phases multiply."""
     if mode.fidelity_phases < 3:
         values.view(np.uint32)[...] &= np.uint32(_ACTIVATION_HIGH)
     return values
 
 
 def weight_operand(values: Array, mode: MatrixUnitMode) -> Array:
-    """Weights cut to what the phases multiply."""
+    """Weights cut to what the fidelity phases multiply."""
     return _cut(values, _WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH)
 
 

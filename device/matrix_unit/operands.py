@@ -39,7 +39,7 @@ __all__ = [
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-WEIGHT_MASK: Final = 0xFFFFC000  # sign, exponent and the nine mantissa bits that some phase uses
+WEIGHT_MASK: Final = 0xFFFFC000  # sign, exponent and the nine mantissa bits that some fidelity phase uses
 WEIGHT_HIGH_MASK: Final = 0xFFF80000  # and four
 ACTIVATION_MASK: Final = 0xFFFFE000  # ten mantissa bits
 ACTIVATION_HIGH_MASK: Final = 0xFFFE0000  # and six
@@ -54,10 +54,10 @@ MAX_EXPONENT_SUM: Final = 254 - 28 + 127
 
 
 class Parts(NamedTuple):
-    """Operands cut into what the phases multiply.
+    """Operands cut into what the fidelity phases multiply.
 
     Attributes:
-        high: float32, for the phases that take the high part.
+        high: float32, for the fidelity phases that take the high part.
         low: float32, for the others.
         exponents: int16, ``ABSENT_EXPONENT`` where the operand is zero.
     """

@@ -73,7 +73,7 @@ def multiply_rows(
 
 
 def _multiply_tile(activations: Array, weights: Array, dst: Array, mode: MatrixUnitMode) -> None:
-    """All phases of one K tile, into ``dst``: [rows, 16 or 32] and [16 or 32, cols]."""
+    """All fidelity phases of one K tile, into ``dst``: [rows, 16 or 32] and [16 or 32, cols]."""
     depths = [slice(start, start + STEP_DEPTH) for start in range(0, weights.shape[0], STEP_DEPTH)]
     if not in_range(largest_exponent(weights), largest_exponent(activations)):
         for number in range(mode.fidelity_phases):
@@ -95,7 +95,7 @@ def _multiply_tile(activations: Array, weights: Array, dst: Array, mode: MatrixU
 
 
 def _half(activations: Array, weights: Array) -> _Half | None:
-    """What the phases of a half share; None if no row counts."""
+    """What the fidelity phases of a half share; None if no row counts."""
     present = ((activations & np.uint32(0x7F800000)) != 0).any(axis=1)
     share = present.mean() if present.size else 0.0
     if share == 0.0:

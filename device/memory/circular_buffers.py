@@ -1,4 +1,4 @@
-"""Where the circular buffers of a program go: upwards from the base of L1, one address on all cores of a buffer."""
+"""Where the circular buffers of a program go: upward from the base of L1, one address on all cores of a buffer."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

@@ -125,7 +125,7 @@ def quantize(values: Array, fmt: DataFormat) -> Array:
 
     Floats are rounded to nearest, ties to even; overflow gives infinity and denormals stay. Block floats take groups of
     16 along the last axis (the last group of a row may be shorter), round each magnitude to nearest even under the
-    largest exponent of the group, saturate, and drop denormals and the sign of zero. Integers are cut towards zero and
+    largest exponent of the group, saturate, and drop denormals and the sign of zero. Integers are cut toward zero and
     wrap. A NaN stays one, its payload is not kept.
 
     Args:

@@ -173,6 +173,6 @@ def require_room(part: str, name: str, top_bytes: int, base_bytes: int) -> None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """``", did you mean ...?"`` with the known name that is spelt most like ``name``; empty if none is close."""
+    """``", did you mean ...?"`` with the known name that is spelled most like ``name``; empty if none is close."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f", did you mean {close[0]!r}?" if close else ""

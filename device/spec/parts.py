@@ -32,8 +32,8 @@ class L1Spec:
     """The memory of each worker core.
 
     Attributes:
-        bytes: First address behind L1: buffers are placed downwards from here.
-        base_bytes: First address a program may use: circular buffers are placed upwards from here.
+        bytes: First address behind L1: buffers are placed downward from here.
+        base_bytes: First address a program may use: circular buffers are placed upward from here.
         alignment_bytes: A page of a buffer is padded to this.
         allocation_alignment_bytes: A buffer starts at a multiple of this, counted from ``base_bytes``.
         circular_buffer_alignment_bytes: A circular buffer starts at a multiple of this.
@@ -68,7 +68,7 @@ class DramSpec:
     Attributes:
         banks: Independent banks; interleaved buffers spread over all.
         bank_bytes: First address behind a bank.
-        base_bytes: First address a buffer may have: buffers are placed upwards from here.
+        base_bytes: First address a buffer may have: buffers are placed upward from here.
         alignment_bytes: A page of a buffer is padded to this; a buffer starts at a multiple of it, from the base on.
         peak_bytes_per_second: All banks together, by the data sheet.
         achieved_bytes_per_cycle: All banks together, as measured with well placed readers.

@@ -110,10 +110,10 @@ def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:
 
     Args:
         shared: [routes, routes] of `sharing`.
-        sent_bytes: [routes, phases] bytes of each route in each phase.
+        sent_bytes: [routes, blocks] bytes of each route in each block of transfers.
 
     Returns:
-        [routes, phases]; 0 where a route has nothing to send.
+        [routes, blocks]; 0 where a route has nothing to send.
     """
     passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
     return passing

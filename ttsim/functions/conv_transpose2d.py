@@ -82,9 +82,9 @@ def conv_transpose2d(
         return_output_dim: Return (height, width), too.
         return_weights_and_bias: Return the prepared weights and bias, too; a later call may take them.
         lowering: An extension of this library that ttnn does not have. "frame" is what ttnn does, a convolution over
-            the input with zeros inserted; "phase" computes every phase of the output by a dense convolution of its
+            the input with zeros inserted; "phase" computes every output phase by a dense convolution of its
             own, without those zeros. It takes raw weights and plain configs, sums in float32, and leaves the output
-            interleaved, in DRAM unless ``memory_config`` says L1; what it can not do is refused by name.
+            interleaved, in DRAM unless ``memory_config`` says L1; what it cannot do is refused by name.
 
     Returns:
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.

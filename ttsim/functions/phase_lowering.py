@@ -42,7 +42,7 @@ def run_phases(
         The "output".
 
     Raises:
-        ArgumentError: This lowering can not do what is asked for.
+        ArgumentError: This lowering cannot do what is asked for.
         DeviceError: The call does not fit the device.
     """
     require_phases(call)

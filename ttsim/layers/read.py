@@ -40,7 +40,7 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
 
     Raises:
         ValueError: The file is no TOML, or says something that is not a layer; the message names file, layer and key.
-        OSError: The file can not be read.
+        OSError: The file cannot be read.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -60,7 +60,7 @@ class Conv2dConfig(CheckedRecord):
         output_layout: TILE or ROW_MAJOR.
         enable_act_double_buffer: Two activation buffers.
         enable_weights_double_buffer: Two weights buffers.
-        full_inner_dim: Without effect on a transposed convolution.
+        full_inner_dim: One K block for all kernel rows of a block shard; wrong in a transposed convolution.
         enable_kernel_stride_folding: Without effect on a transposed convolution.
         enable_activation_reuse: Without effect on a transposed convolution.
         force_split_reader: Whether two processors read activations; None for the library's own estimate.

@@ -1,4 +1,4 @@
-"""Other ways to make a call that does not fit, the smallest change first: reference, section 3.8.
+"""Other ways to make a call that does not fit, the smallest change first (docs/planning.md, Running out of L1).
 
 Nothing is tried here: whether an alternative fits is for the caller to find out, by planning and allocating it.
 """

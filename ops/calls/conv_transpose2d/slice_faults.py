@@ -1,4 +1,4 @@
-"""Slices that the real library's own arithmetic cuts wrongly: reference, section 2.6, defects A and B.
+"""Slices that the real library's own arithmetic cuts wrongly (docs/planning.md, Faulty slices).
 
 Near the end of a padded image a slice can come out with fewer outputs than it stands for, with none (the real library
 crashes), or with an empty window (what follows it is never written).

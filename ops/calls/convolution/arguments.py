@@ -38,7 +38,7 @@ class SliceConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvConfig:
-    """A Conv2dConfig: the fields of the real library with its defaults (reference, 3.1).
+    """A Conv2dConfig: the fields of the real library with its defaults (docs/planning.md, Arguments).
 
     `activation` is ttnn's name in lower case with its parameters; the others have the names and meanings of the real
     fields.
@@ -69,7 +69,7 @@ class ConvConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeConfig:
-    """A compute kernel config (reference, 1.4).
+    """A compute kernel config (docs/planning.md, Arguments).
 
     Attributes:
         fidelity_phases: Fidelity phases: 1 (LoFi, also for an invalid fidelity) to 4 (HiFi4).

@@ -1,6 +1,6 @@
-"""The L1 path: shard, prepare weights, halo, move, conv2d: reference, section 2.2.
+"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/planning.md, L1 path).
 
-Also what one slice of the DRAM path runs, with the arguments of `lowering.as_slice`.
+Also what one slice of the DRAM path runs, with the arguments of `problem.as_slice`.
 """
 
 from dataclasses import dataclass

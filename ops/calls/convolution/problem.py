@@ -1,4 +1,4 @@
-"""A call as a convolution over a frame; a transposed one as a stride-1 convolution: reference, section 2.1."""
+"""A call as a convolution over a frame; a transposed one as a stride-1 convolution (docs/planning.md, Frame)."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, Operan
 from ops.frame.frame import Frame
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem
 
-DEFAULT_PHASES = 4  # HiFi4, when no compute config is given (reference, 1.4)
+DEFAULT_PHASES = 4  # HiFi4, when no compute config is given
 
 
 def weight_format(call: ConvArguments) -> DataFormat:

@@ -1,4 +1,4 @@
-"""How many slices a call is cut into: what one of them takes of L1, and the smallest number that fits (section 2.6)."""
+"""Into how many slices a call is cut: what one takes of L1, and how many fit (docs/planning.md, Number of slices)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

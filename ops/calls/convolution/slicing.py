@@ -1,4 +1,4 @@
-"""Cutting a call into slices of its output that fit L1 one at a time: reference, section 2.6.
+"""Cutting a call into slices of its output that fit L1 one at a time (docs/planning.md, Slices).
 
 A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs.
 """

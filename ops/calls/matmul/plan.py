@@ -34,7 +34,7 @@ class MatmulArguments:
         memory_config: Where the output lies, interleaved.
         activation: Its name in lower case and its parameters; None without.
         fidelity_phases: Fidelity phases; None for the library's default.
-        fp32_dest: Dst is 32 bits wide; read only with phases given, as packer_l1_acc.
+        fp32_dest: Dst is 32 bits wide; read only with fidelity phases given, as packer_l1_acc.
         packer_l1_acc: Partial sums are added in L1.
     """
 

@@ -1,4 +1,4 @@
-"""What a convolution takes of L1, and the shard scheme that takes least: reference, sections 2.6 and 3.6."""
+"""What a convolution takes of L1, and the shard scheme that takes least (docs/planning.md, Choice of a scheme)."""
 
 from dataclasses import dataclass, replace
 
@@ -109,7 +109,7 @@ def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int)
 def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> TensorMemoryLayout:
     """The shard scheme the real library picks when none is given: least L1, with two conditions.
 
-    BLOCK must reach a grid row of cores, WIDTH can not run a matmul. Arguments as of `estimate_l1`.
+    BLOCK must reach a grid row of cores, WIDTH cannot run a matmul. Arguments as of `estimate_l1`.
     """
     best, block, width = (
         estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)

@@ -1,4 +1,4 @@
-"""How one core's share of a convolution is cut into blocks: reference, section 3.4."""
+"""How one core's share of a convolution is cut into blocks (docs/planning.md, Blocks)."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig
 
-# (height, width) of an output sub-block in tiles, in the order in which the real library tries them (reference, 3.4).
+# (height, width) of an output sub-block in tiles, in the order in which the real library tries them.
 SUBBLOCKS = (
     (2, 4), (4, 2), (1, 8), (8, 1), (1, 7), (7, 1), (2, 3), (3, 2), (1, 6), (6, 1),
     (1, 5), (5, 1), (2, 2), (1, 4), (4, 1), (1, 3), (3, 1), (1, 2), (2, 1), (1, 1),
@@ -119,7 +119,7 @@ def act_block_height(out_rows: int, override_rows: int) -> int:
     """Height of an activation block in tiles: the whole share of a core, or the override cut to a divisor of it.
 
     The real library divides the *full* tiles of the share, which for WIDTH (shares are not padded to tiles) can give
-    a block that does not divide the share, or is larger than it; `check_blocks` reports that as it does.
+    a block that does not divide the share, or is larger than it; `width_refusal` says so in its words.
     """
     if not override_rows:
         return div_up(out_rows, TILE)
@@ -201,14 +201,14 @@ def plan_blocks(
 
 
 def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kernel: tuple[int, int]) -> int:
-    """Rows of the prepared weight matrix (reference, 2.3)."""
+    """Rows of the prepared weight matrix (docs/planning.md, Weights)."""
     if scheme is WIDTH:
         return round_up(shards.in_channels * kernel[0] * kernel[1], blocks.act_w_tiles * TILE)
     return blocks.act_w_tiles * TILE * blocks.k_blocks
 
 
 def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int]) -> str | None:
-    """Why the WIDTH program can not walk through these blocks, in the real library's words and ours; None if it can."""
+    """Why the WIDTH program cannot walk through these blocks, in the real library's words and ours; None if it can."""
     if config.scheme is not WIDTH:
         return None
     window = shards.in_channels * kernel[0] * kernel[1]

@@ -1,4 +1,4 @@
-"""The circular buffers of the conv2d micro-op, in order of allocation: reference, section 3.5."""
+"""The circular buffers of the conv2d micro-op, in order of allocation (docs/planning.md, Circular buffers)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def l1_accumulation(*, requested: bool, bias: bool, k_blocks: int) -> bool:
 
 
 def partials_format(conv: ConvBuffersArguments) -> DataFormat:
-    """Format of the partial sums between K blocks (P of the reference)."""
+    """Format of the partial sums between K blocks."""
     if l1_accumulation(requested=conv.packer_l1_acc, bias=conv.bias, k_blocks=conv.accumulation_blocks):
         return FLOAT32 if conv.fp32_dest else BFLOAT16
     return conv.out_format

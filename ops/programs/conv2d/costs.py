@@ -16,7 +16,7 @@ class ConvCosts(Costs):
         read_issue_cycles: Between two bursts from the own L1.
         tilize_row_cycles: For every tile row of a block.
         tilize_call_cycles: For every block.
-        tilize_factor: Of the cycles in ``reader.tilize``, which the real planner reckons with.
+        tilize_factor: Of the cycles in ``reader.tilize``, which the real planner counts with.
         tilize_factor_2025: The same for the software of 2025, whose measurements are still of use.
         unpack_block_float_cycles: For each block float tile that streams into the matrix unit.
         unpack_16bit_cycles: For each 16-bit tile that does; 32-bit tiles take twice as long.

@@ -53,7 +53,7 @@ def k_block_order(
     *,
     full_inner_dim: bool,
 ) -> tuple[KBlock, ...]:
-    """The K blocks, first to last (exact values, section 3).
+    """The K blocks, first to last (docs/planning.md, K blocks).
 
     act_block_w_div cuts the channels of a WIDTH shard into parts, but weights are read in whole tiles: for each tap as
     many tiles as fit a part, and each part begins that many tiles after the one before it. Where parts are no whole

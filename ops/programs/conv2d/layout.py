@@ -30,7 +30,7 @@ from ops.programs.conv2d.split_reader import uses_split_reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvOptions:
-    """The fields of a Conv2dConfig and of a compute config that decide a layout (reference, 3.1 and 1.4).
+    """The fields of a Conv2dConfig and of a compute config that decide a layout (docs/planning.md, Arguments).
 
     Attributes:
         act_block_h_override: Rows of an activation block; 0 takes the whole share of a core.
@@ -323,7 +323,7 @@ def buffers_arguments(
 
 
 def estimated_blocks(problem: ConvProblem, layout: ConvLayout, alignment: int) -> int:
-    """K blocks as the real library counts them in L1 estimates, before the weights are laid out (reference, 3.6)."""
+    """K blocks as the real library counts them in L1 estimates, before the weights are laid out."""
     kh, kw = problem.kernel
     rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
     columns = div_up(problem.out_channels, TILE) // layout.shards.out_col_tiles

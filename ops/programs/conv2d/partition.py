@@ -1,4 +1,4 @@
-"""Which cores take part in a convolution: reference, sections 3.2 and 3.3.
+"""Which cores take part in a convolution (docs/planning.md, Partition).
 
 All functions are pure; `tiles` counts are tiles of 32 rows or 32 channels.
 """
@@ -53,7 +53,7 @@ def largest_divisor(limit: int, *counts: int) -> int:
 def channel_alignment(
     scheme: TensorMemoryLayout, *, row_major: bool, sliced: bool, matmul: bool, shard_width: int | None
 ) -> int:
-    """Channels per core are a multiple of this (reference, 3.2).
+    """Channels per core are a multiple of this (docs/planning.md, Alignment).
 
     Args:
         scheme: Memory layout of the tensor the rule is asked for (INTERLEAVED if it is not sharded).

@@ -1,4 +1,4 @@
-"""Whether a second data-movement processor helps to read activations: reference, section 3.7.
+"""Whether a second data-movement processor helps to read activations (docs/planning.md, Split reader).
 
 The real library compares the cycles until the first matmul can start, with one reader and with two, from transfer
 rates measured once.
@@ -41,7 +41,7 @@ def uses_split_reader(
     Args:
         scheme: The shard scheme; WIDTH never splits, BLOCK always does.
         rates: Measured rates of the device.
-        act_h_tiles: Height of an activation block; a single tile row can not be split.
+        act_h_tiles: Height of an activation block; a single tile row cannot be split.
         act_w_tiles: Width of an activation block.
         out_w_tiles: Width of an output block.
         padded_channels: C_pad.

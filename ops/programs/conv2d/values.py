@@ -32,7 +32,7 @@ def conv_values(
         weights: [rows, O_pad] the prepared weight matrix.
         bias: [O_pad] or None.
         spec: The device, for the ways in which matrix units differ.
-        arithmetic: The reading of values.
+        arithmetic: Exact or fast.
 
     Returns:
         [N*OH*OW, O] in storage of the output format.
@@ -80,7 +80,7 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
 
 
 def _multiply(reading: Reading, image: Image, blocks: Sequence[MetBlock], run: Run, *, has_bias: bool) -> Array | None:
-    """All K blocks of a run, with the trips through the packer between them (exact values, sections 4 and 5).
+    """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
 
     A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
     second time.

@@ -1,7 +1,7 @@
 """The element-wise operations, and what they do to numbers.
 
 A float32 tensor gets a 32-bit Dst, whatever the compute config of the call says, and goes into it whole; two float32
-operands are added by the vector unit as floats, others by the matrix unit (exact values, section 5).
+operands are added by the vector unit as floats, others by the matrix unit (docs/values.md, Bias).
 """
 
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ def most_sticks(frame: Frame, *, output_rows: int, cores: int) -> int:
 
 
 def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
-    """The sticks between the first and the last that a core's outputs read (reference, 5.1).
+    """The sticks between the first and the last that a core's outputs read (docs/planning.md, Halo).
 
     Columns outside the windows are included, which makes the range contiguous. A core behind the last output gets the
     range of the last output once more, as in the real library.

@@ -1,7 +1,7 @@
 """What a matmul program computes: the numbers of its output, K block by K block in the program's order.
 
-Where it differs from a convolution (exact values, sections 4 to 6): activations are multiplied as they come; partial
-sums are float32 whenever Dst is, and are reloaded into Dst whole. Only the addition of a bias cuts them.
+Where it differs from a convolution (docs/values.md, Matmul): activations are multiplied as they come; partial sums
+are float32 whenever Dst is, and are reloaded into Dst whole. Only the addition of a bias cuts them.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The figures of a report on cycles, as frozen values; `cycles` computes them, writers lay them out.
+"""The figures of a report on cycles, as frozen values; `figures_of` computes them, writers lay them out.
 
 Shares lie between 0 and 1. Cycles are those of the device's clock; they are estimates and need not be whole.
 """

@@ -1,0 +1,114 @@
+"""What docs/ says can be found, run and read: fields, examples, sections that code cites, paths."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from device.spec.device_spec import load_spec
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+TEXTS = {path.name: path.read_text(encoding="utf-8") for path in DOCS}
+SOURCES = sorted(path for folder in ("device", "ops", "ttsim", "tools") for path in (ROOT / folder).rglob("*.py"))
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", flags=re.DOTALL)
+NAMED = re.compile(r"# ([\w./]+\.\w+)\n")
+HEADING = re.compile(r"^#+ (?:\d+\. )?(.+)$", flags=re.MULTILINE)
+CITATION = re.compile(r"docs/([\w-]+\.md), (\[+[\w.]+\]+|\w[\w-]*(?: [\w-]+)*)")
+TABLE = re.compile(r"^### (.+?)\n(.*?)(?=^##|\Z)", flags=re.DOTALL | re.MULTILINE)
+
+
+def fields_of(values: dict[str, object], table: str = "Device") -> Iterator[tuple[str, str]]:
+    """Every field of a device as (heading of its table, name)."""
+    for name, value in values.items():
+        inner = name if table == "Device" else f"{table}.{name}"
+        if isinstance(value, dict):
+            yield from fields_of(value, inner)
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from fields_of(value[0], f"[{inner}]")
+        if table != "Device" or not isinstance(value, dict):
+            yield table, name
+
+
+def documented_fields() -> Iterator[tuple[str, str]]:
+    """Every field that docs/device-file.md names, as (heading of its table, name)."""
+    for heading, body in TABLE.findall(TEXTS["device-file.md"]):
+        for table in heading.split(", "):
+            name = table if table == "Device" else table.removeprefix("[").removesuffix("]")
+            for field in re.findall(r"^\| `(\w+)` \|", body, flags=re.MULTILINE):
+                yield name, field
+
+
+def citations() -> Iterator[tuple[Path, str, str]]:
+    """Every section of docs/ that a source or another document names."""
+    for path in (*SOURCES, *DOCS):
+        text = re.sub(r"\n\s*(?:# )?", " ", path.read_text(encoding="utf-8"))
+        for document, words in CITATION.findall(text):
+            yield path, document, words
+
+
+def test_device_file_names_every_field_and_no_other():
+    documented = list(documented_fields())
+    assert len(documented) == len(set(documented))
+    assert set(documented) == set(fields_of(load_spec("wormhole_n150").to_dict()))
+
+
+def test_every_row_of_a_device_table_says_who_reads_it():
+    readers = {"plan", "memory", "values", "cycles", "report", "none"}
+    for row in re.findall(r"^\| `\w+` \|.*$", TEXTS["device-file.md"], flags=re.MULTILINE):
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert len(cells) == 4, row
+        assert cells[2], row
+        assert set(cells[3].split(", ")) <= readers, row
+
+
+@pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if "```python" in text])
+def test_examples_run_in_order(name, tmp_path):
+    """A block that begins with a file's name is that file; all others of Python run beside it."""
+    for language, text in BLOCK.findall(TEXTS[name]):
+        named = NAMED.match(text)
+        if named is not None:
+            (tmp_path / named[1]).write_text(text, encoding="utf-8")
+        elif language == "python":
+            done = subprocess.run(
+                [sys.executable, "-W", "error", "-c", text],
+                cwd=tmp_path,
+                env={"PYTHONPATH": str(ROOT), "PATH": ""},
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            assert done.returncode == 0, f"{text}\n{done.stderr}"
+
+
+def test_sections_that_are_cited_exist():
+    headings = {name: HEADING.findall(text) for name, text in TEXTS.items()}
+    cited = list(citations())
+    assert len(cited) > 30
+    for path, document, words in cited:
+        known = headings.get(document, [])
+        assert any(f"{words} ".startswith(f"{one} ") for one in known), f"{path.relative_to(ROOT)}: {document}, {words}"
+
+
+def test_nothing_cites_a_document_that_is_not_here():
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\(reference,|reference, sections?|exact values, sections?", text), path
+        for document in re.findall(r"docs/([\w-]+\.md)", text):
+            assert document in TEXTS, f"{path}: {document}"
+
+
+@pytest.mark.parametrize("name", list(TEXTS))
+def test_paths_and_links_exist(name):
+    text = TEXTS[name]
+    for path in re.findall(r"`((?:ttsim|ops|device|tools|tests|docs)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert target.startswith("http") or (ROOT / "docs" / target).exists(), target
+    anchors = {re.sub(r"[^\w\- ]", "", line).lower().replace(" ", "-") for line in re.findall(r"^#+ (.+)$", text, re.M)}
+    for anchor in re.findall(r"\]\(#([^)]+)\)", text):
+        assert anchor in anchors, anchor
