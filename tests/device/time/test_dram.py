@@ -1,5 +1,6 @@
 """The memory outside the cores: banks bound what it delivers."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,3 +27,14 @@ def test_one_bank_is_slower_than_all():
 def test_a_round_trip_is_longer_than_the_latency_and_grows(name, size):
     dram = load_spec(name).dram
     assert dram.read_latency_cycles < page_round_trip_cycles(dram, size) < page_round_trip_cycles(dram, size + 1)
+
+
+def test_figures_by_hand():
+    """Wormhole: twelve banks of 24 bytes a cycle, of which 265.5 are achieved."""
+    dram = load_spec("wormhole_n150").dram
+    assert shared_cycles(dram, 265_500) == pytest.approx(1000, rel=1e-12)
+    assert shared_cycles(dram, 265_500, 0.5) == pytest.approx(2000, rel=1e-12)
+    assert page_round_trip_cycles(dram, 240) == 381 + 240 / dram.bank_bytes_per_cycle
+    more, fewer = (load_spec("wormhole_n150").replace(dram_banks=banks).dram for banks in (13, 11))
+    assert bandwidth(more) == bandwidth(dram)  # measured for all banks together, however many more there were
+    assert bandwidth(fewer) < bandwidth(dram)

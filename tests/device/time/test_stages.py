@@ -27,3 +27,8 @@ def test_slowest_group_and_number_of_cores():
 
 def test_nanoseconds():
     assert nanoseconds(1350, 1_350_000_000) == pytest.approx(1000)
+
+
+def test_a_higher_clock_shortens_time_and_not_cycles():
+    assert nanoseconds(1000, 2_000_000_000) == 500 < nanoseconds(1000, 1_000_000_000) == 1000
+    assert nanoseconds(0, 2_000_000_000) == nanoseconds(0, 1_000_000_000)

@@ -246,3 +246,89 @@ def test_a_model_that_loses_a_block_is_found_out(monkeypatch, scheme, name):
     work = conv(SPECS[0], scheme, side=64, force_split_reader=True)
     with pytest.raises(DeviceError, match=f"conv2d: circular buffer '{name}' still holds"):
         time_conv(work, SPECS[0])
+
+
+def test_a_height_sharded_program_by_hand():
+    """32 to 32 channels of 8x8 pixels under a kernel of one: two cores, one tile row, one K block each."""
+    work = conv(SPECS[0], HEIGHT, channels=(32, 32), side=8, kernel=1, bias=False, force_split_reader=False)
+    # The weights come last. Start; one tile of 1088 bytes from DRAM: the latency, and a tile every 46.5 cycles; its
+    # multicast to two cores over links of 30 bytes a cycle.
+    weights = 830 + (381 + 46.5) + (477 + 2 * 3.0 + 1088 / 30)
+    # The activations are there before: a read of 32 sticks, 19.3 cycles apart, and the tilizing of one tile.
+    assert weights > 830 + (120 + 32 * 19.3) + (50 + 38 + 1.25 * 61)
+    # One product of 16 cycles, for which a tile streams in within 20.9; the packer is busy in the shadow of that.
+    unpack = 100 + (20.9 - 16) + 9.8
+    pack = 80.5 + 25
+    assert conv_cycles(work, SPECS[0]).cycles == pytest.approx(weights + 16 + unpack + pack, rel=1e-12)
+
+
+def test_a_width_sharded_program_by_hand():
+    """The same on one core: two tile rows, of which one is tilized while the next is read."""
+    work = conv(SPECS[0], WIDTH, channels=(32, 32), side=8, kernel=1, bias=False, force_split_reader=False)
+    read = 120 + 32 * 19.3
+    tilized = 830 + 2 * read + (50 + 38 + 1.25 * 61)
+    # Two products of 16 cycles; the column of weights stays while two activation tiles of 42.6 cycles stream past.
+    unpack = 100 + (2 * 42.6 - 2 * 16) + 9.8
+    pack = 80.5 + 2 * 25
+    assert conv_cycles(work, SPECS[0]).cycles == pytest.approx(tilized + 2 * 16 + unpack + pack, rel=1e-12)
+
+
+def test_a_block_sharded_program_by_hand():
+    """The same on two rows of four cores: each tilizes 8 channels, then all send in turn, one K block each."""
+    work = conv(SPECS[0], BLOCK, channels=(32, 32), side=8, kernel=1, bias=False, packer_l1_acc=True)
+    assert work.layout.blocks.k_blocks == 4
+    tilized = 830 + (120 + 32 * 19.3) + (50 + 38 + 1.25 * 61)
+    # Four cores read one tile of weights each, far below what DRAM delivers, and send it down a column of two.
+    weights = (381 + 46.5) + (477 + 2 * 3.0 + 1088 / 30)
+    multiply = 16 + (100 + (20.9 - 16) + 9.8) + (80.5 + 25)
+    # A tile of 2048 bytes is sent after the tilizing, and can be multiplied when the first weights are there, too. Each
+    # buffer holds one block: weights and activations follow when the product before is done; the weights take longer.
+    first = max(tilized + 441 + 2048 / 25.2, 830 + weights) + multiply
+    reload = 100 + 21.6  # without a bias the last block fetches what the packer has added up
+    expected = first + 3 * (weights + multiply) + reload
+    assert conv_cycles(work, SPECS[0]).cycles == pytest.approx(expected, rel=1e-12)
+
+
+SMALL = {"channels": (32, 32), "side": 8, "kernel": 1}  # one K block
+
+
+@pytest.mark.parametrize(
+    ("scheme", "without", "helps", "facts", "useless"),
+    [
+        # Cores send their blocks ahead, unless the weights are waited for anyway.
+        (BLOCK, {}, {"act_double_buffer": True}, {"side": 64}, SMALL),
+        # Blocks are read ahead, unless there is a single one.
+        (HEIGHT, {}, {"act_double_buffer": True}, {"side": 128, "channels": (32, 32)}, SMALL),
+        # Weights are read ahead, unless there is a single block of them.
+        (HEIGHT, {}, {"weights_double_buffer": True}, {"side": 64}, SMALL),
+        # Two readers share the rows of a block, unless it has only one row of tiles.
+        (BLOCK, {"force_split_reader": False}, {"force_split_reader": True}, {"side": 64}, SMALL),
+        # The packer adds partial sums, unless there are none.
+        (HEIGHT, {}, {"packer_l1_acc": True}, {"side": 64}, SMALL),
+        # Blocks of many rows need weights less often, unless a core has one row of tiles.
+        (BLOCK, {"act_block_h_override": 32}, {}, {"side": 64}, SMALL),
+        # Indices in L1 need not be fetched, unless the weights take longer.
+        (BLOCK, {"config_tensors_in_dram": True}, {}, {"side": 64}, SMALL | {"scheme": HEIGHT}),
+    ],
+    ids=[
+        "act_sent_ahead",
+        "act_read_ahead",
+        "weights_double_buffer",
+        "split_reader",
+        "packer_l1_acc",
+        "act_block_h",
+        "config_in_l1",
+    ],
+)
+def test_options_help_where_they_can_and_only_there(scheme, without, helps, facts, useless):
+    spec = SPECS[0]
+    assert total(spec, {"scheme": scheme} | facts, **helps) < total(spec, {"scheme": scheme} | facts, **without)
+    assert total(spec, {"scheme": scheme} | useless, **helps) == total(spec, {"scheme": scheme} | useless, **without)
+
+
+def test_a_wider_dram_helps_many_readers_of_weights_and_not_one():
+    spec = SPECS[0]
+    narrow = spec.replace(conv_costs_dram_bytes_per_cycle=50)
+    many, one = {"scheme": BLOCK, "channels": (256, 256)}, {"scheme": HEIGHT}
+    assert total(spec, many) < total(narrow, many)
+    assert total(spec, one) == total(narrow, one)

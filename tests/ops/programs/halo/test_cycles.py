@@ -125,3 +125,41 @@ def test_a_processor_fills_its_padding_before_it_sends():
     times = halo_times(plan.arguments, halo_traffic(plan, SPEC), SPEC)
     assert np.all(times.padded <= times.ends)
     assert times.cycles == times.ends.max()
+
+
+def test_a_halo_by_hand():
+    """8x8 pixels of 32 channels with a border of one on two cores, row-major; figures of Blackhole."""
+    # The first processor of the first core has half of the six runs of its padding: 11, 2 and 2 sticks of 64 bytes, in
+    # writes of at most 512 bytes: 2, 1 and 1. Then it sends three times: four rows of eight sticks are shared by two
+    # processors, so 16 sticks to its own frame, and the row that the other core needs.
+    padded = 500 + 3 * 40.0 + 4 * 19.4
+    sent = 3 * 24 + (16 * 64 + 8 * 64) / 60.9
+    found = halo_cycles(halo(size=8, cores=2, width=32), SPEC)
+    assert found.cycles == pytest.approx(padded + sent, rel=1e-12)
+    assert found.network_bytes == 2 * 8 * 64
+
+
+def test_a_tiled_halo_by_hand():
+    """A core that has all pixels, without neighbors: two blocks of 32 sticks, one for each processor."""
+    found = halo(size=8, cores=1, width=32, tiled=True)
+    times = halo_times(found.arguments, halo_traffic(found, SPEC), SPEC)
+    # Each block of a tile is untilized, then its four rows of eight sticks of 64 bytes are copied; padding comes first.
+    untilized = [500 + block * (383 + 77) for block in (1, 2)]
+    copied = 4 * 24 + 32 * 64 / 60.9
+    assert times.padded.max() < untilized[0]
+    assert times.ends[:, 0].tolist() == pytest.approx([end + copied for end in untilized], rel=1e-12)
+
+
+def test_what_helps_a_halo_and_where_it_can_not():
+    rows, alone = halo(cores=10), halo(scheme=WIDTH)
+    wider = SPEC.replace(noc_link_bytes_per_cycle=64.0)
+    assert halo_cycles(rows, wider).cycles < halo_cycles(rows, SPEC).cycles
+    # Links that nobody shares: cores that send nothing to others have no waiting to lose.
+    assert halo_cycles(rows, SPEC, contention=False).cycles < halo_cycles(rows, SPEC).cycles
+    assert halo_cycles(alone, SPEC, contention=False).cycles == halo_cycles(alone, SPEC).cycles
+    # Indices in L1 save their fetch, whatever the halo.
+    assert halo_cycles(rows, SPEC).cycles < halo_cycles(halo(cores=10, in_dram=True), SPEC).cycles
+    # Faster untilizing helps tiles and not sticks.
+    faster = SPEC.replace(halo_costs_untilize_block_cycles=100)
+    assert halo_cycles(halo(tiled=True), faster).cycles < halo_cycles(halo(tiled=True), SPEC).cycles
+    assert halo_cycles(halo(), faster).cycles == halo_cycles(halo(), SPEC).cycles

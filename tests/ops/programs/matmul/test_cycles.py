@@ -94,3 +94,48 @@ def test_bytes_are_those_of_the_operands():
     assert found.dram_read_bytes == (8 * 16 + 16 * 24) * BFLOAT8_B.tile_bytes
     assert found.dram_written_bytes == 8 * 24 * BFLOAT8_B.tile_bytes
     assert found.useful_flops == 2 * 8 * 16 * 24 * 32**3
+
+
+def test_a_matmul_by_hand():
+    """8 x 8 x 8 tiles of bfloat8_b on 8 x 8 cores: one output tile each, in two K blocks of four; HiFi2, Wormhole."""
+    # A core reads four tiles of 1088 bytes, 49 cycles apart, agrees with its receivers and sends them.
+    block = 4 * 49.0 + 210 + 4 * 1088 / 23.3
+    # The second K block comes while the first is multiplied, which takes no longer; then the tile is written.
+    multiply = 266 + 4 * (2 * 16 + 2.75)
+    assert multiply < block
+    write = 1088 / 30
+    found = cycles(work(m=8, k=8, n=8), load_spec("wormhole_n150"))
+    assert found.cycles == pytest.approx(2370 + 2 * block + multiply + write, rel=1e-12)
+    assert found.contention_cycles == 0
+    assert found.bound_by is Stage.ACT_MULTICAST
+
+
+def test_a_matmul_that_dram_binds_by_hand():
+    """The same from one bank of 24 bytes a cycle: all operands, then the output."""
+    spec = load_spec("wormhole_n150").replace(dram_banks=1)
+    found = cycles(work(m=8, k=8, n=8), spec)
+    # The banks are asked from the start on; the last K block is multiplied when they have delivered all of it.
+    delivered = 2 * 64 * 1088 / spec.dram.bank_bytes_per_cycle
+    multiply = 266 + 4 * (2 * 16 + 2.75)
+    written = 64 * 1088 / spec.dram.bank_bytes_per_cycle
+    assert found.cycles == pytest.approx(2370 + delivered + max(written, multiply + 1088 / 30), rel=1e-12)
+    assert found.bound_by is Stage.DRAM
+
+
+def test_what_helps_a_matmul_and_where_it_can_not():
+    spec = load_spec("wormhole_n150")
+    small, large = {"m": 8, "k": 8, "n": 8}, {"m": 256, "k": 256, "n": 256}
+    # Fewer fidelity phases, unless the unpackers are slower anyway.
+    assert cycles(work(**large, fidelity_phases=2), spec).cycles < cycles(work(**large, fidelity_phases=4), spec).cycles
+    formats = {"data_format": BFLOAT16}
+    assert (
+        cycles(work(**large, **formats, fidelity_phases=1), spec).cycles
+        == cycles(work(**large, **formats, fidelity_phases=2), spec).cycles
+    )
+    # A first operand that lies there already helps where its reader is waited for, not where the second one's is.
+    for operand, helps in (("m", True), ("n", False)):
+        one = work(**small | {operand: 64})
+        assert (cycles(one, spec, in_sharded=True).cycles < cycles(one, spec).cycles) is helps
+    # More banks help where they are waited for.
+    assert cycles(work(**small), spec).cycles < cycles(work(**small), spec.replace(dram_banks=1)).cycles
+    assert cycles(work(**small), spec).cycles == cycles(work(**small), spec.replace(dram_banks=11)).cycles

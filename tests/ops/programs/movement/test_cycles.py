@@ -172,3 +172,22 @@ def test_every_conversion_has_a_program():
     source, target = tensor(640, 64, TILE), tensor(640, 64, ROWS)
     for one in Conversion:
         assert movement_cycles(relayout_movement(one, source, target, SPEC), SPEC).cycles > 0
+
+
+def test_movements_by_hand():
+    """80 tiles of 2048 bytes from DRAM to 20 cores, four each; figures of the p100."""
+    movement = program(("InterleavedToSharded", TILE, 0, TILE, 20), 1280, 64)
+    # Start and the latency of DRAM; then a core asks for a tile every 36 cycles; the banks deliver 246 bytes a cycle.
+    assert movement_cycles(movement, SPEC, contention=False).cycles == 470 + 486 + 4 * 36
+    assert movement_cycles(movement, SPEC).cycles == pytest.approx(470 + 486 + 80 * 2048 / 246, rel=1e-12)
+    # Sticks of 128 bytes within L1: 64 rows of a shard in one piece, over a link of 60.9 bytes a cycle.
+    move = program(("Move", ROWS, 20, ROWS, 20), 1280, 64)
+    assert movement_cycles(move, SPEC).cycles == pytest.approx(470 + 64 * 128 / 60.9, rel=1e-12)
+
+
+def test_more_banks_help_movements_from_dram_and_not_within_l1():
+    fewer = SPEC.replace(dram_banks=3)
+    read = program(("InterleavedToSharded", TILE, 0, TILE, 20), 1280, 64)
+    assert movement_cycles(read, SPEC).cycles < movement_cycles(read, fewer).cycles
+    move = program(("Move", ROWS, 20, ROWS, 20), 1280, 64)
+    assert movement_cycles(move, SPEC).cycles == movement_cycles(move, fewer).cycles
