@@ -9,7 +9,8 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from device.memory.layouts import BufferType, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
 from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Step, Work, verify
 from device.spec.device_spec import DeviceSpec
 

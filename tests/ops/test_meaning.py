@@ -7,7 +7,8 @@ import pytest
 
 from device.cores import first_cores
 from device.matrix_unit.arithmetic import FAST
-from device.memory.layouts import Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Work
 from device.spec.device_spec import load_spec

@@ -12,7 +12,8 @@ import pytest
 from device.cores import CoreRangeSet, first_cores
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
 from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Work

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from device.errors import DeviceError
 from device.machine import Machine
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.paths import is_matmul, takes_l1_path

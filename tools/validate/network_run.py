@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from device.errors import DeviceError
-from device.memory.layouts import Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec

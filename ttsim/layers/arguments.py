@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
-from device.memory.layouts import Layout, TensorMemoryLayout
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
     MathFidelity,

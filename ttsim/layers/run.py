@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from device.errors import ArgumentError, DeviceError
 from device.events import Event, OperationBegin
-from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.work import ConvWork

@@ -7,7 +7,7 @@ refused: other frameworks do, the real library computes it rightly. Evidence: ca
 
 from collections.abc import Iterator
 
-from device.memory.layouts import Layout, TensorMemoryLayout
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.paths import takes_l1_path
 from ops.calls.convolution.strictness import (

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from device.errors import DeviceError
-from device.memory.layouts import DRAM_MEMORY_CONFIG, TensorSpec
-from device.memory.memory_config import TensorMemoryLayout
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
 from ops.calls.convolution.convolution_input import dram_image, dram_output, image_output

@@ -5,7 +5,8 @@ Also what one slice of the DRAM path runs, with the arguments of `problem.as_sli
 
 from dataclasses import dataclass
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec

@@ -3,7 +3,7 @@
 Rules: tt-metal 0.81.1 on a device without kernels, and the recorded runs of 1x1 kernels.
 """
 
-from device.memory.layouts import Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.convolution_input import replace_input
 from ops.programs.movement.placement import tilized, to_shards

@@ -7,11 +7,12 @@ The input becomes tiles, sharded unless the library chose the layout, and is mul
 from typing import Final
 
 from device.errors import DeviceError
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
-from device.memory.memory_config import MemoryConfig, ShardOrientation
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
-from device.spec.device_spec import DeviceSpec, GridSpec
+from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.convolution_input import uploaded_image, uploaded_rows

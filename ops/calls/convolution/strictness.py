@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from device.errors import ArgumentError
-from device.memory.layouts import Layout
+from device.memory.memory_config import Layout
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.validation import Check, claimed_shape, claimed_volume
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from math import prod
 
-from device.memory.layouts import Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32, DataFormat
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.onednn.problem import Deconvolution

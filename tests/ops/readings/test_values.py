@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, Free, Operation, Plan, Relocate, Work
 from device.spec.device_spec import load_spec

@@ -4,7 +4,8 @@ import pytest
 
 from device.errors import ArgumentError, DeviceError
 from device.machine import Machine
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, Operand

@@ -6,7 +6,7 @@ import pytest
 
 import ttsim
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
 
 

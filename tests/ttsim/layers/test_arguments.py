@@ -1,6 +1,6 @@
 import pytest
 
-from device.memory.layouts import Layout, TensorMemoryLayout
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from ttsim.layers.arguments import compute_config, conv_config, slice_config
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.types.activations import UnaryOpType

@@ -8,7 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from device.errors import DeviceError, OutOfMemoryError
-from device.memory.layouts import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D

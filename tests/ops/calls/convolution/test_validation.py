@@ -6,7 +6,8 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.errors import ArgumentError
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
@@ -14,7 +15,6 @@ from device.memory.layouts import (
     MemoryConfig,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D

@@ -4,7 +4,8 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     BufferType,
     Layout,
@@ -12,7 +13,6 @@ from device.memory.layouts import (
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT16, INT32
 from ops.calls.matmul.plan import MatmulArguments

@@ -3,7 +3,7 @@ import pytest
 
 from device.machine import Machine
 from device.matrix_unit.arithmetic import FAST
-from device.memory.layouts import Layout
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation
 from device.spec.device_spec import load_spec

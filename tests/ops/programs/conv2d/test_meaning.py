@@ -3,7 +3,7 @@
 import numpy as np
 
 from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import TensorMemoryLayout
+from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.meaning import ValuesReading

@@ -8,7 +8,7 @@ import gzip
 import json
 import re
 
-from device.memory.layouts import TensorMemoryLayout
+from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import FORMATS
 from device.numbers.integers import round_up
 from ops.programs.conv2d.weights import WeightsLayout

@@ -7,7 +7,8 @@ import pytest
 
 from device.cores import first_cores
 from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import Layout, ShardOrientation, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.frame.axis import FrameAxis

@@ -5,7 +5,7 @@ import json
 import re
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.memory.layouts import ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.numbers.integers import round_up
 from device.spec.device_spec import load_spec

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.meaning import CyclesReading, Ends, ValuesReading

@@ -82,8 +82,8 @@ def test_filling_and_adding_take_time_by_what_they_move():
 
 def test_a_patch_matmul_by_hand():
     """64 sticks of 64 float32 channels times 64 x 64 weights, one pass: 2 x 2 output tiles, four cores of Wormhole."""
-    axis = PatchAxis(input_size=8, outputs=8, taps=1, start=0, spacing=1, insertion=1)
-    found = patch_cycles(work_of(axis, precision=Precision.DEVICE), SPEC)
+    axis = axis_of_windows(input_length=8, outputs=8, taps=1, start=0)
+    found = patch_matmul_cycles(work_of(axis, precision=Precision.DEVICE), SPEC)
     # Two K blocks of a tile. A core gathers 32 sticks for both, 68 cycles apart, and sends 4096 bytes for each.
     block = 32 * 68.0 / 2 + 210 + 4096 / 23.3
     # It tilizes the tile and unpacks it for one product, slower than HiFi4 multiplies.
@@ -96,22 +96,24 @@ def test_a_patch_matmul_by_hand():
 
 
 def test_filling_and_adding_by_hand():
-    axis = PatchAxis(input_size=8, outputs=8, taps=1, start=0, spacing=1, insertion=1)
+    axis = axis_of_windows(input_length=8, outputs=8, taps=1, start=0)
     fill = FillRows(batch=1, axes=(axis, axis), out_channels=64, out_shape=(8, 8), bias=False, out_format=FLOAT32)
     # 64 rows of 256 bytes, one for each core; the banks take 16 KiB at 0.8 of 265.5 bytes a cycle.
-    assert patch_cycles(fill, SPEC).cycles == pytest.approx(470 + 64 * 256 / (0.8 * 265.5), rel=1e-12)
+    assert fill_rows_cycles(fill, SPEC).cycles == pytest.approx(470 + 64 * 256 / (0.8 * 265.5), rel=1e-12)
     # Without the others' rows a core writes its own in 50 cycles.
-    assert patch_cycles(fill, SPEC, contention=False).cycles == 470 + 50
+    assert fill_rows_cycles(fill, SPEC, contention=False).cycles == 470 + 50
     # 64 rows of 64 columns, one for each core: two bands of 256 bytes are read.
     add = SumSections(sections=2, rows=64, columns=64, out_format=FLOAT32)
     read = 2 * (68.0 + 256 / 7.8)
-    assert patch_cycles(add, SPEC, contention=False).cycles == pytest.approx(470 + max(read, 4 * 67.9), rel=1e-12)
+    assert sum_sections_cycles(add, SPEC, contention=False).cycles == pytest.approx(
+        470 + max(read, 4 * 67.9), rel=1e-12
+    )
 
 
 def test_more_banks_help_patches_where_they_are_waited_for():
     slow = SPEC.replace(dram_banks=1)
-    axis = PatchAxis(input_size=64, outputs=64, taps=1, start=0, spacing=1, insertion=1)
+    axis = axis_of_windows(input_length=64, outputs=64, taps=1, start=0)
     large = work_of(axis, precision=Precision.DEVICE)
-    assert patch_cycles(large, SPEC).cycles < patch_cycles(large, slow).cycles
-    free = patch_cycles(large, SPEC, contention=False).cycles
-    assert free == patch_cycles(large, slow, contention=False).cycles
+    assert patch_matmul_cycles(large, SPEC).cycles < patch_matmul_cycles(large, slow).cycles
+    free = patch_matmul_cycles(large, SPEC, contention=False).cycles
+    assert free == patch_matmul_cycles(large, slow, contention=False).cycles

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from device.errors import DeviceError
 from device.machine import Machine
-from device.memory.layouts import Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from ops.builder import PlanBuilder
