@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
-from device.memory.layouts import BufferSpec, BufferType
+from device.memory.layouts import BufferSpec
+from device.memory.memory_config import BufferType
 
 _L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 

@@ -9,7 +9,8 @@ from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated,
 from device.memory.allocator import Allocator
 from device.memory.buffers import Buffer, Memory
 from device.memory.circular_buffers import Region, check, place
-from device.memory.layouts import BufferSpec, BufferType
+from device.memory.layouts import BufferSpec
+from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec, load_spec

@@ -7,7 +7,7 @@ from typing import Any
 
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, usage_per_core
 from device.events import UsagePerCore as PeakMemoryUsagePerCore
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from ttsim.recording import capture_nodes
 from ttsim.recording.capture_nodes import Node
 from ttsim.runtime.session import Capture, current, remember

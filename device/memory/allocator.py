@@ -9,7 +9,8 @@ from typing import Final
 
 from device.errors import DeviceError, OutOfMemoryError
 from device.memory.free_list import Block, FreeList
-from device.memory.layouts import BufferSpec, BufferType, TensorMemoryLayout
+from device.memory.layouts import BufferSpec
+from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from device.errors import MemoryAccessError, PoisonError
-from device.memory.layouts import BufferSpec, BufferType, TensorSpec
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType
 from device.memory.pages import PagePlaces, decode_pages, encode_pages, page_places
 from device.numbers.formats import Array
 from device.spec.device_spec import DeviceSpec

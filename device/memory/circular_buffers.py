@@ -6,7 +6,7 @@ from typing import NamedTuple
 from device.cores import CoreRange, CoreRangeSet
 from device.errors import CircularBufferError
 from device.numbers.integers import round_up
-from device.spec.device_spec import L1Spec
+from device.spec.parts import L1Spec
 
 
 class Region(NamedTuple):

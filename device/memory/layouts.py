@@ -14,15 +14,9 @@ from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
-    L1_BLOCK_SHARDED_MEMORY_CONFIG,
-    L1_HEIGHT_SHARDED_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    L1_WIDTH_SHARDED_MEMORY_CONFIG,
     BufferType,
     Layout,
     MemoryConfig,
-    ShardOrientation,
-    ShardSpec,
     TensorMemoryLayout,
 )
 from device.memory.shard_rules import check_shards
@@ -30,22 +24,6 @@ from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
-
-__all__ = [
-    "DRAM_MEMORY_CONFIG",
-    "L1_BLOCK_SHARDED_MEMORY_CONFIG",
-    "L1_HEIGHT_SHARDED_MEMORY_CONFIG",
-    "L1_MEMORY_CONFIG",
-    "L1_WIDTH_SHARDED_MEMORY_CONFIG",
-    "BufferSpec",
-    "BufferType",
-    "Layout",
-    "MemoryConfig",
-    "ShardOrientation",
-    "ShardSpec",
-    "TensorMemoryLayout",
-    "TensorSpec",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

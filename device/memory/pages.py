@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from device.cores import CoreCoord
-from device.memory.layouts import BufferType, Layout, ShardOrientation, ShardSpec, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE, tilize, untilize
 from device.numbers.formats import Array, decode_rows, decode_tiles, encode_rows, encode_tiles
 from device.numbers.integers import div_up, round_up

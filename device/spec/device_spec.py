@@ -29,8 +29,6 @@ from device.spec.parts import (
     L1Spec,
     NocSpec,
     ReaderRates,
-    TilizeCost,
-    TransferRate,
 )
 from device.spec.tables import (
     Costs,
@@ -42,20 +40,6 @@ from device.spec.tables import (
     table_spellings,
     unread_table,
 )
-
-__all__ = [
-    "ComputeSpec",
-    "DeviceSpec",
-    "DramSpec",
-    "GridSpec",
-    "L1Spec",
-    "NocSpec",
-    "ReaderRates",
-    "TilizeCost",
-    "TransferRate",
-    "catalog_names",
-    "load_spec",
-]
 
 _EXTENDS = "extends"
 

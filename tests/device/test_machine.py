@@ -4,7 +4,8 @@ from device.cores import CoreRangeSet, first_cores
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
 from device.machine import Machine
-from device.memory.layouts import BufferSpec, BufferType, Layout, MemoryConfig, TensorSpec
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer
 from device.spec.device_spec import load_spec

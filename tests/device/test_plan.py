@@ -5,7 +5,8 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from device.cores import first_cores
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate
 from device.spec.device_spec import load_spec

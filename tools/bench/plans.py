@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from device.errors import DeviceError
 from device.machine import Machine
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvTranspose2dArguments
 from ops.calls.convolution.plan import plan_conv_transpose2d

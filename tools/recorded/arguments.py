@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
@@ -12,7 +13,6 @@ from device.memory.layouts import (
     MemoryConfig,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import FORMATS
 from ops.calls.convolution.arguments import (

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up
-from device.spec.device_spec import DeviceSpec, GridSpec
+from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
 from device.time.stages import nanoseconds
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
 from ops.programs.matmul.cycles import matmul_cycles

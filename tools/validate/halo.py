@@ -11,7 +11,7 @@ What a row does not say is read from its sources:
 import re
 from dataclasses import dataclass
 
-from device.memory.layouts import ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up

@@ -10,14 +10,14 @@ from math import prod
 
 from device.cores import first_cores
 from device.errors import DeviceError
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32

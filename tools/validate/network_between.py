@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
     BufferType,
     Layout,
@@ -17,7 +18,6 @@ from device.memory.layouts import (
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from device.errors import DeviceError
-from device.memory.layouts import Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.formats import FLOAT32
 from device.numbers.integers import div_up
 from device.plan import Operation

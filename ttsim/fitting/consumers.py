@@ -15,7 +15,7 @@ from device.events import (
     Refused,
 )
 from device.memory.buffers import Buffer
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 
 

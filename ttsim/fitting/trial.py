@@ -7,7 +7,7 @@ from device.errors import DeviceError
 from device.events import Event
 from device.machine import Machine
 from device.memory.buffers import Buffer
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
 from ops.calls.convolution.arguments import ConvTranspose2dArguments
 from ops.calls.convolution.plan import plan_conv_transpose2d

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from ops.calls.conv_transpose2d.alternatives import MOST_SLICES, TOGETHER, alternatives, costs, index_tensors_in_dram
 from ops.calls.convolution.arguments import ConvTranspose2dArguments
 from ttsim.fitting.consumers import Shortage, bank_bytes, shortage

@@ -11,7 +11,8 @@ import numpy as np
 
 from device.errors import DeviceError
 from device.events import Event, usage_per_core
-from device.memory.layouts import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig
 from device.spec.device_spec import DeviceSpec
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.runtime.device import Device

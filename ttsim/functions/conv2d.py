@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from device.memory.layouts import MemoryConfig
+from device.memory.memory_config import MemoryConfig
 from ops.calls.conv2d.plan import plan_conv2d
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig

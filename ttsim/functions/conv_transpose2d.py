@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from device.errors import CircularBufferError, OutOfMemoryError
-from device.memory.layouts import MemoryConfig
+from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
 from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from device.errors import DeviceError
-from device.memory.layouts import Layout, MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType

@@ -4,7 +4,7 @@ from math import prod
 from typing import Any
 
 from device.errors import DeviceError
-from device.memory.layouts import DRAM_MEMORY_CONFIG, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.calls.matmul.plan import MatmulArguments, plan_matmul
 from ops.calls.matmul.validation import ArgumentError, validate
 from ttsim.functions.conv_calls import require_allocated

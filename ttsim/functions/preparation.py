@@ -1,6 +1,7 @@
 """Preparing weights and bias ahead of a transposed convolution, laid out as the call itself would."""
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import FLOAT32
 from device.plan import Allocate, Plan
 from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand

@@ -17,7 +17,8 @@ from device.events import (
     OperationBegin,
     OperationEnd,
 )
-from device.memory.layouts import BufferSpec, BufferType, TensorMemoryLayout
+from device.memory.layouts import BufferSpec
+from device.memory.memory_config import BufferType, TensorMemoryLayout
 
 Node = dict[str, Any]
 MESH_ID = 1  # the real library numbers the first mesh so

@@ -11,7 +11,7 @@ from pathlib import Path
 from device.errors import DeviceError
 from device.memory.allocator import Allocator, BankStatistics
 from device.memory.free_list import Block
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
 
 NONE = 2**64 - 1  # how the real library writes "no block" in a block table

@@ -9,7 +9,7 @@ from device.errors import DeviceError
 from device.events import Event, OperationBegin
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Plan
 from ops.readings.memory import Evaluate, run_memory, run_values

@@ -13,7 +13,8 @@ import numpy as np
 
 from device.errors import DeviceError
 from device.memory.buffers import Buffer
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array, quantize
 from ttsim.runtime.arrays import default_type, numbers
 from ttsim.runtime.device import Device

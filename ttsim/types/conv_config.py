@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Annotated, Any, ClassVar
 
 from device.cores import CoreRangeSet
-from device.memory.layouts import Layout, TensorMemoryLayout
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.dtypes import DataType

@@ -1,7 +1,7 @@
 """Layouts, memory configs and cores under ttnn's names."""
 
 from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet
-from device.memory.layouts import (
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_BLOCK_SHARDED_MEMORY_CONFIG,
     L1_HEIGHT_SHARDED_MEMORY_CONFIG,

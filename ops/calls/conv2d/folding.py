@@ -5,7 +5,8 @@ Rule: tt-metal, compared with calls of the real library, version 0.81.1.
 
 from dataclasses import replace
 
-from device.memory.layouts import BufferType, Layout, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, Free, Operation
 from device.spec.device_spec import DeviceSpec

@@ -7,7 +7,7 @@ conv2d asks besides, and what of it this library does not simulate. Evidence: ca
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from device.memory.layouts import BufferType, Layout
+from device.memory.memory_config import BufferType, Layout
 from device.memory.tiles import TILE
 from ops.calls.conv2d.folding import folds
 from ops.calls.convolution.arguments import Conv2dArguments

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from device.errors import DeviceError
-from device.memory.layouts import DRAM_MEMORY_CONFIG, BufferType, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B
 from device.numbers.integers import div_up

@@ -11,7 +11,8 @@ from math import prod
 from types import MappingProxyType
 from typing import Final
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, Array
 from device.plan import Free, Plan
 from device.spec.device_spec import DeviceSpec

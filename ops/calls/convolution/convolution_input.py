@@ -7,7 +7,8 @@ it comes. Rules: recorded runs, and tt-metal 0.81.1 on a device without kernels.
 
 from math import prod
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
 from device.plan import Allocate, Free
 from device.spec.device_spec import DeviceSpec
 from ops.programs.movement.placement import (

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from device.errors import DeviceError
-from device.memory.layouts import DRAM_MEMORY_CONFIG, TensorSpec
-from device.memory.memory_config import TensorMemoryLayout
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
 from device.plan import Free
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution import convolution_input

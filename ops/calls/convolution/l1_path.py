@@ -5,7 +5,8 @@ Also what one slice of the DRAM path runs, with the arguments of `lowering.as_sl
 
 from dataclasses import dataclass, replace
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
 from device.plan import Allocate, Free, Operation, Relocate

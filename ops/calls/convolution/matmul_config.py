@@ -1,7 +1,7 @@
 """The program of a 1x1 convolution whose input is sharded: it follows the blocks of the convolution."""
 
 from device.memory.memory_config import ShardOrientation
-from device.spec.device_spec import GridSpec
+from device.spec.parts import GridSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.partition import HEIGHT
 from ops.programs.matmul.config import MatmulConfig, MatmulProgram

@@ -3,7 +3,8 @@
 Rules: tt-metal 0.81.1 on a device without kernels, and the recorded runs of 1x1 kernels.
 """
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
 from device.plan import Free
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.convolution_input import host_rows, replaced

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from device.errors import DeviceError
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
-from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, ShardOrientation
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import Allocate, Free, Operation

@@ -8,7 +8,7 @@ refuse it, the real library computes it rightly. Evidence: calls of the real lib
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from device.memory.layouts import Layout, TensorMemoryLayout
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from ops.calls.convolution.arguments import ConvArguments, ConvTranspose2dArguments
 from ops.calls.convolution.validation import ArgumentError, claimed_shape, claimed_volume
 from ops.definition.geometry import plan_geometry

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from math import prod
 
 from device.errors import DeviceError
-from device.memory.layouts import BufferType, Layout, TensorMemoryLayout
+from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
 from ops.calls.convolution.arguments import ConvArguments, ConvTranspose2dArguments, Operand, SliceType

@@ -5,8 +5,8 @@ Rules: ttnn 0.81.1, compared with its device operations, buffers and dataflow bu
 
 from dataclasses import dataclass, replace
 
-from device.memory.layouts import Layout, TensorSpec
-from device.memory.memory_config import BufferType, MemoryConfig
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.memory.tiles import TILE
 from device.numbers.formats import FLOAT32, DataFormat
 from device.numbers.integers import div_up

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from math import prod
 
 from device.errors import DeviceError
-from device.memory.layouts import Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.calls.matmul.plan import MatmulArguments
 

@@ -9,7 +9,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
-from device.spec.device_spec import GridSpec
+from device.spec.parts import GridSpec
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED

@@ -7,7 +7,7 @@ rates measured once.
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
-from device.spec.device_spec import ReaderRates, TransferRate
+from device.spec.parts import ReaderRates, TransferRate
 from ops.programs.conv2d.partition import BLOCK, WIDTH
 
 SMALLEST_TRANSFER_BYTES = 16  # the rates grow linearly from here to their peak

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from device.memory.layouts import TensorMemoryLayout
+from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import Array, DataFormat, quantize
 from device.numbers.integers import round_up

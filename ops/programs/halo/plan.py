@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.cores import CoreRangeSet
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat

@@ -10,7 +10,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up
 from device.plan import CircularBuffer
-from device.spec.device_spec import GridSpec
+from device.spec.parts import GridSpec
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks, partials_format
 
 BUFFERING = 2  # blocks or tiles of an operand

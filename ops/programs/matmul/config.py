@@ -9,7 +9,7 @@ from enum import Enum
 
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.numbers.integers import div_up
-from device.spec.device_spec import GridSpec
+from device.spec.parts import GridSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Final
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.numbers.integers import div_up
-from device.spec.device_spec import GridSpec
+from device.spec.parts import GridSpec
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
 
 # Sub-blocks (height, width) in the order in which they are tried.

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
-from device.memory.layouts import BufferType, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec

@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from device.memory.layouts import (
-    DRAM_MEMORY_CONFIG,
-    Layout,
-    MemoryConfig,
-    ShardOrientation,
-    TensorMemoryLayout,
-    TensorSpec,
-)
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
 from device.plan import Free, Relocate

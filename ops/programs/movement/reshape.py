@@ -9,7 +9,8 @@ from math import lcm, prod
 
 import numpy as np
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.memory.tiles import FACE, TILE
 from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat
 from device.numbers.integers import div_up

@@ -3,7 +3,8 @@
 Rules: tt-metal 0.81.1 (padded_slice, slice_write, untilize), compared with recorded runs.
 """
 
-from device.memory.layouts import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up, round_up

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from device.memory.layouts import BufferType, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
 from device.plan import Allocate, Free, Operation, Step
 from device.spec.device_spec import DeviceSpec
 

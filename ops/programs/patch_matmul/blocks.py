@@ -5,7 +5,7 @@ the whole of the other, by multicast; only where that leaves most of them idle a
 """
 
 from device.numbers.integers import div_up
-from device.spec.device_spec import GridSpec
+from device.spec.parts import GridSpec
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
 from ops.programs.matmul.interleaved import SUBBLOCKS, WIDE_DST_TILES, buffers_bytes, interleaved_config
 

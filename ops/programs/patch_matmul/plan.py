@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from device.cores import CoreRangeSet, first_cores
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.memory.tiles import TILE
 from device.numbers.formats import FLOAT32, DataFormat
 from device.numbers.integers import div_up

@@ -3,15 +3,8 @@ import pytest
 from device.cores import first_cores
 from device.errors import DeviceError, OutOfMemoryError
 from device.memory.allocator import Allocator, BankStatistics
-from device.memory.layouts import (
-    BufferSpec,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-    TensorSpec,
-)
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 

@@ -4,7 +4,8 @@ import pytest
 from device.cores import first_cores
 from device.errors import MemoryAccessError, PoisonError
 from device.machine import Machine
-from device.memory.layouts import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 
 ROWS = TensorSpec([70, 20], FLOAT32, Layout.ROW_MAJOR, MemoryConfig(buffer_type=BufferType.L1))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.errors import DeviceError
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_HEIGHT_SHARDED_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
@@ -21,7 +22,6 @@ from device.memory.layouts import (
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, FORMATS
 from device.spec.device_spec import load_spec

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.memory.pages import bank_of, decode_pages, encode_pages, page_places
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, quantize

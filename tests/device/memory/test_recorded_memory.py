@@ -22,7 +22,8 @@ from device.events import (
 )
 from device.memory.allocator import Allocator
 from device.memory.circular_buffers import Region, check, place
-from device.memory.layouts import BufferSpec, BufferType, Layout, MemoryConfig, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import FORMATS
 from device.spec.device_spec import DeviceSpec, load_spec
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, Operation, Plan, Relocate
 from device.spec.device_spec import load_spec

@@ -14,7 +14,8 @@ from device.events import (
     Refused,
 )
 from device.machine import Machine
-from device.memory.layouts import BufferType, Layout, MemoryConfig, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, UINT16
 from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate
 from device.spec.device_spec import load_spec

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from device.matrix_unit.arithmetic import EXACT, FAST
-from device.memory.layouts import TensorMemoryLayout
+from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.host_work import PrepareBias, PrepareWeights

@@ -2,7 +2,7 @@
 
 import pytest
 
-from device.memory.layouts import BufferType, TensorMemoryLayout
+from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.calls.convolution.arguments import ComputeConfig, SliceConfig, SliceType
 from tools.recorded.arguments import planner_arguments

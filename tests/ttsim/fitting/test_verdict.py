@@ -10,7 +10,7 @@ import pytest
 
 import ttsim
 from device.errors import CircularBufferError, DeviceError, OutOfMemoryError
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
 
 L1_FULL = ttsim.Conv2dL1FullSliceConfig

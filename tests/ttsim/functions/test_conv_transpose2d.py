@@ -6,7 +6,7 @@ import pytest
 
 import ttsim
 from device.errors import DeviceError
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from ops.calls.convolution.validation import ArgumentError
 from ttsim.runtime.device import Device
 

@@ -5,7 +5,7 @@ import pytest
 
 import ttsim
 from device.errors import DeviceError
-from device.memory.layouts import BufferType
+from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
 
 # Of ttnn 0.81.1, with an n150 described and not there, and the same tensors.

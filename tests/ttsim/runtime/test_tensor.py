@@ -7,7 +7,7 @@ import pytest
 import ttsim
 from device.cores import first_cores
 from device.errors import DeviceError, OutOfMemoryError
-from device.memory.layouts import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from ttsim.recording.memory_reports import get_memory_view
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import StorageType, Tensor

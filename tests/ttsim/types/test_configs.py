@@ -1,6 +1,6 @@
 import pytest
 
-from device.memory.layouts import TensorMemoryLayout
+from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from ops.calls.convolution.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
 from ttsim.types.activations import UnaryOpType, UnaryWithParam

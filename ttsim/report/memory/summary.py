@@ -18,7 +18,8 @@ from device.events import (
     OperationEnd,
     usage_per_core,
 )
-from device.memory.layouts import BufferType, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ttsim.report.cycles.report import CycleReport

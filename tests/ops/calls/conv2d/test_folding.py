@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from ops.calls.conv2d.folding import folds
 from ops.calls.convolution.arguments import Conv2dArguments, ConvConfig, Operand

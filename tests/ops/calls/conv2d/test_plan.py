@@ -5,14 +5,8 @@ from dataclasses import replace
 import pytest
 
 from device.errors import DeviceError
-from device.memory.layouts import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    Layout,
-    MemoryConfig,
-    TensorMemoryLayout,
-    TensorSpec,
-)
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.plan import Free, Operation, Plan
 from device.spec.device_spec import load_spec

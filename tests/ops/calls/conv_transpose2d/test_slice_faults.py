@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
@@ -13,7 +14,6 @@ from device.memory.layouts import (
     MemoryConfig,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate

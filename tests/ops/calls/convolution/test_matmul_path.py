@@ -9,7 +9,8 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
@@ -17,7 +18,6 @@ from device.memory.layouts import (
     MemoryConfig,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT16, quantize
 from device.plan import Free, Operation

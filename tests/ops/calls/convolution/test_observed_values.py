@@ -8,7 +8,8 @@ import pytest
 
 from device.errors import OutOfMemoryError
 from device.machine import Machine
-from device.memory.layouts import BufferType, Layout, TensorSpec
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec

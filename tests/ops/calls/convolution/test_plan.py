@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 from device.errors import DeviceError
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST
-from device.memory.layouts import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    TensorMemoryLayout,
-    TensorSpec,
-)
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32, quantize
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec

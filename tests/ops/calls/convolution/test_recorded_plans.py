@@ -10,7 +10,7 @@ import pytest
 from device.errors import DeviceError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, OperationBegin, usage_per_core
 from device.machine import Machine
-from device.memory.layouts import BufferType, TensorMemoryLayout
+from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.spec.device_spec import load_spec
 from ops.calls.convolution.plan import plan_conv_transpose2d
 from ops.calls.convolution.problem import is_matmul

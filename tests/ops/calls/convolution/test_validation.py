@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
@@ -13,7 +14,6 @@ from device.memory.layouts import (
     MemoryConfig,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from ops.calls.convolution.arguments import ConvConfig, ConvTranspose2dArguments, Operand, SliceConfig, SliceType

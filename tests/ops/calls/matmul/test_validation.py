@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     BufferType,
     Layout,
@@ -11,7 +12,6 @@ from device.memory.layouts import (
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT16, INT32
 from ops.calls.matmul.plan import MatmulArguments

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from device.machine import Machine
-from device.memory.layouts import Layout
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation
 from device.spec.device_spec import load_spec

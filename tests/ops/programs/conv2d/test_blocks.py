@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.errors import DeviceError
-from device.memory.layouts import ShardOrientation
+from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import FLOAT32
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import load_spec

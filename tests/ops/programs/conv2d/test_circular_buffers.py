@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.layouts import ShardOrientation
+from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.blocks import Blocks, Shards

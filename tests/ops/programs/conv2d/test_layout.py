@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import BufferType, MemoryConfig, ShardOrientation, ShardSpec
+from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.layout import (

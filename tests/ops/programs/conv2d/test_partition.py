@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.memory.layouts import ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.partition import (

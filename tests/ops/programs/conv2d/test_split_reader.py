@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.spec.device_spec import TransferRate, load_spec
+from device.spec.device_spec import load_spec
+from device.spec.parts import TransferRate
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.split_reader import transfer_rate, uses_split_reader
 

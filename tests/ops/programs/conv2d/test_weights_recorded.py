@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from device.memory.layouts import TensorMemoryLayout
+from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import FORMATS
 from device.numbers.integers import round_up
 from ops.programs.conv2d.weights import WeightsLayout

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.memory.layouts import ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.numbers.integers import round_up
 from device.spec.device_spec import load_spec

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
-from device.spec.device_spec import GridSpec, load_spec
+from device.spec.device_spec import load_spec
+from device.spec.parts import GridSpec
 from device.time.stages import Stage
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
 from ops.programs.matmul.costs import MatmulCosts

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.memory.layouts import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.spec.device_spec import GridSpec
+from device.spec.parts import GridSpec
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers, program_cores
 from ops.programs.matmul.config import MatmulProblem, MatmulProgram, k_blocks
 from ops.programs.matmul.interleaved import buffers_bytes, interleaved_config

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
-from device.spec.device_spec import GridSpec, load_spec
+from device.spec.device_spec import load_spec
+from device.spec.parts import GridSpec
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, l1_accumulation, partials_format
 from ops.programs.matmul.values import matmul_values
 from ops.programs.matmul.work import MatmulWork

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.cores import first_cores
-from device.memory.layouts import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
@@ -14,7 +15,6 @@ from device.memory.layouts import (
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
-    TensorSpec,
 )
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec

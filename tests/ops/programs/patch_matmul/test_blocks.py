@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.numbers.formats import BFLOAT16, FLOAT32
-from device.spec.device_spec import GridSpec
+from device.spec.parts import GridSpec
 from ops.programs.matmul.config import MatmulProblem, MatmulProgram
 from ops.programs.matmul.interleaved import buffers_bytes
 from ops.programs.patch_matmul.blocks import gathering_config

@@ -9,7 +9,8 @@ from device.events import (
     OperationBegin,
     OperationEnd,
 )
-from device.memory.layouts import BufferSpec, BufferType, Layout, TensorMemoryLayout, TensorSpec
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ttsim.report.memory.accuracy import Accuracy
