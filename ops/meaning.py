@@ -129,6 +129,11 @@ def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:
     return lambda work, inputs, reading: values(work, given(inputs[0]))
 
 
+def unchanged(work: Work, values: Array) -> Array:
+    """What a work makes of its input that only puts it elsewhere, or into another order of bytes."""
+    return values
+
+
 def given(array: Array | None) -> Array:
     """An input that somebody has written.
 

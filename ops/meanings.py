@@ -1,13 +1,21 @@
 """The one table of meanings: of every work that is planned here. A new folder of programs adds its line."""
 
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from device.spec import device_spec
+from device.spec.device_spec import DeviceSpec
+from device.spec.tables import Costs
 from ops.meaning import Meanings
+from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.meaning import MEANINGS as CONV2D
 from ops.programs.eltwise.meaning import MEANINGS as ELTWISE
+from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.meaning import MEANINGS as HALO
+from ops.programs.matmul.costs import MatmulCosts
 from ops.programs.matmul.meaning import MEANINGS as MATMUL
+from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.meaning import MEANINGS as MOVEMENT
 from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
 
@@ -24,3 +32,19 @@ MEANINGS: Final[Meanings] = MappingProxyType(
         )
     }
 )
+
+
+COSTS: tuple[type[Costs], ...] = (ConvCosts, HaloCosts, MatmulCosts, MovementCosts)
+
+
+def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
+    """The spec of a device, with tables that every program's model understands.
+
+    Args:
+        device: A name of the catalog, the path of a TOML file, or a spec, as `device.spec.device_spec.load_spec` says.
+
+    Raises:
+        SpecError: The name is unknown, the file cannot be read, or what it says is no spec; a spec lacks a table or a
+            figure of a program.
+    """
+    return device_spec.load_spec(device, COSTS)

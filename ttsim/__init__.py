@@ -25,7 +25,7 @@ _NAMES_OF = {
         "TensorMemoryLayout",
     ),
     "device.spec.device_spec": ("DeviceSpec",),
-    "ops.programs.device_file": ("load_spec",),
+    "ops.meanings": ("load_spec",),
     "ttsim.errors": (
         "ArgumentError",
         "ArgumentTypeError",

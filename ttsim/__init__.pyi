@@ -15,7 +15,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.spec.device_spec import DeviceSpec
-from ops.programs.device_file import load_spec
+from ops.meanings import load_spec
 from ttsim import errors, graph, onednn
 from ttsim.errors import (
     ArgumentError,

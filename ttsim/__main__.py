@@ -15,7 +15,7 @@ from typing import get_args
 from rich.console import Console
 
 from device.spec.device_spec import catalog_names
-from ops.programs.device_file import load_spec
+from ops.meanings import load_spec
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, run_layer

@@ -15,12 +15,15 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from device.matrix_unit.exact import STEP_DEPTH, MatrixUnitMode, accumulate_step, phase_of
-from device.matrix_unit.operands import (
+from device.matrix_unit.exact import (
     MAX_ACTIVATION_EXPONENT,
     MAX_EXPONENT_SUM,
     MAX_WEIGHT_EXPONENT,
+    STEP_DEPTH,
+    MatrixUnitMode,
+    accumulate_step,
     largest_exponent,
+    phase_of,
     weight_parts,
 )
 from device.matrix_unit.vectorized import multiply_rows

@@ -6,7 +6,7 @@ numba the functions stay plain Python: right, and far too slow.
 The layout is what makes it fast. Weights lie in blocks of ``LANES`` columns, [halves, 16 * LANES], so that every load
 of an inner loop over columns has a constant distance from the first and the loop becomes vector instructions; all
 integers are forced to 32 bits for the same reason. A block's tile of weights stays in the first-level cache while
-``CHUNK_ROWS`` rows run over it. One step is described in ``device.matrix_unit.operands``.
+``CHUNK_ROWS`` rows run over it. One step is described in ``device.matrix_unit.exact``.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from device.matrix_unit.operands import (
+from device.matrix_unit.exact import (
     ABSENT_EXPONENT,
     ACTIVATION_HIGH_MASK,
     ACTIVATION_MASK,
@@ -60,7 +60,7 @@ def _compiled(function: Function) -> Function:
     """``function`` as machine code; multiply and add may fuse, which changes no bit.
 
     The code is kept on disk, unless there is no place that may be written to. A function's cache does not notice
-    changes in other files: after editing ``device.matrix_unit.operands``, change this file too.
+    changes in other files: after editing ``device.matrix_unit.exact``, change this file too.
     """
     if not AVAILABLE:
         return function
@@ -147,7 +147,7 @@ def _group_sum(
     n: int,
     exponent: np.int32,
 ) -> np.int32:
-    """Integer sum of eight products, of operands ``first`` and on (see ``device.matrix_unit.operands``)."""
+    """Integer sum of eight products, of operands ``first`` and on (see ``device.matrix_unit.exact``)."""
     start = int32(int32(exponent << 23) + int32(ANCHOR_BITS))
     total = int32(start).view(np.float32)
     for k in range(8):

@@ -19,8 +19,6 @@ import numpy as np
 
 from device.spec.device_spec import catalog_names, load_spec
 
-__all__ = ["STEP_DEPTH", "MatrixUnitMode", "Phase", "accumulate_step", "mvmul", "phase_of"]
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 STEP_DEPTH: Final = 16  # products a step adds to one element of Dst
@@ -214,3 +212,65 @@ def _normalize(total: Array, exponent: Array, *, fp32_dest: bool, minus_one_quir
     bits = np.where(new_exponent >= EXPONENT_MAX, EXPONENT_MAX << 23, (new_exponent << 23) | mantissa)
     bits = np.where((exponent <= 0) | (total == 0) | (new_exponent <= 0), 0, bits | np.where(total < 0, 1 << 31, 0))
     return bits.astype(np.uint32)
+
+
+WEIGHT_MASK: Final = 0xFFFFC000  # sign, exponent and the nine mantissa bits that some fidelity phase uses
+WEIGHT_HIGH_MASK: Final = 0xFFF80000  # and four
+ACTIVATION_MASK: Final = 0xFFFFE000  # ten mantissa bits
+ACTIVATION_HIGH_MASK: Final = 0xFFFE0000  # and six
+ACTIVATION_STRETCH: Final = 1.0 + 2.0**-13
+WEIGHT_SCALE_EXPONENT: Final = 15
+ABSENT_EXPONENT: Final = -8192  # of a zero operand: any sum with it is below every real one
+# Bit pattern of an accumulator's start without X: exponent field 127 + 23 - 137 + 15 = 28, mantissa 1.5.
+ANCHOR_BITS: Final = (28 << 23) | (1 << 22)
+MAX_WEIGHT_EXPONENT: Final = 254 - WEIGHT_SCALE_EXPONENT
+MAX_ACTIVATION_EXPONENT: Final = 254
+MAX_EXPONENT_SUM: Final = 254 - 28 + 127
+
+
+class Parts(NamedTuple):
+    """Operands cut into what the fidelity phases multiply.
+
+    Attributes:
+        high: float32, for the fidelity phases that take the high part.
+        low: float32, for the others.
+        exponents: int16, ``ABSENT_EXPONENT`` where the operand is zero.
+    """
+
+    high: Array
+    low: Array
+    exponents: Array
+
+
+def weight_parts(bits: Array) -> Parts:
+    """Parts of weights, scaled; ``bits`` is uint32 of any shape, exponents at most ``MAX_WEIGHT_EXPONENT``."""
+    return _parts(bits, WEIGHT_MASK, WEIGHT_HIGH_MASK, 2.0**WEIGHT_SCALE_EXPONENT)
+
+
+def activation_parts(bits: Array) -> Parts:
+    """Parts of activations, stretched; ``bits`` is uint32 of any shape, exponents at most 254."""
+    return _parts(bits, ACTIVATION_MASK, ACTIVATION_HIGH_MASK, ACTIVATION_STRETCH)
+
+
+def largest_exponent(bits: Array) -> int:
+    """Largest exponent field among bit patterns, 0 if there are none."""
+    return int((bits & np.uint32(0x7FFFFFFF)).max(initial=0)) >> 23
+
+
+def in_range(weight_exponent: int, activation_exponent: int) -> bool:
+    """Whether operands with these largest exponents may be computed in float32."""
+    return (
+        weight_exponent <= MAX_WEIGHT_EXPONENT
+        and activation_exponent <= MAX_ACTIVATION_EXPONENT
+        and weight_exponent + activation_exponent <= MAX_EXPONENT_SUM
+    )
+
+
+def _parts(bits: Array, mask: int, high_mask: int, factor: float) -> Parts:
+    exponents = ((bits >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int16)
+    absent = exponents == 0
+    cut = np.where(absent, np.uint32(0), bits & np.uint32(mask))
+    high = (cut & np.uint32(high_mask)).view(np.float32)
+    low = cut.view(np.float32) - high
+    scale = np.float32(factor)
+    return Parts(high * scale, low * scale, np.where(absent, np.int16(ABSENT_EXPONENT), exponents))

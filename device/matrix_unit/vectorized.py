@@ -8,13 +8,18 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from device.matrix_unit.exact import GROUP_DEPTH, STEP_DEPTH, MatrixUnitMode, Phase, accumulate_step, phase_of
-from device.matrix_unit.operands import (
+from device.matrix_unit.exact import (
     ANCHOR_BITS,
+    GROUP_DEPTH,
+    STEP_DEPTH,
+    MatrixUnitMode,
     Parts,
+    Phase,
+    accumulate_step,
     activation_parts,
     in_range,
     largest_exponent,
+    phase_of,
     weight_parts,
 )
 
@@ -141,7 +146,7 @@ def _step(half: _Half, dst: Array, phase: Phase, mode: MatrixUnitMode) -> None:
 
 
 def _group(activations: Array, weights: Array, largest: Array, lowered: int) -> tuple[Array, Array]:
-    """Exponent and integer sum of eight products (see ``device.matrix_unit.operands``), both int32 [rows, cols]."""
+    """Exponent and integer sum of eight products (see ``device.matrix_unit.exact``), both int32 [rows, cols]."""
     exponent = largest - np.int32(lowered)
     np.maximum(exponent, 0, out=exponent)
     start = exponent << 23

@@ -18,8 +18,8 @@ from device.memory.memory_config import (
     Layout,
     MemoryConfig,
     TensorMemoryLayout,
+    check_shards,
 )
-from device.memory.shard_rules import check_shards
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up, round_up

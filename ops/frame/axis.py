@@ -7,6 +7,7 @@ one (insertion), the gradients of either, and one output phase of a transposed o
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import gcd
 
 import numpy as np
 
@@ -20,6 +21,11 @@ class NoWindowError(ValueError):
 def count_windows(length: int, reach: int, step: int) -> int:
     """Windows of ``reach`` + 1 positions, ``step`` apart, in so many positions; zero or less where none fits."""
     return (length - reach - 1) // step + 1
+
+
+def frame_length(input_length: int, insertion: int, margins: int) -> int:
+    """Positions of inputs ``insertion`` apart and of all zeros around them together."""
+    return (input_length - 1) * insertion + 1 + margins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +70,7 @@ class FrameAxis:
                 "FrameAxis: input_length, insertion, step and distance must be at least 1, and taps at least 0, not "
                 f"{(self.input_length, self.insertion, self.step, self.distance)} and {self.taps}"
             )
-        length = self.before + (self.input_length - 1) * self.insertion + 1 + self.after + self.trailing
+        length = frame_length(self.input_length, self.insertion, self.before + self.after + self.trailing)
         reach = abs(self.spacing) * (self.taps - 1) if self.taps else 0
         if length <= reach:
             raise NoWindowError(
@@ -120,6 +126,15 @@ def transposed_axis(
         taps=kernel,
         spacing=dilation,
     )
+
+
+def transposed_outputs(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
+) -> int:
+    """Outputs of a `transposed_axis`; zero or less where padding leaves none, and there is no such axis."""
+    reach = dilation * (kernel - 1)
+    length = frame_length(input_length, stride, 2 * reach - sum(padding) + output_padding)
+    return count_windows(length, reach, 1)
 
 
 def convolution_axis(
@@ -200,3 +215,62 @@ def margins(axes: Iterable[FrameAxis]) -> tuple[int, int]:
     before = max((axis.before for axis in with_taps), default=0)
     after = max((axis.last - (axis.input_length - 1) for axis in with_taps), default=0)
     return max(0, before), max(0, after)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPhase:
+    """Outputs that meet inputs under the same taps, and nothing but zeros under all others.
+
+    Attributes:
+        axis: Those outputs and taps, without zeros in between.
+        taps: Which taps of the whole axis they are, in ascending order.
+    """
+
+    axis: FrameAxis
+    taps: range
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The input that each tap meets under the first output; outside the inputs there are zeros."""
+        start, spacing = self.axis.start, self.axis.spacing
+        return tuple(start + tap * spacing for tap in range(self.axis.taps))
+
+
+def output_phases(axis: FrameAxis) -> tuple[OutputPhase, ...]:
+    """The output phases of an axis; together they hold every output once.
+
+    Taps that reach the inputs under none of their outputs are left out. Outputs without taps are zero.
+    """
+    distance = axis.insertion // gcd(axis.insertion, axis.step)
+    return tuple(_phase(axis, first, distance) for first in range(min(distance, axis.outputs)))
+
+
+def _phase(axis: FrameAxis, first: int, distance: int) -> OutputPhase:
+    """The outputs from ``first`` on, ``distance`` apart: so far that the same taps meet inputs again."""
+    outputs = div_up(axis.outputs - first, distance)
+    step = axis.step * distance // axis.insertion
+    begin = first * axis.step + axis.start
+    met = []
+    for tap in range(axis.taps):
+        start, between = divmod(begin + tap * axis.spacing, axis.insertion)
+        if not between and start < axis.input_length and start + (outputs - 1) * step >= 0:
+            met.append(tap)
+    apart = met[1] - met[0] if len(met) > 1 else 1  # the taps that meet inputs lie evenly
+    taps = range(met[0], met[-1] + 1, apart) if met else range(0)
+    dense = axis_of_windows(
+        input_length=axis.input_length,
+        outputs=outputs,
+        taps=len(taps),
+        start=(begin + taps.start * axis.spacing) // axis.insertion,
+        spacing=apart * axis.spacing // axis.insertion,
+        step=step,
+        first=axis.first + first * axis.distance,
+        distance=distance * axis.distance,
+    )
+    return OutputPhase(dense, taps)
+
+
+def index_of(taps: range) -> slice:
+    """The slice that picks some taps from an array."""
+    stop = taps[-1] + taps.step if taps else taps.start
+    return slice(taps.start, None if stop < 0 else stop, taps.step)

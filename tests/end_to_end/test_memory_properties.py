@@ -15,8 +15,14 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
-from ops.calls.conv_transpose2d.validation import output_size, require_possible, require_sane, validate
+from ops.calls.conv_transpose2d.validation import (
+    output_size,
+    require_possible,
+    require_possible_slices,
+    require_sane,
+    slice_fault,
+    validate,
+)
 from ops.calls.convolution.arguments import (
     ComputeConfig,
     ConvArguments,

@@ -21,10 +21,10 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
+from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import (
     ConvOptions,
     ConvProblem,

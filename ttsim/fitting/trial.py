@@ -8,8 +8,13 @@ from device.events import Event
 from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
-from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
-from ops.calls.conv_transpose2d.validation import require_possible, require_sane, validate
+from ops.calls.conv_transpose2d.validation import (
+    require_possible,
+    require_possible_slices,
+    require_sane,
+    slice_fault,
+    validate,
+)
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.plan import plan_convolution
 from ops.frame.axis import NoWindowError

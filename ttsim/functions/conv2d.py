@@ -7,9 +7,8 @@ from ops.calls.conv2d.plan import plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
-from ttsim.functions.conv_calls import handed_back, misfit_shape, named, operand, require_allocated
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, run
+from ttsim.runtime.execution import free_l1_bytes, handed_back, misfit_shape, named, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig

@@ -5,21 +5,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from device.errors import CircularBufferError, OutOfMemoryError
+from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
+from ops.calls.conv_transpose2d.phase_path import plan_phases, require_phases
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
-from ops.calls.conv_transpose2d.validation import output_size, require_possible, require_sane, validate
+from ops.calls.conv_transpose2d.validation import (
+    output_size,
+    require_possible,
+    require_possible_slices,
+    require_sane,
+    slice_fault,
+    validate,
+)
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.problem import weight_format
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
-from ttsim.functions.conv_calls import handed_back, misfit_shape, named, operand, require_allocated
-from ttsim.functions.phase_lowering import lowering_of, run_phases
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, run
+from ttsim.runtime.execution import free_l1_bytes, handed_back, misfit_shape, named, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -173,3 +179,58 @@ def definition_flops(call: ConvArguments) -> int:
         * call.kernel_size[0]
         * call.kernel_size[1]
     )
+
+
+def lowering_of(name: str) -> Lowering:
+    """The lowering of a name; raises ArgumentError if there is none."""
+    known = [one.value for one in Lowering]
+    if name not in known:
+        raise ArgumentError(f"conv_transpose2d: lowering must be one of {', '.join(known)}, not {name!r}")
+    return Lowering(name)
+
+
+def run_phases(
+    call: ConvArguments,
+    tensors: Mapping[str, Tensor],
+    device: Device,
+    *,
+    useful_flops: int,
+    returns_weights: bool,
+) -> dict[str, Tensor]:
+    """Runs a call.
+
+    Args:
+        call: Its arguments, validated.
+        tensors: "input", "weight" and, if there is one, "bias".
+        device: Where.
+        useful_flops: Multiplications and additions of the call's definition, for profiles.
+        returns_weights: Prepared weights and bias are asked for.
+
+    Returns:
+        The "output".
+
+    Raises:
+        ArgumentError: This lowering cannot do what is asked for.
+        DeviceError: The call does not fit the device.
+    """
+    require_phases(call)
+    if returns_weights:
+        raise ArgumentError(
+            'conv_transpose2d, lowering="phase": return_weights_and_bias must be False: the weights are prepared in '
+            "one tensor for every phase, which no later call takes"
+        )
+    operands = {
+        "input": tensors["input"],
+        "weights": _prepared(call, tensors["weight"], flipped=not call.mirror_kernel),
+    }
+    if "bias" in tensors:
+        operands["bias"] = _prepared(call, tensors["bias"], flipped=False)
+    plan = plan_phases(call, device.spec)
+    with device.function("ttsim.conv_transpose2d"):
+        return run(plan, operands, device, useful_flops=useful_flops)
+
+
+def _prepared(call: ConvArguments, tensor: Tensor, *, flipped: bool) -> Tensor:
+    """A host tensor rounded to the type of prepared weights; a kernel that was flipped before is flipped back."""
+    rounded = tensor.with_dtype(DataType.of(weight_format(call)))
+    return Tensor.of_host(rounded.values()[..., ::-1, ::-1], rounded.spec) if flipped else rounded

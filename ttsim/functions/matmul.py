@@ -7,9 +7,8 @@ from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.calls.matmul.plan import MatmulArguments, plan_matmul
 from ops.calls.matmul.validation import validate
-from ttsim.functions.conv_calls import require_allocated
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, run
+from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import WormholeComputeKernelConfig

@@ -12,9 +12,8 @@ from ops.calls.conv_transpose2d.validation import (
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.plan import plan_convolution
-from ttsim.functions.conv_calls import operand, require_allocated
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, run
+from ttsim.runtime.execution import free_l1_bytes, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device.errors import DeviceError
-from device.memory.allocator import Allocator, BankStatistics
-from device.memory.free_list import Block
+from device.memory.allocator import Allocator, BankStatistics, Block
 from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
 

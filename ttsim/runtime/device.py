@@ -8,16 +8,17 @@ from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, get_args
+from weakref import WeakSet
 
 from device.cores import CoreCoord, CoreGrid
 from device.errors import ArgumentError
 from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
+from device.memory.buffers import Buffer
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec, catalog_names
 from ops.meaning import Meanings
-from ops.meanings import MEANINGS
-from ops.programs.device_file import load_spec
+from ops.meanings import MEANINGS, load_spec
 from ttsim.runtime.session import current, remember
 
 DEFAULT_L1_SMALL_SIZE = 0
@@ -292,3 +293,29 @@ def is_blackhole(device: Device) -> bool:
 def device_names() -> tuple[str, ...]:
     """Names that ``open_device(spec=...)`` knows."""
     return catalog_names()
+
+
+class DeviceStorage:
+    """A buffer on a device, freed with the last tensor that shares it.
+
+    Attributes:
+        device: The device.
+        buffer: The buffer.
+        sharers: Tensors that share it.
+    """
+
+    __slots__ = ("buffer", "device", "sharers")
+
+    def __init__(self, device: Device, buffer: Buffer) -> None:
+        self.device = device
+        self.buffer = buffer
+        self.sharers: WeakSet[object] = WeakSet()
+
+    def free(self) -> None:
+        """Gives the buffer back; doing so twice is harmless."""
+        self.device.listened().free(self.buffer)
+
+    def __del__(self) -> None:
+        """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time."""
+        if self.buffer.allocated:
+            self.device.machine.free(self.buffer)

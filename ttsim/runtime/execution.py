@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,14 @@ from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Plan
+from ops.calls.convolution.arguments import ConvArguments, Operand
+from ops.calls.convolution.validation import claimed_volume
 from ops.meaning import ValuesReading
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current
-from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.tensor import Tensor, not_allocated
 
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
 
@@ -127,3 +130,37 @@ def _sticks(values: Array, sticks: int, channels: int) -> Array:
     count = min(values.size, result.size)
     result[:count] = values.reshape(-1)[:count]
     return result.reshape(1, 1, sticks, channels)
+
+
+def operand(tensor: Tensor) -> Operand:
+    """A tensor as an argument of a plan."""
+    return Operand(spec=tensor.spec, on_host=tensor.device() is None)
+
+
+def require_allocated(*tensors: Tensor | None) -> None:
+    """Raises DeviceError if one of the tensors was deallocated."""
+    for tensor in tensors:
+        if tensor is not None and not tensor.is_allocated():
+            raise not_allocated()
+
+
+def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | None) -> dict[str, Tensor]:
+    """A call's tensors by their names in its plan."""
+    tensors = {"input": input_tensor, "weight": weight_tensor}
+    return tensors if bias_tensor is None else {**tensors, "bias": bias_tensor}
+
+
+def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:
+    """Sticks and channels that a call says its input has, where the input has other ones."""
+    claimed = claimed_volume(call)
+    return None if claimed == input_tensor.logical_volume() else (claimed // call.in_channels, call.in_channels)
+
+
+def handed_back(results: Mapping[str, Tensor], *, output_dim: tuple[int, int] | None, weights_and_bias: bool) -> Any:
+    """The output; or (output, (OH, OW)), or (output, (weights, bias)), or all three."""
+    returned: list[Any] = [results["output"]]
+    if output_dim is not None:
+        returned.append(output_dim)
+    if weights_and_bias:
+        returned.append((results["weight"], results.get("bias")))
+    return returned[0] if len(returned) == 1 else tuple(returned)

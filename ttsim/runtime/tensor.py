@@ -17,8 +17,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array, quantize
 from ttsim.runtime.arrays import default_type, numbers, torch_from_numpy
-from ttsim.runtime.device import Device
-from ttsim.runtime.storage import DeviceStorage
+from ttsim.runtime.device import Device, DeviceStorage
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape
 from ttsim.types.signature import require_type_or_none

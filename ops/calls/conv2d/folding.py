@@ -10,7 +10,8 @@ from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.convolution_input import uploaded_image
+from ops.calls.convolution.problem import image_shape
+from ops.programs.movement.placement import uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.work import FoldWindows, PadImage
 
@@ -45,7 +46,7 @@ def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
     """
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
-    shape = call.image_shape
+    shape = image_shape(call)
     image = reshaped(builder, start, shape, "input.image")
     copies = [start, image]
     top, bottom, left, right = call.padding

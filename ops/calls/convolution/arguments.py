@@ -113,11 +113,6 @@ class AxisWindow:
     padding: tuple[int, int]
     output_padding: int
 
-    @property
-    def length(self) -> int:
-        """Input positions."""
-        return self.stop - self.start
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvRules:
@@ -205,8 +200,3 @@ class ConvArguments:
     compute_config: ComputeConfig | None = None
     memory_config: MemoryConfig | None = None
     slice_config: SliceConfig | None = None
-
-    @property
-    def image_shape(self) -> tuple[int, int, int, int]:
-        """[N, H, W, C] of the input."""
-        return self.batch_size, self.input_height, self.input_width, self.in_channels

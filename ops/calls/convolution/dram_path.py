@@ -1,19 +1,27 @@
 """The DRAM path: the input as an image in DRAM, the output put together slice by slice (docs/planning.md)."""
 
 from dataclasses import replace
+from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
-from ops.calls.convolution.convolution_input import dram_image, dram_output, image_output
 from ops.calls.convolution.l1_path import l1_path, operand_names
-from ops.calls.convolution.paths import slices_skip_dram
-from ops.calls.convolution.problem import as_slice, frame_of, output_format
-from ops.calls.convolution.slice_choice import choose_slices, input_cores, input_memory
-from ops.calls.convolution.slicing import OutputSlice, check_slice_count, output_slices, slice_call
+from ops.calls.convolution.problem import as_slice, frame_of, image_shape, output_format, slices_skip_dram
+from ops.calls.convolution.slicing import (
+    OutputSlice,
+    check_slice_count,
+    choose_slices,
+    input_cores,
+    input_memory,
+    output_slices,
+    slice_call,
+)
 from ops.programs.conv2d.partition import ParallelConfig
+from ops.programs.movement.placement import to_interleaved, uploaded_image
+from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.slicing import sliced_input, write_slice
 from ops.programs.movement.work import SliceWrite, Window
 
@@ -40,7 +48,7 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, *, free_l1_bytes: int) 
     if slices_skip_dram(call, config.num_slices):
         return l1_path(builder, call, source)
     check_slice_count(call, config)
-    image = dram_image(builder, source, call.image_shape, on_host=call.input.on_host)
+    image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     frame = frame_of(call)
     out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)
     made = TensorSpec(out_shape, output_format(call), call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
@@ -103,7 +111,7 @@ def _one_slice(
 
 def _input_window(call: ConvArguments, part: OutputSlice) -> Window:
     return Window(
-        shape=call.image_shape,
+        shape=image_shape(call),
         begins=(0, part.down.start, part.across.start, 0),
         ends=(call.batch_size, part.down.stop, part.across.stop, call.in_channels),
     )
@@ -115,3 +123,39 @@ def _after_first_slice(call: ConvArguments, scheme: TensorMemoryLayout) -> ConvA
     weight = replace(call.weight, on_host=False, name=names[0])
     bias = None if call.bias is None else replace(call.bias, on_host=False, name=names[1])
     return replace(call, weight=weight, bias=bias, conv_config=replace(call.conv_config, shard_layout=scheme))
+
+
+def dram_image(
+    builder: PlanBuilder, source: PlanTensor, shape: tuple[int, int, int, int], *, on_host: bool
+) -> PlanTensor:
+    """The input as an image tensor in DRAM; a copy is released when the call returns.
+
+    Args:
+        builder: The plan.
+        source: The caller's tensor; if it is on the host, its memory config does not matter.
+        shape: [N, H, W, C].
+        on_host: Whether it is still on the host.
+    """
+    start = uploaded_image(builder, source) if on_host else source
+    image = reshaped(builder, start, shape, f"{source.name}.image")
+    if image.name != start.name and on_host:
+        builder.free(start)
+    if image.name != source.name:
+        builder.adopt(image)
+    return image
+
+
+def dram_output(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
+    """The sharded output of a single slice, copied to DRAM and released."""
+    copy = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, name)
+    builder.free(source)
+    return copy
+
+
+def image_output(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
+    """The assembled output [N, OH, OW, O] of a sliced run as [1, 1, N*OH*OW, O]; a copy releases its source."""
+    shape = source.spec.shape
+    rows = reshaped(builder, source, (1, 1, prod(shape[:-1]), shape[-1]), name)
+    if rows.name != source.name:
+        builder.free(source)
+    return rows

@@ -11,18 +11,16 @@ from device.memory.tiles import TILE
 from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.convolution import convolution_input
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import compute_config, lower
 from ops.programs.conv2d.auto_shard import choose_scheme
-from ops.programs.conv2d.blocks import width_refusal
+from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import (
     ConvBuffersArguments,
     conv_circular_buffers,
     l1_accumulation,
     partials_format,
 )
-from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import (
     ConvLayout,
     ConvOptions,
@@ -110,9 +108,9 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
     deallocate = call.conv_config.deallocate_activation
     place, name = laid_out.input_memory, f"{prefix}input.sharded"
     if call.input.on_host:
-        sharded = convolution_input.uploaded_rows(builder, source, place, place, name)
+        sharded = placement.uploaded_rows(builder, source, place, place, name)
     else:
-        sharded = convolution_input.sharded_input(builder, source, place, name, deallocate=deallocate)
+        sharded = placement.sharded_input(builder, source, place, name, deallocate=deallocate)
     copied = sharded.name != source.name
     upload_weights(builder, laid_out)
     activations = sharded

@@ -8,16 +8,14 @@ from typing import Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.convolution_input import uploaded_image, uploaded_rows
 from ops.calls.convolution.l1_path import LaidOut, operands, upload_weights
-from ops.calls.convolution.matmul_input import matmul_input, matmul_tiles
 from ops.calls.convolution.problem import compute_config, lower
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, sharded_input
@@ -27,6 +25,8 @@ from ops.programs.matmul.circular_buffers import matmul_circular_buffers
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.interleaved import interleaved_config
 from ops.programs.movement import placement
+from ops.programs.movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
+from ops.programs.movement.reshape import flattened, reshaped
 
 # Activations that a matmul program can apply itself (tt-metal 0.81.1).
 FUSED_ACTIVATIONS: Final = frozenset(
@@ -258,3 +258,52 @@ def _refusal(
             "activation runs as an operation of its own"
         )
     return None
+
+
+def matmul_input(
+    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str, *, deallocate: bool, shard: bool
+) -> PlanTensor:
+    """An input on the device, before weights are uploaded.
+
+    Rows that are not height sharded become tiles first; height sharded ones only after the weights (`matmul_tiles`).
+
+    Args:
+        builder: The plan.
+        source: The input as the caller left it.
+        config: The shards it is dealt to, or would be: their scheme matters in any case.
+        name: Name of the sharded copy; intermediates start with it.
+        deallocate: Conv2dConfig.deallocate_activation.
+        shard: Whether it is sharded at all; not if the library chose the shard layout itself.
+
+    Returns:
+        The source, or a copy of the plan's own.
+    """
+    current = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
+    if current.spec.memory_config == config:
+        return current
+    if current.spec.layout is Layout.ROW_MAJOR and config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        tiles = tilized(builder, current, f"{name}.tiles")
+        replace_input(builder, source, current, tiles, deallocate=deallocate)
+        current = tiles
+    if shard:
+        copy = to_shards(builder, current, config, name)
+        replace_input(builder, source, current, copy, deallocate=deallocate)
+        current = copy
+    return current
+
+
+def matmul_tiles(builder: PlanBuilder, source: PlanTensor, name: str, *, consumed: bool) -> PlanTensor:
+    """The input as tiles, after weights were uploaded.
+
+    Args:
+        builder: The plan.
+        source: The input so far.
+        name: Name of the tiles, if they are made here.
+        consumed: Whether the input so far is released once there are tiles of it.
+    """
+    if source.spec.layout is Layout.TILE:
+        return source
+    tiles = tilized(builder, source, name)
+    if consumed:
+        builder.free(source)
+    return tiles

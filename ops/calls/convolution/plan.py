@@ -7,7 +7,7 @@ from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.dram_path import dram_path
 from ops.calls.convolution.l1_path import l1_path, operand_names
 from ops.calls.convolution.matmul_path import matmul_path
-from ops.calls.convolution.paths import is_matmul, takes_l1_path
+from ops.calls.convolution.problem import is_matmul, takes_l1_path
 
 
 def plan_convolution(

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from device.memory.memory_config import Layout
+from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import FLOAT32, DataFormat
-from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, Operand
+from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, Operand, SliceType
 from ops.frame.frame import Frame
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem
 
@@ -27,6 +27,11 @@ def compute_config(call: ConvArguments) -> ComputeConfig:
         return call.compute_config
     both_float32 = call.input.spec.data_format == FLOAT32 and weight_format(call) == FLOAT32
     return ComputeConfig(fidelity_phases=DEFAULT_PHASES, fp32_dest=both_float32)
+
+
+def image_shape(call: ConvArguments) -> tuple[int, int, int, int]:
+    """[N, H, W, C] of the input."""
+    return call.batch_size, call.input_height, call.input_width, call.in_channels
 
 
 def frame_of(call: ConvArguments) -> Frame:
@@ -93,3 +98,21 @@ def as_slice(call: ConvArguments, source: Operand) -> ConvArguments:
         memory_config=None,
         slice_config=None,
     )
+
+
+def is_matmul(call: ConvArguments) -> bool:
+    """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded."""
+    pointwise = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
+    return pointwise and call.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
+
+
+def takes_l1_path(call: ConvArguments) -> bool:
+    """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
+    if call.slice_config is None:
+        return not call.input.on_host and call.input.spec.memory_config.buffer_type is not BufferType.DRAM
+    return call.slice_config.slice_type is SliceType.L1_FULL or slices_skip_dram(call, call.slice_config.num_slices)
+
+
+def slices_skip_dram(call: ConvArguments, slices: int) -> bool:
+    """Whether so many slices, given or found for a given slice config, mean the L1 path instead."""
+    return call.slice_config is not None and slices == 1 and call.rules.one_slice_skips_dram

@@ -3,16 +3,30 @@
 A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
-from device.errors import DeviceError
-from device.memory.memory_config import Layout
+from device.errors import DeviceError, OutOfMemoryError
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.numbers.integers import div_up, round_up
+from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import AxisWindow, ConvArguments, SliceConfig, SliceType
-from ops.calls.convolution.problem import frame_of
+from ops.calls.convolution.problem import frame_of, lower
+from ops.frame.axis import NoWindowError
 from ops.frame.frame import Frame
+from ops.programs.conv2d.auto_shard import choose_scheme, estimated_buffers, estimated_halo_bytes
+from ops.programs.conv2d.circular_buffers import local_bytes
+from ops.programs.conv2d.layout import (
+    ConvOptions,
+    ConvProblem,
+    choose_cores,
+    estimated_blocks,
+    lay_out,
+    scheme_alignment,
+)
+from ops.programs.conv2d.partition import BLOCK, WIDTH, ParallelConfig, channel_alignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +57,14 @@ class OutputSlice:
         return OutputSlice(
             (0, self.rows[1] - self.rows[0]),
             (0, self.columns[1] - self.columns[0]),
-            AxisWindow(0, down.length, down.padding, down.output_padding),
-            AxisWindow(0, across.length, across.padding, across.output_padding),
+            AxisWindow(0, _length(down), down.padding, down.output_padding),
+            AxisWindow(0, _length(across), across.padding, across.output_padding),
         )
+
+
+def _length(window: AxisWindow) -> int:
+    """Input positions of a window."""
+    return window.stop - window.start
 
 
 def _slice(call: ConvArguments, frame: Frame, rows: tuple[int, int], columns: tuple[int, int]) -> OutputSlice:
@@ -93,7 +112,7 @@ def output_slices(call: ConvArguments, config: SliceConfig) -> Iterator[OutputSl
 
 def slice_call(call: ConvArguments, part: OutputSlice) -> ConvArguments:
     """The call that computes one slice."""
-    height, width = part.down.length, part.across.length
+    height, width = _length(part.down), _length(part.across)
     padding = (*part.down.padding, *part.across.padding)
     more = (part.down.output_padding, part.across.output_padding)
     return replace(call, input_height=height, input_width=width, padding=padding, output_padding=more)
@@ -113,3 +132,153 @@ def check_slice_count(call: ConvArguments, config: SliceConfig) -> None:
             f"dram_slice_config: at most {most} slices of type {config.slice_type.name} fit this output; "
             "0 finds the number by itself"
         )
+
+
+WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
+TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
+
+
+def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> ParallelConfig:
+    """Cores among which the input window of a slice is dealt."""
+    return _input_cores(call, part, *lower(slice_call(call, part)), device_spec)
+
+
+def _input_cores(
+    call: ConvArguments, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
+) -> ParallelConfig:
+    scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
+    if options.act_block_h_override or options.core_grid is not None:
+        options = replace(options, act_block_h_override=0, core_grid=None)
+    nominal = _over(problem, _with_nominal_rows(problem.frame, part))
+    return choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
+
+
+def _window_alignment(call: ConvArguments, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
+    """Channels a shard of the window is a multiple of; conv2d takes a window of the whole image for no slice."""
+    whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
+    sliced = not whole or call.rules.whole_window_is_slice
+    row_major = sliced or call.input.spec.layout is Layout.ROW_MAJOR
+    return channel_alignment(scheme, row_major=row_major, sliced=sliced, matmul=False, shard_width=None)
+
+
+def input_memory(call: ConvArguments, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
+    """Where the input window of a slice is put in L1."""
+    rows = call.batch_size * _length(part.down) * _length(part.across)
+    unit = 1 if config.scheme is WIDTH and call.input.spec.layout is Layout.ROW_MAJOR else TILE
+    shard_rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores
+    alignment = _window_alignment(call, part, config.scheme)
+    width = round_up(call.in_channels, config.channel_cores * alignment) // config.channel_cores
+    return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (shard_rows, width), config.orientation))
+
+
+def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
+    """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
+    problem, options = lower(slice_call(call, part))
+    config = _input_cores(call, part, problem, options, device_spec)
+    shards = input_memory(call, part, config).shard_spec
+    if shards is None:
+        raise AssertionError("the window of a slice is always sharded")
+    in_bytes = shards.shape[0] * shards.shape[1] * (problem.act_format.element_bytes or 0)
+    if call.rules.transposed:
+        row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
+        alignment = channel_alignment(
+            config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
+        )
+        counted = _over(problem, _without_filling(problem.frame, part))
+        layout = lay_out(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
+        blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
+    else:
+        alignment, counted = scheme_alignment(problem, config.scheme), problem
+        layout = lay_out(counted, options, device_spec, config, alignment=alignment)
+        blocks = estimated_blocks(counted, layout, alignment)
+        in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
+    buffers = estimated_buffers(counted, options, layout, accumulation_blocks=blocks)
+    halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, shards.shape[1])
+    output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
+    return max(halo_bytes + output_bytes + local_bytes(buffers), in_bytes + halo_bytes)
+
+
+def _over(problem: ConvProblem, frame: Frame) -> ConvProblem:
+    """The problem over another frame."""
+    return problem if frame is problem.frame else replace(problem, frame=frame)
+
+
+def _without_filling(frame: Frame, part: OutputSlice) -> Frame:
+    """The frame without the columns that only fill the slice's last tile."""
+    filling = frame.columns.outputs - (part.columns[1] - part.columns[0])
+    if not filling:
+        return frame
+    columns = replace(frame.columns, trailing=frame.columns.trailing - filling)
+    return replace(frame, columns=columns)
+
+
+def _with_nominal_rows(frame: Frame, part: OutputSlice) -> Frame:
+    """The frame with as many output rows as the slice stands for, where its own call computes more or fewer."""
+    missing = (part.rows[1] - part.rows[0]) - frame.rows.outputs
+    if not missing:
+        return frame
+    return replace(frame, rows=replace(frame.rows, trailing=frame.rows.trailing + missing))
+
+
+def guess_slice_type(call: ConvArguments) -> SliceType:
+    """Along which axis a call is cut if the caller does not say."""
+    if call.conv_config.output_layout is Layout.ROW_MAJOR:
+        tall = call.input_height > TALL_RATIO * call.input_width
+    else:
+        tall = call.input_width < WIDE_IMAGE or call.input_height > call.input_width
+    return SliceType.DRAM_HEIGHT if tall else SliceType.DRAM_WIDTH
+
+
+def choose_slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> SliceConfig:
+    """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
+
+    Raises:
+        OutOfMemoryError: No number of slices fits, with the real library's text.
+    """
+    if call.slice_config is not None:
+        kinds = [call.slice_config.slice_type]
+    else:
+        guess = guess_slice_type(call)
+        kinds = [guess, SliceType.DRAM_WIDTH if guess is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT]
+    need = cache(
+        lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several)
+    )  # most slices are alike
+    for kind in kinds:
+        for count in range(1, most_slices(call, kind) + 1):
+            config = SliceConfig(slice_type=kind, num_slices=count)
+            if _fits(call, config, need, free_l1_bytes):
+                return config
+    axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
+    raise OutOfMemoryError(
+        "DRAM Auto slice could not find valid slice configuration. "
+        f"Tried up to {most_slices(call, kinds[-1])} slices for {axis}-slicing "
+        f"on output dimension {sliced_length(frame_of(call), kinds[-1])}. Available L1: {free_l1_bytes} bytes. "
+        "Operation requires more memory than available even with maximum slicing.\n"
+        "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "
+        "shard_layout take less; other live L1 tensors may be released first"
+    )
+
+
+def _fits(
+    call: ConvArguments, config: SliceConfig, need: Callable[[OutputSlice, bool], int], free_l1_bytes: int
+) -> bool:
+    """Whether every slice fits; one without outputs of its own, where the real search can crash, does not.
+
+    Args:
+        call: The call.
+        config: The slices.
+        need: L1 of one of them, given whether there are several.
+        free_l1_bytes: What they have.
+
+    Raises:
+        DeviceError: The blocks of a slice are refused. Only given blocks can be: without any, the first slice that does
+            not fit ends the search.
+    """
+    several = config.num_slices > 1
+    needs: Iterable[int] = (need(part.at_origin, several) for part in output_slices(call, config) if not part.is_empty)
+    try:
+        if call.conv_config.act_block_h_override:
+            needs = list(needs)
+        return all(need_bytes <= free_l1_bytes for need_bytes in needs)
+    except NoWindowError:
+        return False

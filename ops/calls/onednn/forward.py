@@ -15,8 +15,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, bias_row, image_sticks, result_sticks, tap_matrices
 from ops.definition.geometry import TransposedAxis
-from ops.frame.axis import FrameAxis, transposed_axis
-from ops.frame.output_phases import OutputPhase, output_phases
+from ops.frame.axis import FrameAxis, OutputPhase, output_phases, transposed_axis
 from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul_work, run_fill_rows, run_patch_matmul
 from ops.programs.patch_matmul.work import FillRows, Patches

@@ -18,7 +18,7 @@ from ops.programs.conv2d.layout import (
     scheme_alignment,
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.halo.ranges import most_sticks
+from ops.programs.halo.transfers import most_sticks
 
 BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
 

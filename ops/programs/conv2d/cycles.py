@@ -13,8 +13,7 @@ from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import BEGIN, Moment, Processor, Slots, Task, check_emptied, critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.frame.axis import FrameAxis
-from ops.frame.output_phases import output_phases
+from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.block_costs import ConvSteps, conv_steps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
 from ops.programs.conv2d.partition import HEIGHT, WIDTH

@@ -1,6 +1,6 @@
 """The activation blocks of a convolution, as the matrix unit sees them: converted, and gathered tap by tap.
 
-The outputs are taken phase by phase (`ops.frame.output_phases`), so that inserted zeros cost nothing, and in runs of
+The outputs are taken phase by phase (`ops.frame.axis`), so that inserted zeros cost nothing, and in runs of
 rows that stay in the cache.
 """
 
@@ -14,9 +14,8 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from ops.frame.axis import margins
-from ops.frame.output_phases import OutputPhase, output_phases
-from ops.programs.conv2d.k_blocks import KBlock
+from ops.frame.axis import OutputPhase, margins, output_phases
+from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float

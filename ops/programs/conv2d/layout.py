@@ -25,7 +25,7 @@ from ops.programs.conv2d.partition import (
     input_parallel_config,
     output_parallel_config,
 )
-from ops.programs.conv2d.split_reader import uses_split_reader
+from ops.programs.conv2d.reader_indices import uses_split_reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,19 @@ from device.numbers.activations import apply_activation
 from device.numbers.formats import BFLOAT16, Array, DataFormat
 from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
-from ops.frame.axis import FrameAxis
+from ops.frame.axis import FrameAxis, output_phases
 from ops.frame.frame import Frame, frame_sources
-from ops.frame.output_phases import output_phases
+from ops.meaning import ValuesReading, given, matrix, row
 from ops.programs.conv2d.gather import HALF, Image, MetBlock, Reading, Run, gather, met_block, prepare_image, runs
 from ops.programs.conv2d.work import ConvWork
+
+
+def convolved(work: ConvWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    """The output [1, 1, N*OH*OW, O] of one conv2d program of sticks, weights and, if there is one, a bias."""
+    sticks, weights, *bias = map(given, inputs)
+    added = row(bias[0]) if bias else None
+    out = conv_values(work, matrix(sticks), matrix(weights), added, reading.spec, reading.arithmetic)
+    return out.reshape(1, 1, *out.shape)
 
 
 def conv_values(

@@ -149,6 +149,16 @@ class PrepareBias(Work):
     layout: WeightsLayout
 
 
+def prepared_weights(work: PrepareWeights, weights: Array) -> Array:
+    """Raw weights as the matrix that a device holds."""
+    return prepare_weights(weights, work.layout).reshape(work.layout.padded_shape)
+
+
+def prepared_bias(work: PrepareBias, bias: Array) -> Array:
+    """A raw bias as the row of tiles that a device holds."""
+    return prepare_bias(bias, work.layout).reshape(work.layout.bias_padded_shape)
+
+
 def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
     """Lay a raw weight out and convert it.
 

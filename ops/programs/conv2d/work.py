@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from device.numbers.formats import DataFormat
 from device.plan import Work
-from ops.programs.conv2d.k_blocks import KBlock
+from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.layout import ConvLayout, ConvOptions, ConvProblem
 
 

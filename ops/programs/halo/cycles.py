@@ -22,9 +22,8 @@ from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.halo.config_tensors import WORD_BYTES
+from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES
 from ops.programs.halo.costs import HaloCosts
-from ops.programs.halo.gather_sizes import PROCESSORS
 from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, WIDTH, HaloArguments, HaloPlan, core_order
 from ops.programs.halo.traffic import HaloTraffic, Sending, halo_traffic
 

@@ -24,7 +24,7 @@ from device.numbers.integers import div_up
 from device.plan import CircularBuffer, Work
 from ops.frame.frame import Frame
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
-from ops.programs.halo.ranges import StickRanges, stick_ranges
+from ops.programs.halo.transfers import StickRanges, stick_ranges
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED

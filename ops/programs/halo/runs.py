@@ -10,8 +10,7 @@ import numpy as np
 
 from device.numbers.integers import Integers
 from ops.frame.frame import Breaks, Frame, data_breaks
-from ops.programs.halo.ranges import StickRanges
-from ops.programs.halo.transfers import Padding, Transfers, list_padding, list_transfers, ordinals
+from ops.programs.halo.transfers import Padding, StickRanges, Transfers, list_padding, list_transfers, ordinals
 
 
 class _Runs(NamedTuple):

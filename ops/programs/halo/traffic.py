@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, passing_bytes, sharing, worker_places
-from ops.programs.halo.config_tensors import CoreOrder
+from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS, CoreOrder
 from ops.programs.halo.costs import HaloCosts
-from ops.programs.halo.gather_sizes import PROCESSORS, UNTILIZE_BLOCK_STICKS
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
 from ops.programs.halo.runs import transfers_and_padding
 from ops.programs.halo.transfers import Padding, Transfers, ordinals

@@ -8,7 +8,7 @@ from device.numbers.formats import Array
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesOf, CyclesReading, Ends, Meaning, ValuesReading, W, given, values_of_first
+from ops.meaning import CyclesOf, CyclesReading, Ends, Meaning, ValuesReading, W, given, unchanged, values_of_first
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
@@ -42,10 +42,6 @@ def _of_movement(movement: Callable[[W, TensorSpec, TensorSpec, DeviceSpec], Mov
     return cycles
 
 
-def _same(work: Work, values: Array) -> Array:
-    return values
-
-
 def _reshaped(work: Reshape, values: Array) -> Array:
     return values.reshape(work.shape)
 
@@ -76,10 +72,10 @@ def _slice_write(work: SliceWrite, read: TensorSpec, written: TensorSpec, spec: 
 
 
 MEANINGS: Final = (
-    Meaning(work=Relayout, values=values_of_first(_same), cycles=_of_movement(_relayout)),
+    Meaning(work=Relayout, values=values_of_first(unchanged), cycles=_of_movement(_relayout)),
     Meaning(work=Reshape, values=values_of_first(_reshaped), cycles=_of_movement(_reshape)),
     Meaning(work=Typecast, values=values_of_first(converted), cycles=_of_movement(_copy)),
-    Meaning(work=FillPad, values=values_of_first(_same), cycles=_of_movement(_copy)),
+    Meaning(work=FillPad, values=values_of_first(unchanged), cycles=_of_movement(_copy)),
     Meaning(work=PadImage, values=values_of_first(padded_image), cycles=_of_movement(_copy)),
     Meaning(
         work=FoldWindows,

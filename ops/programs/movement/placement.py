@@ -13,6 +13,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.work import Conversion, Relayout
 
 # Which program copies a tensor, by whether source and target are sharded.
@@ -52,12 +53,14 @@ def converted(
         name: Name of the copy.
         made: The copy.
     """
-    return builder.run(conversion.operation, Relayout(conversion), [source], output=PlanTensor(name, made))
+    return builder.run(
+        f"{conversion.value}DeviceOperation", Relayout(conversion), [source], output=PlanTensor(name, made)
+    )
 
 
 def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
     """One program that lays a tensor out anew in one that is there already."""
-    builder.run(conversion.operation, Relayout(conversion), [source, target])
+    builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source, target])
 
 
 def move_up(builder: PlanBuilder, tensor: PlanTensor) -> None:
@@ -154,3 +157,80 @@ def whole_shards(config: MemoryConfig) -> tuple[int, int]:
     if shards.orientation is ShardOrientation.COL_MAJOR:
         high, wide = wide, high
     return rows * high, cols * wide
+
+
+def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
+    """A host tensor in DRAM as it is."""
+    return builder.upload(f"{source.name}.uploaded", in_memory(source.spec, DRAM_MEMORY_CONFIG), source.name)
+
+
+def sharded_input(
+    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str, *, deallocate: bool
+) -> PlanTensor:
+    """An input on the device, flattened to rows of channels and dealt to cores.
+
+    Args:
+        builder: The plan.
+        source: The input as the caller or `dram_image` left it.
+        config: Where its shards go; a sharded input that lies there already is used as it is.
+        name: Name of the sharded copy.
+        deallocate: Conv2dConfig.deallocate_activation: an input in L1 is released once it is copied, and the copy
+            moved up.
+    """
+    rows = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
+    if rows.spec.memory_config == config:
+        return rows
+    copy = to_shards(builder, rows, config, name)
+    replace_input(builder, source, rows, copy, deallocate=deallocate)
+    return copy
+
+
+def replace_input(
+    builder: PlanBuilder, source: PlanTensor, old: PlanTensor, new: PlanTensor, *, deallocate: bool
+) -> None:
+    """``new``, made from ``old``, takes its place.
+
+    A copy that the call made is released; so is the caller's tensor in L1 with ``deallocate``, and then ``new`` is
+    moved up into the room that it leaves.
+    """
+    if deallocate and old.in_l1:
+        builder.free(old)
+        move_up(builder, new)
+    elif old.name != source.name:
+        builder.free(old)
+
+
+def uploaded_rows(
+    builder: PlanBuilder, source: PlanTensor, shards: MemoryConfig, place: MemoryConfig, name: str
+) -> PlanTensor:
+    """A host tensor padded to whole shards and uploaded.
+
+    Tiles are uploaded to their cores as they are. Rows are padded on the host first if whole rows go to each core.
+    Otherwise they are uploaded unpadded and padded on the device; or, if channels do not fill the shards, by way of
+    DRAM.
+
+    Args:
+        builder: The plan.
+        source: The caller's tensor, which the names of intermediates start with.
+        shards: The shards to pad to.
+        place: Where to: that config, or DRAM.
+        name: Name of the copy.
+    """
+    spec, flat = source.spec, flattened(source.spec.shape)
+    if spec.layout is Layout.TILE:
+        padded = None if spec.shape == flat else flattened(spec.padded_shape)
+        return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, padded), source.name)
+    whole = (1, 1, *whole_shards(shards))
+    if shards.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, whole), source.name)
+    rows = TensorSpec(flat, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG)
+    if flat[-1] != whole[-1]:
+        target = builder.allocate(name, sharded_spec(rows, shards))
+        by_way = builder.upload(f"{source.name}.rows", rows, source.name)
+        fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, target)
+        builder.free(by_way)
+        return target
+    if flat == whole:
+        return builder.upload(name, in_memory(rows, place), source.name)
+    short = builder.upload(f"{name}.unpadded", in_memory(rows, place), source.name)
+    return padded_rows(builder, short, whole, name)

@@ -26,11 +26,6 @@ class Conversion(Enum):
     UNTILIZE_CODEGEN = "UntilizeCodegen"
     UNTILIZE_WITH_UNPADDING = "UntilizeWithUnpadding"
 
-    @property
-    def operation(self) -> str:
-        """The device operation as a graph capture shows it."""
-        return f"{self.value}DeviceOperation"
-
 
 @dataclass(frozen=True, slots=True)
 class Relayout(Work):

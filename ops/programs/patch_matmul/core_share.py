@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from device.memory.tiles import TILE
 from device.numbers.formats import FLOAT32, DataFormat
 from device.numbers.integers import div_up
-from ops.frame.output_phases import output_phases
+from ops.frame.axis import output_phases
 from ops.programs.matmul.config import MatmulProgram
 from ops.programs.patch_matmul.work import Patches, PatchMatmul, PixelMatmul
 

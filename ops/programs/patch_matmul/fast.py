@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from device.numbers.formats import Array
-from ops.frame.axis import FrameAxis
-from ops.frame.output_phases import index_of, output_phases
+from ops.frame.axis import FrameAxis, index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
 from ops.programs.patch_matmul.gather import Margin, Scratch, places, run_rows, runs
 from ops.programs.patch_matmul.work import PatchMatmul

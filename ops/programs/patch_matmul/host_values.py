@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from device.numbers.formats import Array
-from ops.frame.output_phases import index_of
+from ops.frame.axis import index_of
 from ops.programs.patch_matmul.host_work import PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.weight_formats import from_canonical, to_canonical
 

@@ -14,7 +14,7 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.tiles import TILE
 from device.numbers.formats import Array, DataFormat
 from device.numbers.integers import round_up
-from ops.frame.output_phases import OutputPhase, output_phases
+from ops.frame.axis import OutputPhase, output_phases
 from ops.meaning import ValuesReading
 from ops.programs.patch_matmul import fast, fast_pixels
 from ops.programs.patch_matmul.bundles import dense_bundles

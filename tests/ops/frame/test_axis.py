@@ -11,9 +11,12 @@ from ops.frame.axis import (
     convolution_axis,
     count_windows,
     gradient_axis,
+    index_of,
     margins,
+    output_phases,
     transposed_axis,
 )
+from ops.frame.frame import Frame, frame_sources
 
 SIZES = {
     "input_length": st.integers(1, 7),
@@ -140,3 +143,130 @@ def test_what_has_no_window_is_refused():
         convolution_axis(input_length=0, kernel=2, stride=1, padding=(1, 1), dilation=1)
     with pytest.raises(ValueError, match=r"taps at least 0, not \(3, 1, 1, 1\) and -1$"):
         convolution_axis(input_length=3, kernel=-1, stride=1, padding=(0, 0), dilation=1)
+
+
+ALONE = FrameAxis(input_length=1, before=0, after=0, taps=1)
+WINDOWS = st.builds(
+    axis_of_windows,
+    input_length=st.integers(1, 7),
+    outputs=st.integers(1, 12),
+    taps=st.integers(1, 5),
+    start=st.integers(-9, 9),
+    spacing=st.integers(-4, 4),
+    step=st.integers(1, 4),
+    insertion=st.integers(1, 4),
+    first=st.integers(0, 3),
+    distance=st.integers(1, 3),
+)
+
+
+@st.composite
+def padded(draw):
+    """Axes of all kinds of padding; a negative ``before`` or ``after`` comes from padding by more than the window."""
+    sizes = {name: draw(st.integers(1, 6)) for name in ("taps", "insertion", "step")}
+    spacing, length = draw(st.integers(0, 6)), draw(st.integers(1, 12))
+    before, after, trailing = draw(st.integers(-4, 8)), draw(st.integers(-4, 8)), draw(st.integers(0, 4))
+    reach = spacing * (sizes["taps"] - 1)
+    lacking = max(0, reach + 1 - (before + (length - 1) * sizes["insertion"] + 1 + after + trailing))
+    return FrameAxis(
+        input_length=length, before=before, after=after + lacking, trailing=trailing, spacing=spacing, **sizes
+    )
+
+
+AXES = WINDOWS | padded()
+
+
+def meetings(axis):
+    """{(place in the result, tap): input} for every tap that meets an input: outputs, taps and inputs one by one."""
+    return {
+        (axis.first + output * axis.distance, tap): number
+        for output in range(axis.outputs)
+        for tap in range(axis.taps)
+        for number in range(axis.input_length)
+        if output * axis.step + axis.start + tap * axis.spacing == number * axis.insertion
+    }
+
+
+@given(AXES)
+def test_phases_hold_every_output_once(axis):
+    result = range(axis.first + axis.outputs * axis.distance)
+    places = [place for phase in output_phases(axis) for place in result[phase.axis.places]]
+    assert sorted(places) == list(result[axis.places])
+
+
+@given(AXES)
+def test_phases_meet_every_input_that_the_axis_meets(axis):
+    met = {}
+    for phase in output_phases(axis):
+        assert phase.axis.insertion == 1
+        assert len(phase.taps) == phase.axis.taps
+        met |= {(place, phase.taps[tap]): number for (place, tap), number in meetings(phase.axis).items()}
+    assert met == meetings(axis)
+
+
+@given(AXES)
+def test_taps_start_where_the_first_output_meets_them(axis):
+    for phase in output_phases(axis):
+        dense = phase.axis
+        for tap, start in enumerate(phase.starts):
+            inputs = [start + m * dense.step for m in range(dense.outputs)]
+            found = {m: number for m, number in enumerate(inputs) if 0 <= number < axis.input_length}
+            at = {(place - dense.first) // dense.distance: n for (place, k), n in meetings(dense).items() if k == tap}
+            assert found == at
+
+
+@given(AXES)
+def test_a_tap_is_listed_only_if_it_reaches_the_inputs(axis):
+    met = {tap for _, tap in meetings(axis)}
+    for phase in output_phases(axis):
+        assert list(phase.taps) == sorted(set(phase.taps))
+        for tap, start in zip(phase.taps, phase.starts, strict=True):
+            assert start < axis.input_length
+            assert start + (phase.axis.outputs - 1) * phase.axis.step >= 0
+            assert phase.axis.step > 1 or tap in met  # a longer step may leap over all inputs
+
+
+@given(padded())
+def test_phases_meet_what_the_frame_holds(axis):
+    """As the halo fills it, unless windows begin behind the first input: then the real library leaves it empty."""
+    sources = frame_sources(Frame(batch=1, rows=axis, columns=ALONE), 0, axis.length)
+    held = {
+        (output, tap): int(source)
+        for output in range(axis.outputs)
+        for tap in range(axis.taps)
+        if (source := sources[output * axis.step + tap * axis.spacing]) >= 0
+    }
+    met = {
+        (place, phase.taps[tap]): number
+        for phase in output_phases(axis)
+        for (place, tap), number in meetings(phase.axis).items()
+    }
+    assert held == (met if axis.before >= 0 else {})
+
+
+def test_stride_2_kernel_3():
+    """Frame 0 x 0 x 0 x 0 0: even outputs meet an input under the middle tap, odd ones under the outer two."""
+    axis = transposed_axis(input_length=3, kernel=3, stride=2, padding=(1, 1), output_padding=1, dilation=1)
+    even, odd = output_phases(axis)
+    assert (even.axis.places, even.taps, even.starts) == (slice(0, 5, 2), range(1, 2), (0,))
+    assert (odd.axis.places, odd.taps, odd.starts) == (slice(1, 6, 2), range(0, 3, 2), (0, 1))
+
+
+def test_taps_that_fall_together_meet_the_same_inputs():
+    axis = transposed_axis(input_length=2, kernel=3, stride=2, padding=(0, 0), output_padding=0, dilation=0)
+    even, odd = output_phases(axis)
+    assert (even.taps, even.starts, even.axis.outputs) == (range(3), (0, 0, 0), 2)
+    assert (odd.taps, odd.starts, odd.axis.outputs) == (range(0), (), 1)
+
+
+def test_backward_taps_meet_the_same_inputs_in_the_other_order():
+    """Kernel 4, stride 2: taps 3 to 0 of the mirrored kernel; the first output is two positions before the inputs."""
+    axis = axis_of_windows(input_length=3, outputs=6, taps=4, start=2, spacing=-1, insertion=2)
+    even, odd = output_phases(axis)
+    assert (even.taps, even.starts, even.axis.spacing) == (range(0, 3, 2), (1, 0), -1)
+    assert (odd.taps, odd.starts, odd.axis.spacing) == (range(1, 4, 2), (1, 0), -1)
+
+
+@pytest.mark.parametrize("taps", [range(0), range(3), range(1, 8, 2), range(4, -1, -1), range(5, -1, -3)])
+def test_a_range_picks_its_own_indices(taps):
+    assert list(range(10))[index_of(taps)] == list(taps)

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ttsim.report.cycles.explain import cycles, percent, time, untimed_lines
+from ttsim.report.cycles.explain import cycles, not_counting, percent, time, untimed_lines
 from ttsim.report.cycles.figures import CallTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.cycles.rows import HEADINGS, rows
@@ -24,12 +24,12 @@ def print_call(console: Console, call: CallTime) -> None:
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:
     """A call in one line."""
-    total = call.total
+    total, missing = call.total, not_counting(call.untimed)
     if not call.operations:
-        return "no operation that takes cycles"
+        return f"no operation that takes cycles{missing}"
     longest = max(call.operations, key=lambda one: one.cycles)
     return (
-        f"{cycles(total.cycles)} in {time(total.nanoseconds)} at {report.clock_hz / 1e9:g} GHz, "
+        f"{cycles(total.cycles)} in {time(total.nanoseconds)} at {report.clock_hz / 1e9:g} GHz{missing}, "
         f"{percent(longest.share)} of it {longest.name}, bound by {longest.bound_by}; matrix units of the device "
         f"{percent(total.math.device_utilization)} busy"
     )

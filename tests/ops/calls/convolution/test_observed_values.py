@@ -22,8 +22,8 @@ from ops.calls.convolution.arguments import (
     SliceConfig,
     SliceType,
 )
-from ops.calls.convolution.paths import is_matmul
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.problem import is_matmul
 from ops.readings.memory import run_memory
 
 TABLE = Path(__file__).resolve().parents[3] / "data" / "observed_values.tsv"

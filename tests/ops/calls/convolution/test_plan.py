@@ -17,8 +17,8 @@ from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
-from ops.calls.convolution.paths import is_matmul
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.problem import is_matmul
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last

@@ -17,8 +17,15 @@ from ops.calls.convolution.arguments import (
     SliceConfig,
     SliceType,
 )
-from ops.calls.convolution.paths import is_matmul
-from ops.calls.convolution.problem import as_slice, compute_config, frame_of, lower, output_format, weight_format
+from ops.calls.convolution.problem import (
+    as_slice,
+    compute_config,
+    frame_of,
+    is_matmul,
+    lower,
+    output_format,
+    weight_format,
+)
 from ops.programs.conv2d.layout import ConvOptions
 
 

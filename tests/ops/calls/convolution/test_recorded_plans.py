@@ -11,8 +11,8 @@ from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated,
 from device.machine import Machine
 from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.paths import is_matmul
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.problem import is_matmul
 from ops.readings.memory import run_memory
 from tools.recorded.arguments import planner_arguments
 

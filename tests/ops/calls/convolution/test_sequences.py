@@ -17,7 +17,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.calls.convolution import convolution_input, matmul_input
+from ops.calls.convolution import dram_path, matmul_path
 from ops.programs.movement import placement, slicing
 from ops.programs.movement.work import SliceWrite, Window
 
@@ -70,7 +70,7 @@ def told(function, given, *arguments, **options):
 )
 def test_the_input_becomes_an_image_in_dram(shape, layout, on_host, steps, adopted):
     builder = PlanBuilder(WORMHOLE, {"x": source(shape, layout)})
-    image = convolution_input.dram_image(builder, builder.tensor("x"), (1, 8, 8, 16), on_host=on_host)
+    image = dram_path.dram_image(builder, builder.tensor("x"), (1, 8, 8, 16), on_host=on_host)
     assert spelled(builder.steps) == steps
     assert image.spec.shape == (1, 8, 8, 16)
     builder.free_adopted()
@@ -100,7 +100,7 @@ def test_the_input_becomes_an_image_in_dram(shape, layout, on_host, steps, adopt
 )
 def test_the_input_is_sharded(given, deallocate, steps):
     config = shards("HEIGHT", (32, 64), cols=2)
-    result, words = told(convolution_input.sharded_input, given, config, "s", deallocate=deallocate)
+    result, words = told(placement.sharded_input, given, config, "s", deallocate=deallocate)
     assert words == steps
     assert (result.name, result.spec.memory_config) == ("s", config)
 
@@ -108,7 +108,7 @@ def test_the_input_is_sharded(given, deallocate, steps):
 def test_an_input_that_lies_right_is_used_as_it_is():
     config = shards("HEIGHT", (32, 64), cols=2)
     given = source((1, 1, 64, 64), config=config)
-    result, words = told(convolution_input.sharded_input, given, config, "s", deallocate=True)
+    result, words = told(placement.sharded_input, given, config, "s", deallocate=True)
     assert (result.name, words) == ("x", "")
 
 
@@ -117,7 +117,7 @@ def test_other_shards_are_dealt_anew_or_by_way_of_dram():
     given = source((1, 1, 64, 64), config=before)
 
     def words(tensor, config, *, deallocate=False):
-        return told(convolution_input.sharded_input, tensor, config, "s", deallocate=deallocate)[1]
+        return told(placement.sharded_input, tensor, config, "s", deallocate=deallocate)[1]
 
     assert words(given, after) == "+s ShardedToInterleaved +s.interleaved InterleavedToSharded -s.interleaved"
     assert words(given, after, deallocate=True).endswith("InterleavedToSharded -s.interleaved -x ^s")
@@ -153,7 +153,7 @@ def test_padding_rows_fill_the_last_shard():
     ],
 )
 def test_a_host_tensor_on_the_l1_path(spec, config, steps, padded):
-    result, words = told(convolution_input.uploaded_rows, spec, config, config, "s")
+    result, words = told(placement.uploaded_rows, spec, config, config, "s")
     assert words == steps
     assert (result.name, result.spec.padded_shape[-2]) == ("s", padded)
 
@@ -188,10 +188,10 @@ def test_a_host_tensor_on_the_l1_path(spec, config, steps, padded):
 def test_a_matmul_takes_tiles(given, scheme, shard, deallocate, before, after):
     config = shards(scheme, (32, 64), rows=2) if scheme == "BLOCK" else shards(scheme, (32, 64), cols=2)
     builder = PlanBuilder(WORMHOLE, {"x": given})
-    first = matmul_input.matmul_input(builder, builder.tensor("x"), config, "s", deallocate=deallocate, shard=shard)
+    first = matmul_path.matmul_input(builder, builder.tensor("x"), config, "s", deallocate=deallocate, shard=shard)
     assert spelled(builder.steps) == before
     consumed = first.name != "x" or (deallocate and first.in_l1)
-    second = matmul_input.matmul_tiles(builder, first, "t", consumed=consumed)
+    second = matmul_path.matmul_tiles(builder, first, "t", consumed=consumed)
     assert spelled(builder.steps) == f"{before} {after}".strip()
     assert second.spec.layout is TILES
 
@@ -200,11 +200,11 @@ def test_a_matmul_input_on_the_host():
     # Channels that do not fill the shards are sharded even where the library chose the layout itself.
     config = shards("BLOCK", (32, 32), cols=2, rows=2)
     spec = TensorSpec((1, 7, 7, 50), FLOAT32, ROWS)
-    result, words = told(convolution_input.uploaded_rows, spec, config, DRAM_MEMORY_CONFIG, "s")
+    result, words = told(placement.uploaded_rows, spec, config, DRAM_MEMORY_CONFIG, "s")
     assert words == "+s +x.rows InterleavedToSharded -x.rows"
     assert result.spec.memory_config == config
     spec = TensorSpec((1, 8, 8, 64), FLOAT32, ROWS)
-    whole, words = told(convolution_input.uploaded_rows, spec, config, DRAM_MEMORY_CONFIG, "s")
+    whole, words = told(placement.uploaded_rows, spec, config, DRAM_MEMORY_CONFIG, "s")
     assert (words, whole.spec.memory_config) == ("+s", DRAM_MEMORY_CONFIG)
 
 
@@ -213,7 +213,7 @@ def test_the_result_goes_where_it_is_wanted():
         return told(placement.to_config, tensor, config, "y")[1]
 
     result = source((1, 1, 64, 64), TILES, shards("HEIGHT", (32, 64), cols=2))
-    assert told(convolution_input.dram_output, result, "y")[1] == "ShardedToInterleaved +y -x"
+    assert told(dram_path.dram_output, result, "y")[1] == "ShardedToInterleaved +y -x"
     assert placed(result, L1_MEMORY_CONFIG) == "ShardedToInterleaved +y -x"
     assert placed(result, shards("HEIGHT", (64, 64))) == "Reshard +y -x"
     assert placed(result, result.memory_config) == ""
@@ -266,5 +266,5 @@ def test_a_slice_comes_as_rows():
 
 def test_an_assembled_image_becomes_rows():
     image = source((1, 6, 20, 32), TILES)
-    assert told(convolution_input.image_output, image, "y")[1] == "ReshapeView +y +y.map -x"
-    assert told(convolution_input.image_output, source((1, 6, 32, 32), TILES), "y")[1] == ""
+    assert told(dram_path.image_output, image, "y")[1] == "ReshapeView +y +y.map -x"
+    assert told(dram_path.image_output, source((1, 6, 32, 32), TILES), "y")[1] == ""

@@ -15,14 +15,17 @@ from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.problem import frame_of
-from ops.calls.convolution.slice_choice import (
+from ops.calls.convolution.slicing import (
+    check_slice_count,
     choose_slices,
     guess_slice_type,
     input_cores,
     input_memory,
+    most_slices,
+    output_slices,
+    slice_call,
     slice_l1_bytes,
 )
-from ops.calls.convolution.slicing import check_slice_count, most_slices, output_slices, slice_call
 from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
 from ops.frame.axis import NoWindowError
@@ -289,7 +292,7 @@ def test_only_a_slice_without_outputs_ends_a_search_quietly(monkeypatch):
         def needed(*_, **__):
             raise error
 
-        monkeypatch.setattr("ops.calls.convolution.slice_choice.slice_l1_bytes", needed)
+        monkeypatch.setattr("ops.calls.convolution.slicing.slice_l1_bytes", needed)
 
     failing(NoWindowError("no window fits"))
     with pytest.raises(OutOfMemoryError, match="could not find valid slice configuration"):

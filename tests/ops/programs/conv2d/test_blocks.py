@@ -16,6 +16,7 @@ from ops.programs.conv2d.blocks import (
     SUBBLOCKS,
     Shards,
     act_block_height,
+    k_block_order,
     k_block_tiles,
     plan_blocks,
     plan_shards,
@@ -23,7 +24,6 @@ from ops.programs.conv2d.blocks import (
     weight_rows,
     width_refusal,
 )
-from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
 

@@ -13,10 +13,10 @@ from device.time.engine import BEGIN, Slots
 from device.time.stages import Stage
 from ops.frame.axis import convolution_axis, transposed_axis
 from ops.frame.frame import Frame
+from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.circular_buffers import l1_accumulation
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles, time_conv
-from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.work import ConvWork

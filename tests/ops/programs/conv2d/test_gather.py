@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import FrameAxis
-from ops.frame.output_phases import output_phases
+from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.gather import runs
 
 

@@ -6,9 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.errors import DeviceError
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.spec.device_spec import load_spec
+from device.spec.parts import TransferRate
 from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame, window_starts
-from ops.programs.conv2d.reader_indices import check_reader_indices, reader_index_words, reader_indices
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.reader_indices import (
+    check_reader_indices,
+    reader_index_words,
+    reader_indices,
+    transfer_rate,
+    uses_split_reader,
+)
 
 positive = st.integers(1, 4)
 
@@ -73,3 +83,87 @@ def test_list_longer_than_the_real_library_reserves():
     check_reader_indices(64, output_rows=20)  # rounded up to a tile: 32 rows of 2 bytes
     with pytest.raises(DeviceError, match=r"^Reader indices buffer page size 68 exceeds worst-case CB size 64 \("):
         check_reader_indices(68, output_rows=32)
+
+
+RATE = TransferRate(floor_bytes_per_ns=1.0, peak_bytes_per_ns=13.0, peak_at_bytes=64)
+WORMHOLE = load_spec("wormhole_n150").reader
+
+
+def test_rates_are_linear_between_the_floor_and_the_peak():
+    assert [transfer_rate(RATE, size) for size in (1, 16, 32, 48, 64, 1000)] == [1.0, 1.0, 5.0, 9.0, 13.0, 13.0]
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000))
+def test_larger_transfers_are_no_slower(one, other):
+    for rate in (WORMHOLE.local, WORMHOLE.dram, WORMHOLE.multicast):
+        small, large = sorted((one, other))
+        assert rate.floor_bytes_per_ns <= transfer_rate(rate, small) <= transfer_rate(rate, large)
+        assert transfer_rate(rate, large) <= rate.peak_bytes_per_ns
+
+
+def decide(scheme=HEIGHT, rates=WORMHOLE, **changes):
+    facts = {
+        "act_h_tiles": 2, "act_w_tiles": 3, "out_w_tiles": 1, "padded_channels": 32, "kernel_w": 3, "dilation_w": 1,
+        "act_format": BFLOAT16, "weight_format": BFLOAT16, "out_format": BFLOAT16, "fp32_dest": False, "forced": None,
+    }  # fmt: skip
+    return uses_split_reader(scheme, rates, **facts | changes)
+
+
+@pytest.mark.parametrize("forced", [None, True, False])
+def test_what_can_not_be_split_is_not(forced):
+    assert not decide(WIDTH, forced=forced)
+    assert not decide(HEIGHT, act_h_tiles=1, forced=forced)
+    assert not decide(BLOCK, act_h_tiles=1, forced=forced)
+
+
+def test_block_always_splits_unless_told_otherwise():
+    assert decide(BLOCK)
+    assert not decide(BLOCK, forced=False)
+
+
+def test_height_follows_the_caller():
+    assert decide(HEIGHT, forced=True)
+    assert not decide(HEIGHT, forced=False)
+
+
+def wormhole_cycles(*, act_h, act_w, out_w, channels, burst, tilize):
+    """Reference 3.7 for Wormhole, bfloat16, kernel width 3: cycles with one reader, and with two."""
+    local = 0.868 + (27.84 - 0.868) * (min(burst, 1024) - 16) / (1024 - 16)
+    act = 2 * act_h * 32 * channels * 3 / local
+    size = out_w * act_w * 2048
+    multicast = 0.318 + (25.345 - 0.318) * (min(size, 65536) - 16) / (65536 - 16)
+    weights = size * (1 / 28.411 + 1 / multicast)
+    tilized = tilize * act_w * act_h
+    return max(act + tilized, weights), act / 2 + max(weights, tilized)
+
+
+@pytest.mark.parametrize(
+    ("facts", "splits"),
+    [
+        ({"act_h": 2, "act_w": 3, "out_w": 1, "channels": 32}, False),
+        ({"act_h": 8, "act_w": 3, "out_w": 1, "channels": 32}, True),
+        ({"act_h": 8, "act_w": 3, "out_w": 16, "channels": 32}, False),
+    ],
+)
+def test_height_splits_when_the_readers_rates_say_so(facts, splits):
+    """Activations in bursts of a kernel row; 61 cycles to tilize a tile."""
+    one, two = wormhole_cycles(**facts, burst=2 * facts["channels"] * 3, tilize=61)
+    assert (two < one) == splits
+    sizes = {"act_h_tiles": facts["act_h"], "act_w_tiles": facts["act_w"], "out_w_tiles": facts["out_w"]}
+    assert decide(padded_channels=facts["channels"], **sizes) == splits
+
+
+def boundary(**changes):
+    """The widest output block with which a HEIGHT convolution still splits."""
+    return max((w for w in range(1, 200) if decide(act_h_tiles=8, out_w_tiles=w, **changes)), default=0)
+
+
+def test_dilation_breaks_a_kernel_row_into_bursts():
+    """Shorter bursts make activations dearer, so that more weights can be read in their shade."""
+    assert boundary(dilation_w=2) > boundary(dilation_w=1) > 0
+    assert boundary(dilation_w=3) == boundary(dilation_w=2)
+
+
+def test_formats_count():
+    assert boundary(weight_format=BFLOAT8_B) > boundary()
+    assert boundary(act_format=FLOAT32) > boundary()

@@ -19,8 +19,8 @@ from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
 from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
+from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
-from ops.programs.conv2d.k_blocks import k_block_order
 from ops.programs.conv2d.layout import (
     ConvOptions,
     ConvProblem,

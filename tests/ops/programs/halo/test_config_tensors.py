@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame, frame_sources
 from ops.programs.halo.config_tensors import CoreOrder, config_tensors, config_words
-from ops.programs.halo.ranges import stick_ranges
+from ops.programs.halo.transfers import stick_ranges
 
 small = st.integers(0, 3)
 positive = st.integers(1, 3)

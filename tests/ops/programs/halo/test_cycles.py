@@ -12,9 +12,8 @@ from device.spec.device_spec import load_spec
 from device.time.stages import Stage
 from ops.frame.axis import convolution_axis, transposed_axis
 from ops.frame.frame import Frame
-from ops.programs.halo.config_tensors import deal_transfers
+from ops.programs.halo.config_tensors import UNTILIZE_BLOCK_STICKS, deal_transfers
 from ops.programs.halo.cycles import halo_cycles, halo_times
-from ops.programs.halo.gather_sizes import UNTILIZE_BLOCK_STICKS
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, core_order, plan_halo
 from ops.programs.halo.traffic import halo_traffic, stick_bytes
 from ops.programs.halo.transfers import list_transfers

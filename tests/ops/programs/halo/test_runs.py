@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from ops.frame.axis import convolution_axis, transposed_axis
 from ops.frame.frame import Frame
-from ops.programs.halo.ranges import stick_ranges
 from ops.programs.halo.runs import transfers_and_padding
-from ops.programs.halo.transfers import list_padding, list_transfers
+from ops.programs.halo.transfers import list_padding, list_transfers, stick_ranges
 
 
 @st.composite

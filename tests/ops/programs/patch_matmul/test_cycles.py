@@ -3,8 +3,7 @@ import pytest
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from device.time.stages import Stage
-from ops.frame.axis import axis_of_windows
-from ops.frame.output_phases import output_phases
+from ops.frame.axis import axis_of_windows, output_phases
 from ops.programs.matmul.costs import MatmulCosts
 from ops.programs.patch_matmul.cycles import (
     fill_rows_cycles,

@@ -8,7 +8,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemory
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.conv_transpose2d.slice_faults import require_possible_slices, slice_fault
+from ops.calls.conv_transpose2d.validation import require_possible_slices, slice_fault
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
 

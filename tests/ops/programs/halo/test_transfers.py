@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
-from ops.programs.halo.ranges import most_sticks, stick_ranges
+from ops.programs.halo.transfers import most_sticks, stick_ranges
 
 lengths = st.integers(1, 12)
 positive = st.integers(1, 4)
