@@ -38,7 +38,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "programs": {"builder", "frame", "meaning"},
         "meanings": {"meaning", "programs"},
         "readings": {"meaning", "meanings"},
-        "calls": {"builder", "definition", "frame", "programs"},
+        "calls": {"builder", "definition", "frame", "meanings", "programs"},
     },
     "ttsim": {
         "_siblings": set(),

@@ -49,13 +49,13 @@ class Call:
             return
 
 
-def group_of(a: ConvArguments) -> str:
+def group_of(call: ConvArguments) -> str:
     """How a call is sliced."""
-    if is_matmul(a):
+    if is_matmul(call):
         return "1x1"
-    if takes_l1_path(a):
+    if takes_l1_path(call):
         return "one piece"
-    return "given slices" if a.slice_config is not None and a.slice_config.num_slices else "automatic slices"
+    return "given slices" if call.slice_config is not None and call.slice_config.num_slices else "automatic slices"
 
 
 def recorded_calls() -> Iterator[Call]:

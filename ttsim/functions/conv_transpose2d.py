@@ -8,7 +8,7 @@ from typing import Any
 from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
-from ops.calls.conv_transpose2d.phase_path import plan_phases, require_phases
+from ops.calls.conv_transpose2d.phase_lowering import plan_phases, require_phases
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.validation import (
     output_size,

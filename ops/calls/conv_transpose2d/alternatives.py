@@ -37,28 +37,28 @@ class Alternative(NamedTuple):
     arguments: ConvArguments
 
 
-def alternatives(call: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
+def alternatives(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
     """Other ways to make a call that ran out of memory.
 
     Args:
         call: The call, validated.
-        spec: The device.
+        device_spec: The device.
         free_l1_bytes: Free bytes of every L1 bank: slice counts whose estimate is larger are passed over.
     """
-    smaller = [*_lighter(call), *_lower_blocks(call, spec), *_narrower_blocks(call), *_lighter_weights(call)]
-    others = list(_other_schemes(call, spec))
-    least = list(_least(call, spec))
+    smaller = [*_lighter(call), *_lower_blocks(call, device_spec), *_narrower_blocks(call), *_lighter_weights(call)]
+    others = list(_other_schemes(call, device_spec))
+    least = list(_least(call, device_spec))
     if takes_l1_path(call) or is_matmul(call):
         yield from smaller
         yield from others
-        yield from _sliced(Alternative("slices", call), spec, free_l1_bytes)
+        yield from _sliced(Alternative("slices", call), device_spec, free_l1_bytes)
         yield from least
         bases = least
     else:
-        yield from _sliced(Alternative("slices", call), spec, free_l1_bytes)
+        yield from _sliced(Alternative("slices", call), device_spec, free_l1_bytes)
         bases = [*smaller, *others, *least]
     for base in bases:
-        yield from _sliced(base, spec, free_l1_bytes)
+        yield from _sliced(base, device_spec, free_l1_bytes)
 
 
 def index_tensors_in_dram(call: ConvArguments) -> Alternative | None:
@@ -103,17 +103,17 @@ def _lighter(call: ConvArguments) -> Iterator[Alternative]:
         yield _with(call, "deallocate_activation", deallocate_activation=True)
 
 
-def _block_rows(call: ConvArguments, spec: DeviceSpec) -> int:
+def _block_rows(call: ConvArguments, device_spec: DeviceSpec) -> int:
     """Rows of an activation block of the call in one piece."""
     try:
-        return lay_out_call(call, spec).layout.blocks.act_h_tiles * TILE
+        return lay_out_call(call, device_spec).layout.blocks.act_h_tiles * TILE
     except DeviceError:
         return call.conv_config.act_block_h_override or TILE
 
 
-def _lower_blocks(call: ConvArguments, spec: DeviceSpec) -> Iterator[Alternative]:
+def _lower_blocks(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
     """Activation blocks of half the height, a quarter, and so on."""
-    tiles = _block_rows(call, spec) // TILE
+    tiles = _block_rows(call, device_spec) // TILE
     while tiles > 1:
         tiles = div_up(tiles, 2)
         yield _with(call, "act_block_h_override", act_block_h_override=tiles * TILE)
@@ -131,23 +131,23 @@ def _lighter_weights(call: ConvArguments) -> Iterator[Alternative]:
         yield _with(call, "weights_dtype", weights_format=BFLOAT8_B)
 
 
-def _scheme(call: ConvArguments, spec: DeviceSpec) -> TensorMemoryLayout | None:
+def _scheme(call: ConvArguments, device_spec: DeviceSpec) -> TensorMemoryLayout | None:
     """The shard scheme of the call in one piece, as far as it can be told."""
     try:
-        return call.conv_config.shard_layout or lay_out_call(call, spec).layout.scheme
+        return call.conv_config.shard_layout or lay_out_call(call, device_spec).layout.scheme
     except DeviceError:
         return None
 
 
-def _other_schemes(call: ConvArguments, spec: DeviceSpec) -> Iterator[Alternative]:
-    now = _scheme(call, spec)
+def _other_schemes(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
+    now = _scheme(call, device_spec)
     reshard = call.conv_config.reshard_if_not_optimal or call.input.spec.memory_config.is_sharded()
     for scheme in (HEIGHT, BLOCK, WIDTH):
         if scheme is not now:
             yield _with(call, "shard_layout", shard_layout=scheme, reshard_if_not_optimal=reshard)
 
 
-def _least(call: ConvArguments, spec: DeviceSpec) -> Iterator[Alternative]:
+def _least(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
     """Several changes at once: the smallest blocks, then lighter weights too, then other schemes."""
     first = _with(
         call,
@@ -162,11 +162,11 @@ def _least(call: ConvArguments, spec: DeviceSpec) -> Iterator[Alternative]:
     last = first
     for last in _lighter_weights(first.arguments):
         yield last._replace(kind=TOGETHER)
-    for one in _other_schemes(last.arguments, spec):
+    for one in _other_schemes(last.arguments, device_spec):
         yield one._replace(kind=TOGETHER)
 
 
-def _sliced(base: Alternative, spec: DeviceSpec, free_l1_bytes: int) -> Iterator[Alternative]:
+def _sliced(base: Alternative, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[Alternative]:
     """A call in slices: along one axis, then the other."""
     if is_matmul(base.arguments):
         return
@@ -176,7 +176,7 @@ def _sliced(base: Alternative, spec: DeviceSpec, free_l1_bytes: int) -> Iterator
     first = guess if given is SliceType.L1_FULL else given
     second = SliceType.DRAM_WIDTH if first is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT
     for kind in (first, second):
-        for count in _slice_counts(call, kind, spec, free_l1_bytes):
+        for count in _slice_counts(call, kind, device_spec, free_l1_bytes):
             sliced = replace(call, slice_config=SliceConfig(slice_type=kind, num_slices=count))
             yield Alternative(base.kind, sliced)
 
@@ -191,31 +191,31 @@ def _from_dram(call: ConvArguments) -> ConvArguments:
     return replace(call, input=replace(call.input, spec=moved), conv_config=config, memory_config=None)
 
 
-def _slice_counts(call: ConvArguments, kind: SliceType, spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
+def _slice_counts(call: ConvArguments, kind: SliceType, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
     """The smallest count, beyond one that did not fit, whose first slice fits as far as it is estimated; its double."""
     given = call.slice_config
     low = given.num_slices if given is not None and given.slice_type is kind and given.num_slices > 1 else 1
     most, high = min(MOST_SLICES, most_slices(call, kind)), 2 * low
     while high <= most and not _first_slice_fits(
-        call, SliceConfig(slice_type=kind, num_slices=high), spec, free_l1_bytes
+        call, SliceConfig(slice_type=kind, num_slices=high), device_spec, free_l1_bytes
     ):
         low, high = high, 2 * high
     if high > most:
         return
     while high - low > 1:
         middle = (low + high) // 2
-        if _first_slice_fits(call, SliceConfig(slice_type=kind, num_slices=middle), spec, free_l1_bytes):
+        if _first_slice_fits(call, SliceConfig(slice_type=kind, num_slices=middle), device_spec, free_l1_bytes):
             high = middle
         else:
             low = middle
     yield from (count for count in (high, 2 * high) if count <= most)
 
 
-def _first_slice_fits(call: ConvArguments, config: SliceConfig, spec: DeviceSpec, free_l1_bytes: int) -> bool:
+def _first_slice_fits(call: ConvArguments, config: SliceConfig, device_spec: DeviceSpec, free_l1_bytes: int) -> bool:
     part = next(output_slices(call, config))
     if part.is_empty:
         return False
     try:
-        return slice_l1_bytes(call, part, spec, slices=config.num_slices) <= free_l1_bytes
+        return slice_l1_bytes(call, part, device_spec, slices=config.num_slices) <= free_l1_bytes
     except (DeviceError, NoWindowError):
         return False

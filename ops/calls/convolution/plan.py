@@ -8,6 +8,7 @@ from ops.calls.convolution.dram_path import dram_path
 from ops.calls.convolution.l1_path import l1_path, operand_names
 from ops.calls.convolution.matmul_path import matmul_path
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
+from ops.meanings import MEANINGS
 
 
 def plan_convolution(
@@ -48,4 +49,4 @@ def finished(builder: PlanBuilder, call: ConvArguments, output: PlanTensor, *, r
     if not returns_weights:
         builder.free(*(one for one in map(builder.tensor, names) if builder.is_own(one)))
     operands = dict(zip(("weight", "bias"), names, strict=False)) if returns_weights else {}
-    return builder.finish({"output": output.name, **operands}, {output.name: output.spec})
+    return builder.finish({"output": output.name, **operands}, {output.name: output.spec}, known_works=MEANINGS)

@@ -13,6 +13,7 @@ from device.numbers.integers import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.meanings import MEANINGS
 from ops.programs.eltwise.plan import activated, with_row
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
@@ -87,7 +88,7 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
         result = with_row(builder, result, builder.tensor("bias"), call.bias.data_format, "output.biased")
     if call.activation is not None:
         result = activated(builder, result, call.activation, "output.activated")
-    return builder.finish({"output": result.name})
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
 def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int) -> tuple[MatmulProblem, MatmulConfig]:

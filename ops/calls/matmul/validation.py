@@ -15,19 +15,19 @@ from ops.calls.matmul.plan import MatmulArguments
 FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
 
 
-def validate(a: MatmulArguments) -> None:
+def validate(call: MatmulArguments) -> None:
     """Refuses a call.
 
     Raises:
         ArgumentError: The first rule that is broken.
     """
     for check in (_operands, _shapes, _places, _bias):
-        for text in check(a):
+        for text in check(call):
             raise ArgumentError(text)
 
 
-def _operands(a: MatmulArguments) -> Iterator[str]:
-    for name, letter, spec in (("input_tensor_a", "A", a.first), ("input_tensor_b", "B", a.second)):
+def _operands(call: MatmulArguments) -> Iterator[str]:
+    for name, letter, spec in (("input_tensor_a", "A", call.first), ("input_tensor_b", "B", call.second)):
         if len(spec.shape) < 2:
             yield (
                 f"matmul: {name} must have at least two axes, not the shape {list(spec.shape)}; "
@@ -42,15 +42,15 @@ def _operands(a: MatmulArguments) -> Iterator[str]:
             )
 
 
-def _shapes(a: MatmulArguments) -> Iterator[str]:
-    width, height = a.first.shape[-1], a.second.shape[-2]
+def _shapes(call: MatmulArguments) -> Iterator[str]:
+    width, height = call.first.shape[-1], call.second.shape[-2]
     if width != height:
         yield (
             "The width of the first tensor must be equal to the height of the second tensor. "
             f"Mismatch: width={width} height={height}\n"
-            f"input_tensor_b: {list(a.second.shape)} can not follow {list(a.first.shape)}"
+            f"input_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
         )
-    for name, spec in (("input_tensor_a", a.first), ("input_tensor_b", a.second)):
+    for name, spec in (("input_tensor_a", call.first), ("input_tensor_b", call.second)):
         if prod(spec.shape[:-2]) != 1:
             yield (
                 f"matmul: {name} must be a single matrix, not a batch of shape {list(spec.shape)}: batches are not "
@@ -58,11 +58,11 @@ def _shapes(a: MatmulArguments) -> Iterator[str]:
             )
 
 
-def _places(a: MatmulArguments) -> Iterator[str]:
+def _places(call: MatmulArguments) -> Iterator[str]:
     for name, place in (
-        ("input_tensor_a", a.first.memory_config),
-        ("input_tensor_b", a.second.memory_config),
-        ("memory_config", a.memory_config),
+        ("input_tensor_a", call.first.memory_config),
+        ("input_tensor_b", call.second.memory_config),
+        ("memory_config", call.memory_config),
     ):
         if place.is_sharded():
             yield (
@@ -71,19 +71,19 @@ def _places(a: MatmulArguments) -> Iterator[str]:
             )
 
 
-def _bias(a: MatmulArguments) -> Iterator[str]:
-    if a.bias is None:
+def _bias(call: MatmulArguments) -> Iterator[str]:
+    if call.bias is None:
         return
-    columns = a.second.shape[-1]
-    if not _is_row(a.bias, columns):
+    columns = call.second.shape[-1]
+    if not _is_row(call.bias, columns):
         yield (
             f"linear: bias must be a single row of {columns} columns, [..., 1, {columns}], not the shape "
-            f"{list(a.bias.shape)}"
+            f"{list(call.bias.shape)}"
         )
-    if a.bias.layout is not Layout.TILE:
-        yield f"linear: bias must be in TILE layout, not {a.bias.layout.name}; use to_layout(TILE_LAYOUT)"
-    if a.bias.data_format not in FORMATS:
-        yield f"linear: bias must be one of {', '.join(one.name for one in FORMATS)}, not {a.bias.data_format}"
+    if call.bias.layout is not Layout.TILE:
+        yield f"linear: bias must be in TILE layout, not {call.bias.layout.name}; use to_layout(TILE_LAYOUT)"
+    if call.bias.data_format not in FORMATS:
+        yield f"linear: bias must be one of {', '.join(one.name for one in FORMATS)}, not {call.bias.data_format}"
 
 
 def _is_row(bias: TensorSpec, columns: int) -> bool:

@@ -9,6 +9,7 @@ from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, image_sticks, result_sticks, tap_matrices
 from ops.definition.geometry import TransposedAxis
 from ops.frame.axis import FrameAxis, gradient_axis
+from ops.meanings import MEANINGS
 from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul_work, run_patch_matmul
 from ops.programs.patch_matmul.work import Patches
@@ -58,4 +59,4 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     )
     run_patch_matmul(builder, work, [sticks, weights], result)
     builder.free_others(result)
-    return builder.finish({"output": result.name})
+    return builder.finish({"output": result.name}, known_works=MEANINGS)

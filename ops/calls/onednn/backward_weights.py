@@ -6,6 +6,7 @@ from ops.builder import PlanBuilder
 from ops.calls.onednn.backward_data import strided_axis
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, image_sticks
+from ops.meanings import MEANINGS
 from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.host_work import PrepareSticks
 from ops.programs.patch_matmul.plan import pixel_matmul_work, run_pixel_matmul, transposed_spec
@@ -35,4 +36,4 @@ def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     sticks = image_sticks(builder, d, "diff_dst", d.geometry.output_shape, d.out_channels, parts=parts)
     result = run_pixel_matmul(builder, work, [rows, sticks], "diff_weights")
     builder.free_others(result)
-    return builder.finish({"output": result.name})
+    return builder.finish({"output": result.name}, known_works=MEANINGS)

@@ -16,6 +16,7 @@ from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, bias_row, image_sticks, result_sticks, tap_matrices
 from ops.definition.geometry import TransposedAxis
 from ops.frame.axis import FrameAxis, OutputPhase, output_phases, transposed_axis
+from ops.meanings import MEANINGS
 from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul_work, run_fill_rows, run_patch_matmul
 from ops.programs.patch_matmul.work import FillRows, Patches
@@ -55,7 +56,7 @@ def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lower
     builder = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR))
     src = image_sticks(builder, d, "src", d.geometry.input_shape, d.in_channels, parts=d.slicing.in0_slices)
     result = forward(builder, d, src, bias=bias, lowering=lowering)
-    return builder.finish({"output": result.name})
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
 def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bool, lowering: Lowering) -> PlanTensor:

@@ -24,6 +24,7 @@ from ops.calls.onednn.forward import Lowering, forward
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, image_sticks
 from ops.definition.geometry import plan_geometry
+from ops.meanings import MEANINGS
 from ops.programs.movement.placement import converted, tilized, to_config, to_interleaved
 from ops.programs.movement.work import Conversion
 from ops.programs.patch_matmul.slicing import Precision
@@ -154,7 +155,7 @@ def plan_phases(call: ConvArguments, device_spec: DeviceSpec) -> Plan:
         result = tiles
     if call.memory_config is not None:
         result = to_config(builder, result, call.memory_config, "output.moved")
-    return builder.finish({"output": result.name}, {result.name: result.spec})
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 
 def _sticks(builder: PlanBuilder, call: ConvArguments, d: Deconvolution) -> PlanTensor:
