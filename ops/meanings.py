@@ -1,4 +1,8 @@
-"""The one table of meanings: of every work that is planned here. A new folder of programs adds its line."""
+"""The one table of programs: what every work means, and what programs cost on a device, as its file says.
+
+A new folder of programs adds its line to `MEANINGS`; if its model of cycles has constants, also one to `COSTS`: then a
+device file without their table, or with a key that they do not know, is refused when it is opened.
+"""
 
 from pathlib import Path
 from types import MappingProxyType

@@ -1,4 +1,7 @@
-"""Where a tensor lives: memory, dealing of pages to banks, shards on cores; with the texts of the real library."""
+"""Where a tensor lives: memory, dealing of pages to banks, shards on cores, and which shards hold which matrix.
+
+Texts are those of the real library.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -2,7 +2,8 @@
 
 Window ``m`` makes output ``m``. Its taps lie at ``m * step + start + tap * spacing``, counted from the first input,
 and inputs at every multiple of ``insertion``. Every convolution is of this kind: an ordinary one (step), a transposed
-one (insertion), the gradients of either, and one output phase of a transposed one, which has neither.
+one (insertion), the gradients of either, and one output phase of a transposed one, which has neither: outputs that
+meet inputs under the same taps, and inserted zeros under all others.
 """
 
 from collections.abc import Iterable

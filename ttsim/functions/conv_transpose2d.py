@@ -1,4 +1,7 @@
-"""ttnn.conv_transpose2d: checks what the user gave, has it planned and run, and hands back what was asked for."""
+"""ttnn.conv_transpose2d: checks what the user gave, has it planned and run, and hands back what was asked for.
+
+``lowering="phase"``, which computes each output phase by itself, is this library's own and not in ttnn.
+"""
 
 import warnings
 from collections.abc import Mapping

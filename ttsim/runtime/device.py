@@ -1,4 +1,4 @@
-"""Devices under ttnn's names: opening, closing, and what they say about themselves."""
+"""Devices under ttnn's names: opening, closing, what they say about themselves, and the buffers that tensors share."""
 
 import os
 from collections.abc import Iterator

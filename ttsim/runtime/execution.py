@@ -1,4 +1,4 @@
-"""Carries out a plan on a device: allocate what it needs, compute what it returns."""
+"""Carries out a plan on a device: tensors become its operands, it is placed and computed, results become tensors."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,6 +1,6 @@
 """Which calls of conv2d are refused before anything is planned.
 
-What both kinds of convolution are asked stands in ``ops.calls.convolution.validation`` and ``strictness``; here is what
+What both kinds of convolution are asked stands in ``ops.calls.convolution.validation``; here is what
 conv2d asks besides, and what of it this library does not simulate. Evidence: calls of the real library, version 0.81.1.
 """
 

@@ -1,6 +1,6 @@
 """Which calls of conv_transpose2d are refused before anything is planned.
 
-What both kinds of convolution are asked stands in ``ops.calls.convolution.validation`` and ``strictness``; here is what
+What both kinds of convolution are asked stands in ``ops.calls.convolution.validation``; here is what
 conv_transpose2d and the preparation of its weights and bias ask besides. An output padding of the stride or more is not
 refused: other frameworks do, the real library computes it rightly. Evidence: calls of the real library, version 0.81.1.
 """

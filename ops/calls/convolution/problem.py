@@ -1,4 +1,8 @@
-"""A call as a convolution over a frame; a transposed one as a stride-1 convolution (docs/planning.md, Frame)."""
+"""A call as a convolution over a frame, with what it leaves to defaults, and the path that it takes.
+
+A transposed convolution is one of stride 1 over a frame with zeros inserted (docs/planning.md, Frame and Paths). Checks
+and plans ask here alone which path a call takes.
+"""
 
 from dataclasses import replace
 

@@ -1,6 +1,7 @@
 """Cutting a call into slices of its output that fit L1 one at a time (docs/planning.md, Slices).
 
-A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs.
+A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs. How many there
+are is given, or the smallest number of which each fits L1 as the real library estimates it.
 """
 
 from collections.abc import Callable, Iterable, Iterator

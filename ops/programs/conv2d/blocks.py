@@ -1,4 +1,4 @@
-"""How one core's share of a convolution is cut into blocks (docs/planning.md, Blocks)."""
+"""How a core's share of a convolution is cut into blocks, and the order of its K blocks (docs/planning.md, Blocks)."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """How a convolution is laid out on a device: partition, shards, blocks and circular buffers in one value.
 
-This is the one place where the pieces of `partition`, `blocks`, `split_reader` and `circular_buffers` are put
+This is the one place where the pieces of `partition`, `blocks`, `reader_indices` and `circular_buffers` are put
 together; the choice of a shard scheme, the L1 estimates of slicing and the plan itself all read a `ConvLayout`.
 """
 

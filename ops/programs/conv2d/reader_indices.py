@@ -1,4 +1,4 @@
-"""The list that tells the reader of a convolution where its windows begin.
+"""The readers of activations: how many there are, and the list that tells each where its windows begin.
 
 Words are uint16. For every activation block (for every half of one, with two readers): the number of segments as
 uint32, then (first stick, last stick) for each. Sticks are those of the core's halo shard, in which the windows of one

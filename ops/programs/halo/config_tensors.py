@@ -1,4 +1,4 @@
-"""The four lists that tell the two data-movement processors of a core what to do in a halo.
+"""The four lists that tell the two data-movement processors of a core what to do in a halo, and how long they are.
 
 Words are uint16. A *padding list* is pairs (stick, length), ended by (0, 0): the first processor gets the first half of
 a core's runs, the second the rest. A *gather list* is the number of routes, then for every route the receiving core's x

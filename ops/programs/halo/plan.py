@@ -1,7 +1,7 @@
 """Plan of the halo operation: its output, its resident config tensors, its circular buffers and its work.
 
 Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read
-(`ranges`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
+(`transfers`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
 """
 
 from dataclasses import dataclass, field

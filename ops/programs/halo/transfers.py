@@ -1,4 +1,4 @@
-"""Who sends which sticks to whom, and what is left to fill with the padding value.
+"""Which sticks each core needs, who sends them, and what is left to fill with the padding value.
 
 Every core pushes sticks of its input shard into the output shards of the cores that need them (its own among them). A
 transfer is a run of sticks that lie next to each other at both ends.
