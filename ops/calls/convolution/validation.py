@@ -4,8 +4,8 @@ A refusal's first line is the real library's; the second names the argument, its
 refusals need a plan to be seen (too many slices, blocks that do not divide); they are raised there.
 
 Then what the library accepts and crashes on, hangs in or gets wrong, as far as it holds for both convolutions. Each
-has a ``require_possible`` for what nothing can be computed for, and a ``require_sane`` (a device's strict mode) for what
-the real library computes wrongly without a word.
+has a ``require_possible`` for what nothing can be computed for, and a ``require_sane`` (a device's strict mode) for
+what the real library computes wrongly without a word.
 
 Evidence: every first line was read from a call of the real library, version 0.81.1.
 """
