@@ -1,0 +1,1 @@
+"""Random calls, and what must hold of each."""

@@ -1,0 +1,145 @@
+"""What must hold of every call on a strict device: right values, documented errors, and a device as it was before."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+import ttsim
+from device.memory.memory_config import BufferType
+from device.numbers.formats import Array
+from ops.definition.geometry import plan_geometry
+from ops.definition.reference import conv_transpose_channels_last
+from tools.fuzz.calls import Call
+from tools.fuzz.making import operands, run
+
+LIMIT_SECONDS = 10.0
+LARGEST_ERROR = {"bfloat4_b": 0.5, "bfloat8_b": 0.12}  # relative L2 by the coarsest format of a call; else:
+USUAL_ERROR = 0.08
+LEAST_CORRELATION = 0.95  # of each row of an image that is not as good as zero
+MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
+
+Outcome = Literal["right", "refused", "does not fit", "fault"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a call.
+
+    Attributes:
+        outcome: "fault" where something does not hold.
+        text: The error, or what does not hold.
+        seconds: What the call took.
+    """
+
+    outcome: Outcome
+    text: str
+    seconds: float
+
+
+def judge(call: Call, *, values: Literal["exact", "fast"] = "fast") -> Verdict:
+    """Makes a call on a strict device of its own, and says what came of it."""
+    device = ttsim.open_device(l1_small_size=32768, spec=call.device, values=values)
+    begun = time.perf_counter()
+    outcome: Outcome = "right"
+    text = ""
+    try:
+        output = run(call, device)
+        got = output.cpu().to_numpy().astype(np.float64)
+        text = "; ".join(_wrong_values(call, got))
+        del output
+    except (ttsim.OutOfMemoryError, ttsim.CircularBufferError) as error:
+        outcome, text = "does not fit", str(error)
+    except ttsim.TTSimError as error:
+        outcome, text = "refused", str(error)
+    except Exception as error:
+        outcome, text = "fault", f"undocumented {type(error).__name__}: {error}"
+    seconds = time.perf_counter() - begun
+    if outcome == "right" and text:
+        outcome = "fault"
+    device.clear_program_cache()
+    left = [(one.name, one.spec.buffer_type.name) for one in device.machine.memory.live()]
+    if left:
+        outcome, text = "fault", f"buffers are left: {left[:3]}"
+    if seconds > LIMIT_SECONDS:
+        outcome, text = "fault", f"it took {seconds:.1f} s"
+    ttsim.close_device(device)
+    return Verdict(outcome, text, seconds)
+
+
+def truth(call: Call) -> Array | None:
+    """float64 [N, OH, OW, O] by the definition; None for padding that repeats the image, which it does not know."""
+    if call.config.get("padding_mode"):
+        return None
+    image, weights, bias = (one.astype(np.float64) for one in operands(call))
+    sizes = call.sizes
+    row = bias.reshape(-1) if call.bias else None
+    if call.function == "conv2d":
+        return _convolved(call, image, weights, row)
+    geometry = plan_geometry(
+        image.shape[1:3],
+        sizes["kernel_size"],
+        stride=sizes["stride"],
+        pad_before=sizes["padding"],
+        pad_after=sizes["padding"],
+        output_padding=sizes.get("output_padding", (0, 0)),
+        dilation=sizes["dilation"],
+    )
+    return conv_transpose_channels_last(image, weights, geometry, bias=row, groups=sizes["groups"])
+
+
+def _convolved(call: Call, image: Array, weights: Array, bias: Array | None) -> Array:
+    """The definition of conv2d, one tap at a time."""
+    sizes = call.sizes
+    (down, across), (step_y, step_x), (apart_y, apart_x) = sizes["padding"], sizes["stride"], sizes["dilation"]
+    padded = np.pad(image, ((0, 0), (down, down), (across, across), (0, 0)))
+    rows, columns = sizes["kernel_size"]
+    height = (padded.shape[1] - apart_y * (rows - 1) - 1) // step_y + 1
+    width = (padded.shape[2] - apart_x * (columns - 1) - 1) // step_x + 1
+    groups = sizes["groups"]
+    result = np.zeros((len(image), height, width, groups, sizes["out_channels"] // groups))
+    parted = weights.reshape(groups, -1, *weights.shape[1:])
+    for tap_y in range(rows):
+        for tap_x in range(columns):
+            seen = padded[
+                :,
+                tap_y * apart_y : tap_y * apart_y + (height - 1) * step_y + 1 : step_y,
+                tap_x * apart_x : tap_x * apart_x + (width - 1) * step_x + 1 : step_x,
+            ].reshape(len(image), height, width, groups, -1)
+            result += np.einsum("nhwgc,goc->nhwgo", seen, parted[..., tap_y, tap_x])
+    whole = result.reshape(len(image), height, width, -1)
+    return whole if bias is None else whole + bias
+
+
+def _wrong_values(call: Call, got: Array) -> Iterator[str]:
+    """What is wrong with an output."""
+    wanted = truth(call)
+    if wanted is None:
+        return
+    if got.size != wanted.size:
+        yield f"{got.shape} instead of {wanted.shape}"
+        return
+    seen = got.reshape(wanted.shape)
+    if not np.isfinite(seen).all():
+        yield f"{np.count_nonzero(~np.isfinite(seen))} values are not finite"
+        return
+    formats = (call.input_dtype, call.weights_dtype, str(call.config.get("weights_dtype")))
+    bound = max([USUAL_ERROR, *(LARGEST_ERROR.get(one, 0.0) for one in formats)])
+    size = np.linalg.norm(wanted)
+    error = np.linalg.norm(seen - wanted) / size if size else np.linalg.norm(seen)
+    if error > bound:
+        yield f"relative L2 {error:.3g} is above {bound}"
+    rows, others = (
+        wanted.reshape(-1, wanted.shape[2] * wanted.shape[3]),
+        seen.reshape(-1, wanted.shape[2] * wanted.shape[3]),
+    )
+    lengths = np.linalg.norm(rows, axis=1)
+    counted = lengths > 0.1 * lengths.max(initial=0.0)
+    products = (rows * others).sum(axis=1)[counted]
+    both = (lengths * np.linalg.norm(others, axis=1))[counted]
+    cosines = np.divide(products, both, out=np.zeros_like(products), where=both > 0)
+    if cosines.size and cosines.min() < LEAST_CORRELATION:
+        worst = int(np.flatnonzero(counted)[cosines.argmin()])
+        yield f"row {worst} of {len(rows)} correlates by {cosines.min():.3f}"
