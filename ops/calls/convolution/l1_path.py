@@ -121,10 +121,13 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
     output = _conv(builder, laid_out, activations)
-    if activations.name != sharded.name:
+    framed = activations.name != sharded.name
+    if framed and not call.rules.frees_halo_last:
         builder.free(activations)
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, f"{prefix}output.placed")
+    if framed and call.rules.frees_halo_last:
+        builder.free(activations)
     if copied and builder.is_live(sharded):
         builder.free(sharded)
     return output
