@@ -50,6 +50,7 @@ CONV2D: Final = ConvRules(
     whole_window_is_slice=False,
     shards_uploaded_image=True,
     frees_copy_after_halo=True,
+    frees_halo_last=True,
     skips_halo=True,
     orders_full_inner_dim=True,
 )

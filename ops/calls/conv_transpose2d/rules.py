@@ -59,6 +59,7 @@ CONV_TRANSPOSE2D: Final = ConvRules(
     whole_window_is_slice=True,
     shards_uploaded_image=False,
     frees_copy_after_halo=False,
+    frees_halo_last=False,
     skips_halo=False,
     orders_full_inner_dim=False,
 )

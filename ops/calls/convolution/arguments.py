@@ -130,6 +130,7 @@ class ConvRules:
         shards_uploaded_image: A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded
             once more.
         frees_copy_after_halo: A sharded copy of the input is released after the halo, not at the end.
+        frees_halo_last: The halo's output is released after the output was moved to memory_config, not before.
         skips_halo: The micro-op reads a WIDTH sharded input itself if it has no padding.
         orders_full_inner_dim: Weights are prepared in the order that full_inner_dim reads them in.
     """
@@ -143,6 +144,7 @@ class ConvRules:
     whole_window_is_slice: bool
     shards_uploaded_image: bool
     frees_copy_after_halo: bool
+    frees_halo_last: bool
     skips_halo: bool
     orders_full_inner_dim: bool
 

@@ -121,10 +121,13 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
     output = _conv(builder, laid_out, activations)
-    if activations.name != sharded.name:
+    framed = activations.name != sharded.name
+    if framed and not call.rules.frees_halo_last:
         builder.free(activations)
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, f"{prefix}output.placed")
+    if framed and call.rules.frees_halo_last:
+        builder.free(activations)
     if copied and builder.is_live(sharded):
         builder.free(sharded)
     return output
@@ -174,8 +177,8 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
     )
 
 
-def halo_arguments(laid_out: LaidOut) -> HaloArguments:
-    """What decides the halo of a laid_out."""
+def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
+    """What decides the halo of a laid_out call, whose padded input has these rows and columns."""
     layout, shards = laid_out.layout, laid_out.input_memory.shard_spec
     if shards is None:
         raise AssertionError("a halo reads shards")
@@ -192,12 +195,13 @@ def halo_arguments(laid_out: LaidOut) -> HaloArguments:
         data_format=laid_out.problem.in_format,
         tiled=not laid_out.problem.row_major,
         config_tensors_in_dram=laid_out.options.config_tensors_in_dram,
+        input_matrix=input_matrix,
     )
 
 
 def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanTensor:
     name = f"{laid_out.prefix}halo"
-    plan = plan_halo(halo_arguments(laid_out), input_tensor=sharded.name, output_tensor=name)
+    plan = plan_halo(halo_arguments(laid_out, sharded.spec.matrix), input_tensor=sharded.name, output_tensor=name)
     work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
     return builder.run(
         "HaloDeviceOperation",
@@ -294,5 +298,7 @@ def output_spec(laid_out: LaidOut) -> TensorSpec:
     problem, shards = laid_out.problem, laid_out.layout.shards
     out_layout = Layout.ROW_MAJOR if laid_out.options.untilize_out else Layout.TILE
     shape = (1, 1, problem.out_rows, problem.out_channels)
-    padded = (1, 1, round_up(problem.out_rows, TILE), shards.out_channels)
+    tiled = out_layout is Layout.TILE
+    columns = round_up(problem.out_channels, TILE) if tiled else round_up(problem.out_channels, shards.out_width)
+    padded = (1, 1, round_up(problem.out_rows, TILE), columns)
     return TensorSpec(shape, problem.out_format, out_layout, laid_out.layout.output_memory, padded)

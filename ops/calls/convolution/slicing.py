@@ -185,7 +185,7 @@ def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSp
         alignment = channel_alignment(
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
         )
-        counted = _over(problem, _without_filling(problem.frame, part))
+        counted = _over(problem, _with_nominal_rows(_without_filling(problem.frame, part), part))
         layout = lay_out(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
         blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
     else:

@@ -84,7 +84,7 @@ def estimate_l1(
 def estimated_buffers(
     problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int
 ) -> list[BufferRequest]:
-    """Circular buffers as the estimates count them: BLOCK always multicasts, every output row has a reader index."""
+    """Circular buffers as the estimates count them: all but HEIGHT multicast, every output row has a reader index."""
     indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
     arguments = buffers_arguments(
         problem,
@@ -92,7 +92,7 @@ def estimated_buffers(
         layout,
         halo_bytes=0,
         reader_indices_bytes=indices,
-        multicast=True if layout.scheme is BLOCK else None,
+        multicast=layout.scheme is not HEIGHT,
         accumulation_blocks=accumulation_blocks,
     )
     return buffer_requests(arguments)

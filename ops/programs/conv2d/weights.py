@@ -111,8 +111,12 @@ class WeightsLayout:
 
     @property
     def rows(self) -> int:
-        """Rows of the matrix, whole tiles."""
-        return round_up(self.shard_rows * self.shards, self.k_block_rows)
+        """Rows of the matrix, whole tiles; of WIDTH whole K blocks, which others' shards or kernel rows fill anyway.
+
+        They do not where the K blocks are those of full_inner_dim, but the weights were not prepared for it.
+        """
+        rows = self.shard_rows * self.shards
+        return round_up(rows, self.k_block_rows if self.scheme is TensorMemoryLayout.WIDTH_SHARDED else TILE)
 
     @property
     def logical_shape(self) -> tuple[int, int, int, int]:

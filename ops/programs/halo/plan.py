@@ -20,7 +20,7 @@ from device.memory.memory_config import (
 )
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
-from device.numbers.integers import div_up
+from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
 from ops.frame.frame import Frame
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
@@ -51,6 +51,7 @@ class HaloArguments:
         data_format: Format of the input.
         tiled: The input is in tiles.
         config_tensors_in_dram: The config tensors live in DRAM, and are read into local circular buffers.
+        input_matrix: Padded rows and columns of the whole input; None: whole shards on all cores.
     """
 
     frame: Frame
@@ -65,6 +66,12 @@ class HaloArguments:
     data_format: DataFormat
     tiled: bool
     config_tensors_in_dram: bool = False
+    input_matrix: tuple[int, int] | None = None
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """Padded rows and columns of the whole input."""
+        return self.input_matrix or (self.nhw_cores * self.input_rows, self.channel_cores * self.shard_width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +153,13 @@ def core_order(halo: HaloArguments) -> CoreOrder:
 
 
 def halo_output(halo: HaloArguments, max_sticks: int) -> TensorSpec:
-    """The output tensor: row-major, ``max_sticks`` sticks on every core."""
+    """The output tensor: row-major, ``max_sticks`` sticks on every core; it is as wide as the input.
+
+    So cores that hold no channels of the input hold none of it, but cores without rows have sticks.
+    """
     shard = ShardSpec(halo.cores, (max_sticks, halo.shard_width), halo.orientation)
     return TensorSpec(
-        (1, 1, halo.nhw_cores * max_sticks, halo.channel_cores * halo.shard_width),
+        (1, 1, halo.nhw_cores * max_sticks, round_up(halo.matrix[1], halo.shard_width)),
         halo_format(halo.data_format),
         Layout.ROW_MAJOR,
         MemoryConfig(halo.scheme, BufferType.L1, shard),
@@ -183,7 +193,8 @@ def _circular_buffers(
     stick_bytes = halo.shard_width * (out_format.element_bytes or 0)
     width_tiles = div_up(halo.shard_width, TILE)
     if halo.tiled:
-        in_page, in_pages = halo.data_format.tile_bytes, width_tiles * div_up(halo.input_rows, TILE)
+        even_rows = div_up(halo.matrix[0], halo.nhw_cores)  # idle cores count, so that it may be less than a shard
+        in_page, in_pages = halo.data_format.tile_bytes, width_tiles * div_up(even_rows, TILE)
     else:
         in_page, in_pages = stick_bytes, halo.input_rows
 

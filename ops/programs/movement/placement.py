@@ -72,10 +72,12 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     """A sharded copy of a tensor on the device, for a convolution.
 
     The copy is allocated first, then filled: by one program if the source is interleaved; if it is sharded, by one
-    that deals the shards anew, or by way of DRAM where no such program exists.
+    that deals the shards anew, or by way of DRAM where no such program exists. Only a copy of an interleaved tensor
+    counts whole shards; shards dealt anew count the rows that there are.
     """
-    copy = builder.allocate(name, sharded_spec(source.spec, config))
-    if not source.spec.memory_config.is_sharded():
+    sharded = source.spec.memory_config.is_sharded()
+    copy = builder.allocate(name, in_memory(source.spec, config) if sharded else sharded_spec(source.spec, config))
+    if not sharded:
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, source, copy)
     elif can_reshard(source.spec, copy.spec):
         fill(builder, Conversion.RESHARD, source, copy)

@@ -159,6 +159,15 @@ def test_output():
     assert (made.shape, made.padded_shape, made.layout) == ((1, 1, 36, 33), (1, 1, 64, 64), Layout.ROW_MAJOR)
 
 
+@pytest.mark.parametrize(("layout", "columns"), [(Layout.TILE, 544), (Layout.ROW_MAJOR, 576)])
+def test_only_rows_fill_the_last_shard_of_a_block_output(layout, columns):
+    """17 tiles of channels on six of eight cores, three on each: the last one has two."""
+    config = ConvConfig(shard_layout=BLOCK, output_layout=layout)
+    made = output_spec(lay_out_call(call(config=config, out_channels=544), SPEC))
+    assert made.memory_config.shard_spec.shape[1] == 96
+    assert made.padded_shape[-1] == columns
+
+
 def steps_of(made):
     builder = builder_of(made, SPEC)
     result = l1_path(builder, made, builder.tensor("input"))

@@ -300,3 +300,16 @@ def test_only_a_slice_without_outputs_ends_a_search_quietly(monkeypatch):
     failing(ValueError("a mistake"))
     with pytest.raises(ValueError, match="a mistake"):
         choose_slices(call((8, 8)), SPEC, free_l1_bytes=1 << 20)
+
+
+def test_a_slice_counts_the_rows_it_stands_for():
+    """56x56, k5 s3, padding 4 and 2, one row of 162 to a slice: the fourth computes two, and needs no more for it.
+
+    Double-buffered WIDTH activations for two rows would not fit L1; the real library runs these 162 slices.
+    """
+    made = call((56, 56), 8, 3, (5, 5), stride=(3, 3), padding=(4, 4, 2, 2), scheme=TensorMemoryLayout.WIDTH_SHARDED)
+    made = replace(made, conv_config=replace(made.conv_config, enable_act_double_buffer=True))
+    parts = list(output_slices(made, sliced(SliceType.DRAM_HEIGHT, 162)))
+    assert {part.rows[1] - part.rows[0] for part in parts} == {1}
+    assert {frame_of(slice_call(made, part)).rows.outputs for part in parts} == {1, 2}
+    assert max(slice_l1_bytes(made, part, SPEC, slices=162) for part in parts) < 1360544

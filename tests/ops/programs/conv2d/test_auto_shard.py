@@ -10,7 +10,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
-from ops.programs.conv2d.auto_shard import choose_scheme, estimate_l1, estimated_halo_bytes
+from ops.programs.conv2d.auto_shard import choose_scheme, estimate_l1, estimated_buffers, estimated_halo_bytes
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 
@@ -105,3 +105,11 @@ def test_the_callers_grid_does_not_enter_an_estimate():
     grid = of(facts, HEIGHT).layout.config.cores
     for scheme in SCHEMES:
         assert of(facts, scheme, core_grid=grid) == of(facts, scheme)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_activations_travel_in_counts_even_on_one_core(scheme):
+    """One tile of channels on either side, so that no scheme has a second core to send to."""
+    facts = problem(8, 8, 32, 32)
+    buffers = estimated_buffers(facts, ConvOptions(), of(facts, scheme).layout, accumulation_blocks=9)
+    assert next(b.size_bytes for b in buffers if b.name == "act") > 0

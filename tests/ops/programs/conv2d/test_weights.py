@@ -145,3 +145,10 @@ def test_all_kernel_rows_of_a_shard_can_be_padded_together():
     assert (len(apart), len(together)) == (192, 192)  # 3 x 24 -> 3 x 32, and 72 -> 96 rows
     assert together[:72].tolist() == np.concatenate([apart[row : row + 24] for row in (0, 32, 64)]).tolist()
     assert not together[72:96].any()
+
+
+def test_k_blocks_of_block_shards_add_no_rows():
+    """BLOCK rows are 2 shards x 3 kernel rows x 32, whatever a K block; WIDTH fills one of 160 with 9 x 16."""
+    fields = {"in_channels": 16, "out_channels": 32, "kernel": (3, 3), "channel_shards": 2, "k_block_rows": 160}
+    fields |= {"padded_in_channels": 16, "padded_out_channels": 32, "data_format": FLOAT32}
+    assert [WeightsLayout(**fields, scheme=scheme).rows for scheme in SCHEMES[1:3]] == [192, 160]

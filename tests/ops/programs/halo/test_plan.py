@@ -46,6 +46,15 @@ def buffers(plan):
     return [(buffer.name, buffer.size_bytes, buffer.view_of) for buffer in plan.circular_buffers]
 
 
+def test_idle_cores_hold_nothing():
+    """An input of 32 rows and 32 channels in shards for 64 and 64: one column of cores, 16 rows for each core."""
+    plan = example(tiled=True, input_rows=64, input_matrix=(32, 32))
+    assert plan.output.shape == (1, 1, 120, 32)
+    assert plan.output.buffer(SPECS["wh"]).num_cores == 2
+    assert buffers(plan)[0] == ("input", 2048, "x")
+    assert buffers(example(tiled=True, input_rows=64))[0] == ("input", 4096, "x")
+
+
 def test_row_major_halo():
     """60 sticks of 64 bytes.
 
