@@ -94,7 +94,7 @@ def untilize_codegen_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[Circ
         spec: The device.
     """
     tile_rows = prod(source.padded_shape[:-1]) // TILE
-    cores = first_cores(div_up(tile_rows, div_up(tile_rows, spec.grid.cores)), spec.grid.cols, spec.grid.rows)
+    cores = first_cores(min(tile_rows, spec.grid.cores), spec.grid.cols, spec.grid.rows)
     tiles, page_bytes = BUFFERING * (source.padded_shape[-1] // TILE), source.data_format.tile_bytes
     return tuple(_buffer(name, tiles, page_bytes, source.data_format, cores) for name in ("tiles", "rows"))
 

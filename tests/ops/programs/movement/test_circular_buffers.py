@@ -104,7 +104,7 @@ def test_writing_tiles_or_shards_shows_none():
         (416, 1258, 163840, "{[0-0 - 12-0]}"),
         (1536, 30, 4096, "{[0-0 - 12-2], [0-3 - 8-3]}"),
         (240, 4, 4096, "{[0-0 - 7-0]}"),
-        (131 * 32, 4, 4096, "{[0-0 - 12-4], [0-5 - 0-5]}"),  # two tile rows each
+        (131 * 32, 4, 4096, "{[0-0 - 12-9]}"),  # one core has two tile rows
     ],
 )
 def test_untilizing_by_generated_code(rows, channels, size, cores):
