@@ -95,7 +95,7 @@ class CircularBufferAllocated(NamedTuple):
 
 
 class CircularBuffersFreed(NamedTuple):
-    """The circular buffers of the last program are gone: the next program is being made."""
+    """The circular buffers of the last program are gone: the next program is being made, or found in the cache."""
 
 
 class Refused(NamedTuple):

@@ -6,7 +6,7 @@ A failed call leaves the device as it found it, but for what it releases of its 
 from collections.abc import Mapping
 
 from device.errors import DeviceError
-from device.events import OperationBegin, OperationEnd
+from device.events import CircularBuffersFreed, OperationBegin, OperationEnd
 from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.plan import MOVE, Allocate, Free, Operation, Plan, Relocate
@@ -86,6 +86,8 @@ class _MemoryReading:
                 self._allocate(output)
             if not self.dispatch or step.key not in self.device.program_cache:
                 self._make_program(step)
+            else:
+                self.device.record(CircularBuffersFreed())
         except BaseException:
             self._abort(step)
             raise

@@ -1,7 +1,9 @@
 """Operations on single elements as steps of a plan: each makes a new tensor and releases the old one."""
 
 from device.numbers.formats import DataFormat
+from device.plan import CircularBuffer
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.eltwise.circular_buffers import added_row_buffers
 from ops.programs.eltwise.operations import Activate, AddRow
 
 
@@ -18,7 +20,8 @@ def with_row(
         name: Name of the sum.
     """
     work = AddRow(data_format=matrix.spec.data_format, row_format=row_format)
-    return _followed(builder, "BinaryNgDeviceOperation", work, [matrix, row], name)
+    buffers = added_row_buffers(matrix.spec, row.spec, builder.device_spec)
+    return _followed(builder, "BinaryNgDeviceOperation", work, [matrix, row], name, buffers)
 
 
 def activated(
@@ -37,9 +40,21 @@ def activated(
 
 
 def _followed(
-    builder: PlanBuilder, operation: str, work: AddRow | Activate, reads: list[PlanTensor], name: str
+    builder: PlanBuilder,
+    operation: str,
+    work: AddRow | Activate,
+    reads: list[PlanTensor],
+    name: str,
+    circular_buffers: tuple[CircularBuffer, ...] = (),
 ) -> PlanTensor:
     spec = reads[0].spec
-    result = builder.run(operation, work, reads, output=PlanTensor(name, spec), key=(operation, spec, work))
+    result = builder.run(
+        operation,
+        work,
+        reads,
+        output=PlanTensor(name, spec),
+        circular_buffers=circular_buffers,
+        key=(operation, spec, work),
+    )
     builder.free(reads[0])
     return result

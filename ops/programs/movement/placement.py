@@ -12,6 +12,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
+from device.plan import CircularBuffer
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.work import Conversion, Relayout
@@ -42,7 +43,12 @@ def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
 
 
 def converted(
-    builder: PlanBuilder, conversion: Conversion, source: PlanTensor, name: str, made: TensorSpec
+    builder: PlanBuilder,
+    conversion: Conversion,
+    source: PlanTensor,
+    name: str,
+    made: TensorSpec,
+    circular_buffers: tuple[CircularBuffer, ...] = (),
 ) -> PlanTensor:
     """One program that lays a tensor out anew.
 
@@ -52,9 +58,14 @@ def converted(
         source: What it reads.
         name: Name of the copy.
         made: The copy.
+        circular_buffers: Of that program, in order of allocation.
     """
     return builder.run(
-        f"{conversion.value}DeviceOperation", Relayout(conversion), [source], output=PlanTensor(name, made)
+        f"{conversion.value}DeviceOperation",
+        Relayout(conversion),
+        [source],
+        output=PlanTensor(name, made),
+        circular_buffers=circular_buffers,
     )
 
 

@@ -9,6 +9,11 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up, round_up
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.movement.circular_buffers import (
+    padded_slice_buffers,
+    slice_write_buffers,
+    untilize_codegen_buffers,
+)
 from ops.programs.movement.placement import converted, to_interleaved
 from ops.programs.movement.work import Conversion, PaddedSlice, SliceWrite, Window
 
@@ -32,7 +37,14 @@ def sliced_input(
     shape = (1, 1, batch * rows * cols, channels)
     padded = (1, 1, *_padded_slice(shape[2], channels, config))
     made = TensorSpec(shape, data_format, Layout.ROW_MAJOR, config, padded)
-    return builder.run("PaddedSliceDeviceOperation", PaddedSlice(window), [image], output=PlanTensor(name, made))
+    output = PlanTensor(name, made)
+    return builder.run(
+        "PaddedSliceDeviceOperation",
+        PaddedSlice(window),
+        [image],
+        output=output,
+        circular_buffers=padded_slice_buffers(image, output, builder.device_spec),
+    )
 
 
 def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, write: SliceWrite, name: str) -> None:
@@ -53,7 +65,10 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
         rows = untilized(builder, result, f"{name}.rows")
         builder.free(result)
         result = rows
-    builder.run("SliceWriteDeviceOperation", write, [result, target])
+    operation, buffers = "SliceWriteDeviceOperation", slice_write_buffers(result.spec, builder.device_spec)
+    # where a slice goes is told to a program of interleaved rows when it runs
+    key = (operation, result.spec, target.spec, write.window.window_shape, write.source_width) if buffers else None
+    builder.run(operation, write, [result, target], circular_buffers=buffers, key=key)
     builder.free(result)
 
 
@@ -61,7 +76,10 @@ def untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor
     """Tiles as rows; padding goes, except to the width of the shards."""
     spec = source.spec
     made = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
-    return converted(builder, untilizing(spec), source, name, made)
+    conversion = untilizing(spec)
+    codegen = conversion is Conversion.UNTILIZE_CODEGEN
+    buffers = untilize_codegen_buffers(spec, builder.device_spec) if codegen else ()
+    return converted(builder, conversion, source, name, made, buffers)
 
 
 def untilizing(spec: TensorSpec) -> Conversion:

@@ -114,13 +114,14 @@ def test_circular_buffers_lie_on_outputs_and_config_tensors(device):
     assert addresses == {"act": SPEC.l1.base_bytes, "out": results["y"].address + 32, "indices": config.address}
 
 
-def test_a_program_in_the_cache_allocates_only_its_output(device):
+def test_a_program_in_the_cache_allocates_only_its_output_and_releases_the_circular_buffers_before(device):
     inputs = {"x": device.allocate(buffer(64), "x")}
     run_memory(plan(operation()), device, inputs)
     before = device.program_cache["op"]
     heard = listen(device)
     run_memory(plan(operation(out="z"), output="z"), device, inputs)
-    assert [type(event).__name__ for event in heard] == ["OperationBegin", "BufferAllocated", "OperationEnd"]
+    events = ["OperationBegin", "BufferAllocated", "CircularBuffersFreed", "OperationEnd"]
+    assert [type(event).__name__ for event in heard] == events
     assert device.program_cache["op"] is before
     run_memory(plan(operation(out="other", key="another"), output="other"), device, inputs)
     assert set(device.program_cache) == {"op", "another"}
