@@ -32,6 +32,12 @@ def arguments(place: Device, /, **changes: Any) -> dict[str, Any]:
     return good | changes
 
 
+def grid(columns: int, rows: int) -> ttsim.CoreRangeSet:
+    """Cores from (0, 0)."""
+    last = ttsim.CoreCoord(columns - 1, rows - 1)
+    return ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), last)])
+
+
 def bias() -> ttsim.Tensor:
     return ttsim.Tensor(np.full((1, 1, 1, 32), 8, np.float32), ttsim.bfloat16)
 
@@ -205,3 +211,32 @@ def test_slices_that_come_out_wrong_are_announced() -> None:
         ttsim.conv_transpose2d(**arguments(strict, input_tensor=image, **changes))
     lenient = ttsim.open_device(l1_small_size=32768, values="off", strict=False)
     assert ttsim.conv_transpose2d(**arguments(lenient, input_tensor=image, **changes)).shape == [1, 1, 121, 32]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"reshard_if_not_optimal": True},
+        {"override_sharding_config": True, "core_grid": grid(4, 4)},
+    ],
+    ids=["reshard", "override"],
+)
+def test_slices_of_tiles_keep_the_scheme_of_their_window(device: Device, config: dict[str, Any]) -> None:
+    """Section A1 of the review: later slices chose a scheme anew that the weights were not prepared for."""
+    numbers = np.random.default_rng(1)
+    image = numbers.standard_normal((1, 1, 120, 24)).astype(np.float32)
+    call = arguments(
+        device,
+        input_tensor=ttsim.Tensor(image, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT).to(device),
+        weight_tensor=ttsim.Tensor(numbers.standard_normal((24, 32, 3, 3)).astype(np.float32), ttsim.bfloat16),
+        in_channels=24,
+        input_height=10,
+        input_width=12,
+        kernel_size=(3, 3),
+        stride=(1, 1),
+        padding=(1, 1),
+        dram_slice_config=ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=2),
+    )
+    plain = ttsim.conv_transpose2d(**call).to_numpy()
+    changed = ttsim.conv_transpose2d(**call, conv_config=ttsim.Conv2dConfig(**config)).to_numpy()
+    assert np.corrcoef(plain.ravel(), changed.ravel())[0, 1] > 0.9999
