@@ -194,7 +194,7 @@ def test_a_capture_without_dispatch_places_nothing(device: Device) -> None:
     assert device.num_program_cache_entries() == 0
 
 
-def test_slices_that_come_out_wrong_are_announced() -> None:
+def test_slices_that_come_out_wrong_are_refused() -> None:
     config = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=4)
     changes: dict[str, Any] = {
         "weight_tensor": ttsim.Tensor(np.ones((32, 32, 4, 4), np.float32), ttsim.bfloat16),
@@ -207,7 +207,7 @@ def test_slices_that_come_out_wrong_are_announced() -> None:
     }
     image = ttsim.Tensor(np.ones((1, 1, 64, 32), np.float32), ttsim.bfloat16)
     strict = ttsim.open_device(l1_small_size=32768, values="off")
-    with pytest.warns(RuntimeWarning, match=r"a slice that stands for 3 x 11 outputs computes 2 x 11"):
+    with pytest.raises(ArgumentError, match=r"a slice that stands for 3 x 11 outputs computes 2 x 11"):
         ttsim.conv_transpose2d(**arguments(strict, input_tensor=image, **changes))
     lenient = ttsim.open_device(l1_small_size=32768, values="off", strict=False)
     assert ttsim.conv_transpose2d(**arguments(lenient, input_tensor=image, **changes)).shape == [1, 1, 121, 32]
