@@ -240,3 +240,29 @@ def test_slices_of_tiles_keep_the_scheme_of_their_window(device: Device, config:
     plain = ttsim.conv_transpose2d(**call).to_numpy()
     changed = ttsim.conv_transpose2d(**call, conv_config=ttsim.Conv2dConfig(**config)).to_numpy()
     assert np.corrcoef(plain.ravel(), changed.ravel())[0, 1] > 0.9999
+
+
+@pytest.mark.parametrize("shards", [False, True], ids=["interleaved", "sharded"])
+def test_channels_that_fill_a_shard_are_not_read(device: Device, shards: bool) -> None:
+    """Section A17 of the review: real models pad three channels to eight before the call."""
+    place = ttsim.L1_MEMORY_CONFIG
+    if shards:
+        spec = ttsim.ShardSpec(grid(1, 1), (32, 8), ttsim.ShardOrientation.ROW_MAJOR)
+        place = ttsim.MemoryConfig(ttsim.TensorMemoryLayout.HEIGHT_SHARDED, ttsim.BufferType.L1, spec)
+    image = np.zeros((1, 1, 32, 8), np.float32)
+    image[..., :3] = np.arange(96).reshape(1, 1, 32, 3) % 7
+    call = arguments(
+        device,
+        weight_tensor=ttsim.Tensor(np.ones((3, 32, 2, 2), np.float32), ttsim.bfloat16),
+        in_channels=3,
+        input_height=4,
+        input_width=8,
+    )
+    wide = ttsim.Tensor(image, ttsim.bfloat16).to(device, place)
+    narrow = ttsim.Tensor(image[..., :3].copy(), ttsim.bfloat16).to(device)
+    padded = ttsim.conv_transpose2d(**(call | {"input_tensor": wide}))
+    plain = ttsim.conv_transpose2d(**(call | {"input_tensor": narrow}))
+    assert padded.to_numpy().tolist() == plain.to_numpy().tolist()
+    wider = ttsim.Tensor(np.ones((1, 1, 32, 16), np.float32), ttsim.bfloat16).to(device, ttsim.L1_MEMORY_CONFIG)
+    with pytest.raises(ArgumentError, match="in_channels=3 are 96 elements"):
+        ttsim.conv_transpose2d(**(call | {"input_tensor": wider}))
