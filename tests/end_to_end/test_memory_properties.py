@@ -20,7 +20,6 @@ from ops.calls.conv_transpose2d.validation import (
     require_possible,
     require_possible_slices,
     require_sane,
-    slice_fault,
     validate,
 )
 from ops.calls.convolution.arguments import (
@@ -32,6 +31,7 @@ from ops.calls.convolution.arguments import (
     SliceType,
 )
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.soundness import plan_fault
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite
 from ops.readings.memory import run_memory
@@ -122,7 +122,7 @@ def made(call, device):
             inputs["input"] = device.allocate(call.input.spec.buffer(device.spec), "input")
         free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
         plan = plan_convolution(call, device.spec, free_l1_bytes=free)
-        assume(slice_fault(plan, call) is None)
+        assume(plan_fault(plan, call) is None)
         return plan, inputs
     except TTSimError:
         assume(False)

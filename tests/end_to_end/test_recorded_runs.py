@@ -11,8 +11,6 @@ from tools.recorded.compare import compare, distance_from_float64
 from tools.recorded.records import DATA, Outputs, inputs, read_records
 from ttsim.layers.exact import Inputs, exact_output
 
-pytestmark = pytest.mark.filterwarnings("ignore:conv_transpose2d. dram_slice_config:RuntimeWarning")  # wrong there, too
-
 RECORDS = {
     f"{record['set']}/{record['name']}": record
     for record in [*read_records(DATA), *read_records(DATA / "unet_layer_runs.jsonl.gz")]

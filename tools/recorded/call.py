@@ -32,6 +32,7 @@ def run(record: Record, values: Values = "exact") -> Outcome:
         spec=load_spec(SPEC_OF_ARCH[record["arch"]]),
         values=values if record["mode"] == "sim" else "off",
         l1_small_size=case.get("l1_small_size", 32768),
+        strict=False,  # records tell what the real library did, wrong results too
     )
     layer = layer_of_case(case)
     x, w, b = inputs(case)

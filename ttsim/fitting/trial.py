@@ -12,11 +12,11 @@ from ops.calls.conv_transpose2d.validation import (
     require_possible,
     require_possible_slices,
     require_sane,
-    slice_fault,
     validate,
 )
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.soundness import require_sound
 from ops.frame.axis import NoWindowError
 from ops.readings.memory import run_memory
 
@@ -70,9 +70,8 @@ def attempt(call: ConvArguments, ground: Ground, *, l1_small_bytes: int | None =
         free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
         plan = plan_convolution(call, machine.spec, free_l1_bytes=free_l1_bytes)
-        fault = slice_fault(plan, call) if ground.strict else None
-        if fault is not None:
-            return Trial((), fault)
+        if ground.strict:
+            require_sound(plan, call)
         run_memory(plan, machine, inputs)
     except (ArgumentError, DeviceError, NoWindowError) as error:
         return Trial(tuple(events), str(error))

@@ -7,6 +7,7 @@ from ops.calls.conv2d.plan import plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
+from ops.calls.convolution.soundness import require_sound
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, handed_back, misfit_shape, named, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -106,6 +107,8 @@ def conv2d(
     plan = plan_conv2d(
         arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=return_weights_and_bias
     )
+    if device.strict:
+        require_sound(plan, arguments)
     with device.function("ttnn.conv2d"):
         results = run(
             plan,

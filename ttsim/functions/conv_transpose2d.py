@@ -3,7 +3,6 @@
 ``lowering="phase"``, which computes each output phase by itself, is this library's own and not in ttnn.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,12 +17,12 @@ from ops.calls.conv_transpose2d.validation import (
     require_possible,
     require_possible_slices,
     require_sane,
-    slice_fault,
     validate,
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.problem import weight_format
+from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
@@ -161,9 +160,8 @@ def _run_frame(
     plan: Plan | None = None
     try:
         plan = plan_convolution(call, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
-        fault = slice_fault(plan, call) if device.strict else None
-        if fault is not None:
-            warnings.warn(fault, RuntimeWarning, stacklevel=4)
+        if device.strict:
+            require_sound(plan, call)
         with device.function("ttnn.conv_transpose2d"):
             return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:

@@ -125,7 +125,12 @@ def _array(name: str, tensor: Tensor) -> Array:
 
 
 def _sticks(values: Array, sticks: int, channels: int) -> Array:
-    """The first ``sticks`` * ``channels`` elements as [1, 1, sticks, channels]; zeros where there are none."""
+    """The first ``channels`` of as many sticks as there are; else the first elements of all; [1, 1, sticks, channels].
+
+    Zeros where there are none.
+    """
+    if values.size == sticks * values.shape[-1] and values.shape[-1] > channels:
+        return values.reshape(1, 1, sticks, -1)[..., :channels]
     result = np.zeros(sticks * channels, values.dtype)
     count = min(values.size, result.size)
     result[:count] = values.reshape(-1)[:count]

@@ -8,11 +8,11 @@ refused: other frameworks do, the real library computes it rightly. Evidence: ca
 from collections.abc import Iterator
 
 from device.errors import ArgumentError
-from device.memory.memory_config import Layout, TensorMemoryLayout
-from device.plan import Operation, Plan
+from device.memory.memory_config import Layout
 from ops.calls.convolution.arguments import ConvArguments, SliceType
 from ops.calls.convolution.problem import frame_of, is_matmul, takes_l1_path
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
+from ops.calls.convolution.soundness import way_out
 from ops.calls.convolution.validation import (
     BIAS_CHECKS,
     CONFIG_CHECKS,
@@ -29,8 +29,6 @@ from ops.calls.convolution.validation import (
     sizes_given,
 )
 from ops.frame.axis import NoWindowError, transposed_outputs
-from ops.programs.conv2d.work import ConvWork
-from ops.programs.movement.work import SliceWrite, Window
 
 
 def validate(call: ConvArguments) -> None:
@@ -75,7 +73,7 @@ def require_sane(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    own = (_padding, _matmul_output_padding, _full_inner_dim)
+    own = (_padding, _matmul_output_padding)
     refuse_first("conv_transpose2d", call, (groups_given, dilation_given, *own, *OPERAND_CHECKS))
 
 
@@ -122,15 +120,6 @@ def _matmul_output_padding(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _full_inner_dim(call: ConvArguments) -> Iterator[str]:
-    layout = call.conv_config.shard_layout
-    if call.conv_config.full_inner_dim and layout in (None, TensorMemoryLayout.BLOCK_SHARDED):
-        yield (
-            "conv_config.full_inner_dim reads the weights of a block-sharded transposed convolution in the wrong "
-            "order; leave it out"
-        )
-
-
 def _weight(call: ConvArguments) -> Iterator[str]:
     spec = call.weight.spec
     if not call.weight.on_host:
@@ -171,9 +160,6 @@ def _bias_on_host(call: ConvArguments) -> Iterator[str]:
         yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
 
 
-WAY_OUT = "give another number of slices, cut along the other axis, or leave dram_slice_config out"
-
-
 def require_possible_slices(call: ConvArguments) -> None:
     """Refuses a number of slices that the real library crashes on.
 
@@ -193,41 +179,5 @@ def require_possible_slices(call: ConvArguments) -> None:
         except NoWindowError:
             raise ArgumentError(
                 f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
-                f"which the real library crashes on; {WAY_OUT}"
+                f"which the real library crashes on; {way_out(call)}"
             ) from None
-
-
-def slice_fault(plan: Plan, call: ConvArguments) -> str | None:
-    """What is wrong with a call whose slices do not write every output once; None if nothing is.
-
-    Args:
-        plan: The plan of the call, with the number of slices that was given or found.
-        call: The call.
-    """
-    height, width = output_size(call)
-    written = 0
-    computed = (0, 0)
-    for step in plan.steps:
-        work = step.work if isinstance(step, Operation) else None
-        if isinstance(work, ConvWork):
-            computed = work.problem.frame.rows.outputs, work.problem.frame.columns.outputs
-        elif isinstance(work, SliceWrite):
-            wanted = _size(work.window)
-            written += wanted[0] * wanted[1]
-            if computed[0] != wanted[0] or computed[1] < wanted[1]:
-                return (
-                    f"conv_transpose2d: dram_slice_config: a slice that stands for {wanted[0]} x {wanted[1]} outputs "
-                    f"computes {computed[0]} x {computed[1]}, so that wrong ones come out, as of the real library; "
-                    f"{WAY_OUT}"
-                )
-    if written in (0, height * width):
-        return None
-    return (
-        f"conv_transpose2d: dram_slice_config: {height * width - written} of {height * width} outputs are never "
-        f"written, because a slice reads no input, as in the real library; {WAY_OUT}"
-    )
-
-
-def _size(window: Window) -> tuple[int, int]:
-    """Rows and columns of a window of an image."""
-    return window.ends[1] - window.begins[1], window.ends[2] - window.begins[2]

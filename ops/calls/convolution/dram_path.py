@@ -96,6 +96,8 @@ def _one_slice(
     place = input_memory(call, part, cores)
     window = sliced_input(builder, image, _input_window(call, part), place, f"{prefix}input")
     sliced = as_slice(slice_call(call, part), Operand(spec=window.spec, on_host=False))
+    config = replace(sliced.conv_config, shard_layout=cores.scheme)  # a slice does not choose a scheme again
+    sliced = replace(sliced, conv_config=config)
     output = l1_path(builder, sliced, window, prefix=prefix)
     images, height, width, channels = target.spec.shape
     nominal = Window(

@@ -83,7 +83,8 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
         layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
-        place = layout.input_memory
+        stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
+        place = memory if stays else layout.input_memory
     return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=place, prefix=prefix)
 
 

@@ -18,6 +18,7 @@ from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
+from device.numbers.integers import round_up
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.problem import takes_l1_path
 
@@ -242,6 +243,8 @@ def dilation_given(call: ConvArguments) -> Iterator[str]:
 
 def _input(call: ConvArguments) -> Iterator[str]:
     spec, claimed = call.input.spec, claimed_volume(call)
+    if _pads_channels(call):
+        return
     if claimed != spec.volume:
         yield (
             f"{claimed_shape(call)} are {claimed} elements, but input_tensor has {spec.volume} "
@@ -252,6 +255,20 @@ def _input(call: ConvArguments) -> Iterator[str]:
             f"input_tensor must be channels-last, [N, H, W, C] or [1, 1, N*H*W, C] with C = in_channels = "
             f"{call.in_channels}, but its last axis is {spec.shape[-1]} (shape {list(spec.shape)}); permute NCHW first"
         )
+
+
+def _pads_channels(call: ConvArguments) -> bool:
+    """Whether the input has channels behind those of the call that meet zero weights: it fills its shards in L1."""
+    spec = call.input.spec
+    place, channels = spec.memory_config, spec.shape[-1]
+    unit = TILE if spec.layout is Layout.TILE else 8
+    same_sticks = spec.volume * call.in_channels == claimed_volume(call) * channels
+    if not same_sticks or channels <= call.in_channels or not takes_l1_path(call) or call.input.on_host:
+        return False
+    if place.shard_spec is not None:
+        held = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and place.shard_spec.shape[1] == channels
+        return held and channels % unit == 0
+    return place.memory_layout is TensorMemoryLayout.INTERLEAVED and channels == round_up(call.in_channels, unit)
 
 
 def _formats(call: ConvArguments) -> Iterator[str]:

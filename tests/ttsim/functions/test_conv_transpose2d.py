@@ -32,6 +32,12 @@ def arguments(place: Device, /, **changes: Any) -> dict[str, Any]:
     return good | changes
 
 
+def grid(columns: int, rows: int) -> ttsim.CoreRangeSet:
+    """Cores from (0, 0)."""
+    last = ttsim.CoreCoord(columns - 1, rows - 1)
+    return ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), last)])
+
+
 def bias() -> ttsim.Tensor:
     return ttsim.Tensor(np.full((1, 1, 1, 32), 8, np.float32), ttsim.bfloat16)
 
@@ -188,7 +194,7 @@ def test_a_capture_without_dispatch_places_nothing(device: Device) -> None:
     assert device.num_program_cache_entries() == 0
 
 
-def test_slices_that_come_out_wrong_are_announced() -> None:
+def test_slices_that_come_out_wrong_are_refused() -> None:
     config = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=4)
     changes: dict[str, Any] = {
         "weight_tensor": ttsim.Tensor(np.ones((32, 32, 4, 4), np.float32), ttsim.bfloat16),
@@ -201,7 +207,62 @@ def test_slices_that_come_out_wrong_are_announced() -> None:
     }
     image = ttsim.Tensor(np.ones((1, 1, 64, 32), np.float32), ttsim.bfloat16)
     strict = ttsim.open_device(l1_small_size=32768, values="off")
-    with pytest.warns(RuntimeWarning, match=r"a slice that stands for 3 x 11 outputs computes 2 x 11"):
+    with pytest.raises(ArgumentError, match=r"a slice that stands for 3 x 11 outputs computes 2 x 11"):
         ttsim.conv_transpose2d(**arguments(strict, input_tensor=image, **changes))
     lenient = ttsim.open_device(l1_small_size=32768, values="off", strict=False)
     assert ttsim.conv_transpose2d(**arguments(lenient, input_tensor=image, **changes)).shape == [1, 1, 121, 32]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"reshard_if_not_optimal": True},
+        {"override_sharding_config": True, "core_grid": grid(4, 4)},
+    ],
+    ids=["reshard", "override"],
+)
+def test_slices_of_tiles_keep_the_scheme_of_their_window(device: Device, config: dict[str, Any]) -> None:
+    """Section A1 of the review: later slices chose a scheme anew that the weights were not prepared for."""
+    numbers = np.random.default_rng(1)
+    image = numbers.standard_normal((1, 1, 120, 24)).astype(np.float32)
+    call = arguments(
+        device,
+        input_tensor=ttsim.Tensor(image, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT).to(device),
+        weight_tensor=ttsim.Tensor(numbers.standard_normal((24, 32, 3, 3)).astype(np.float32), ttsim.bfloat16),
+        in_channels=24,
+        input_height=10,
+        input_width=12,
+        kernel_size=(3, 3),
+        stride=(1, 1),
+        padding=(1, 1),
+        dram_slice_config=ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=2),
+    )
+    plain = ttsim.conv_transpose2d(**call).to_numpy()
+    changed = ttsim.conv_transpose2d(**call, conv_config=ttsim.Conv2dConfig(**config)).to_numpy()
+    assert np.corrcoef(plain.ravel(), changed.ravel())[0, 1] > 0.9999
+
+
+@pytest.mark.parametrize("shards", [False, True], ids=["interleaved", "sharded"])
+def test_channels_that_fill_a_shard_are_not_read(device: Device, shards: bool) -> None:
+    """Section A17 of the review: real models pad three channels to eight before the call."""
+    place = ttsim.L1_MEMORY_CONFIG
+    if shards:
+        spec = ttsim.ShardSpec(grid(1, 1), (32, 8), ttsim.ShardOrientation.ROW_MAJOR)
+        place = ttsim.MemoryConfig(ttsim.TensorMemoryLayout.HEIGHT_SHARDED, ttsim.BufferType.L1, spec)
+    image = np.zeros((1, 1, 32, 8), np.float32)
+    image[..., :3] = np.arange(96).reshape(1, 1, 32, 3) % 7
+    call = arguments(
+        device,
+        weight_tensor=ttsim.Tensor(np.ones((3, 32, 2, 2), np.float32), ttsim.bfloat16),
+        in_channels=3,
+        input_height=4,
+        input_width=8,
+    )
+    wide = ttsim.Tensor(image, ttsim.bfloat16).to(device, place)
+    narrow = ttsim.Tensor(image[..., :3].copy(), ttsim.bfloat16).to(device)
+    padded = ttsim.conv_transpose2d(**(call | {"input_tensor": wide}))
+    plain = ttsim.conv_transpose2d(**(call | {"input_tensor": narrow}))
+    assert padded.to_numpy().tolist() == plain.to_numpy().tolist()
+    wider = ttsim.Tensor(np.ones((1, 1, 32, 16), np.float32), ttsim.bfloat16).to(device, ttsim.L1_MEMORY_CONFIG)
+    with pytest.raises(ArgumentError, match="in_channels=3 are 96 elements"):
+        ttsim.conv_transpose2d(**(call | {"input_tensor": wider}))

@@ -8,9 +8,10 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemory
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.conv_transpose2d.validation import require_possible_slices, slice_fault
+from ops.calls.conv_transpose2d.validation import require_possible_slices
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.soundness import plan_fault
 
 SPEC = load_spec("wormhole_n150")
 
@@ -43,14 +44,14 @@ def plan(made):
 def test_common_slices_are_whole(slices):
     made = call(16, 3, stride=2, padding=1, slices=slices)
     require_possible_slices(made)
-    assert slice_fault(plan(made), made) is None
+    assert plan_fault(plan(made), made) is None
 
 
 def test_a_slice_with_too_few_rows_is_found():
     """Seen on the real library: the third slice of four gives two of its three rows."""
     made = call(8, 4, slices=4)
     require_possible_slices(made)
-    assert "a slice that stands for 3 x 11 outputs computes 2 x 11, so" in (slice_fault(plan(made), made) or "")
+    assert "a slice that stands for 3 x 11 outputs computes 2 x 11, so" in (plan_fault(plan(made), made) or "")
 
 
 def test_a_slice_without_rows_is_refused():
@@ -63,7 +64,7 @@ def test_a_slice_without_rows_is_refused():
 
 def test_slices_that_read_nothing_are_found():
     made = call(3, 1, stride=3, slices=7)
-    assert "of 49 outputs are never written, because a slice reads no input" in (slice_fault(plan(made), made) or "")
+    assert "of 49 outputs are never written, because a slice reads no input" in (plan_fault(plan(made), made) or "")
 
 
 def test_what_is_not_sliced_is_not_looked_at():

@@ -313,11 +313,6 @@ SILENT: list[tuple[str, dict[str, Any], str]] = [
         {"kernel_size": (1, 1), "stride": (1, 1), "padding": (0, 0, 0, 0), "weight": operand(32, 32, 1, 1)},
         "output_padding (1, 1) is ignored by a 1x1",
     ),
-    (
-        "full_inner_dim",
-        {"conv_config": ConvConfig(full_inner_dim=True)},
-        "conv_config.full_inner_dim reads the weights",
-    ),
     ("smaller image", {"input_height": 7}, "input_height=7, input_width=8, in_channels=32 are 1792 elements"),
     (
         "larger image in L1",
@@ -354,7 +349,7 @@ def test_a_sane_call() -> None:
     require_possible(call())
     require_sane(call())
     require_sane(call(output_padding=(2, 2)))  # the real library computes this rightly
-    require_sane(call(conv_config=ConvConfig(full_inner_dim=True, shard_layout=HEIGHT)))
+    require_sane(call(conv_config=ConvConfig(full_inner_dim=True)))  # it is wrong for some plans: soundness
 
 
 def test_output_size() -> None:

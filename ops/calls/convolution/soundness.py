@@ -1,0 +1,143 @@
+"""Which plans the real library carries out and gets wrong, by what they compute (docs/planning.md, Errors).
+
+What the arguments tell stands in ``validation``; the rules here need the scheme that was chosen, the blocks
+or the slices. Evidence: recorded outputs of the real library, version 0.81.1.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from device.errors import ArgumentError
+from device.memory.tiles import TILE
+from device.numbers.integers import Integers
+from device.plan import Operation, Plan, Work
+from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.problem import frame_of
+from ops.frame.axis import FrameAxis
+from ops.programs.conv2d.partition import BLOCK, WIDTH
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.movement.work import SliceWrite, Window
+
+
+def require_sound(plan: Plan, call: ConvArguments) -> None:
+    """Refuses a plan that the real library carries out and gets wrong.
+
+    Raises:
+        ArgumentError: The first rule that is broken, and what would work.
+    """
+    fault = plan_fault(plan, call)
+    if fault is not None:
+        raise ArgumentError(fault)
+
+
+def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
+    """What is wrong with the results of a plan; None if nothing is.
+
+    Args:
+        plan: The plan of the call, with the scheme, the blocks and the number of slices that were given or found.
+        call: The call.
+    """
+    operations = [step for step in plan.steps if isinstance(step, Operation)]
+    if any(one.refused for one in operations):  # the real library ends with an error of its own
+        return None
+    works = [one.work for one in operations]
+    return next((f"{call.rules.function}: {text}" for text in _faults(works, call)), None)
+
+
+def _faults(works: list[Work | None], call: ConvArguments) -> Iterator[str]:
+    last: ConvWork | None = None
+    windows = []
+    for work in works:
+        if isinstance(work, ConvWork):
+            last = work
+            yield from _program_faults(work, call)
+        elif isinstance(work, SliceWrite) and last is not None:
+            windows.append(work.window)
+            yield from _slice_faults(last, work.window, call)
+    if windows:
+        yield from _unwritten(windows, call)
+
+
+def _program_faults(work: ConvWork, call: ConvArguments) -> Iterator[str]:
+    layout = work.layout
+    if call.rules.transposed and work.options.full_inner_dim and layout.scheme is BLOCK:
+        yield (
+            "conv_config.full_inner_dim reads the weights of a BLOCK_SHARDED transposed convolution, which this is, "
+            "in the wrong order; leave it out, or set shard_layout to HEIGHT_SHARDED or WIDTH_SHARDED"
+        )
+    if layout.scheme is not WIDTH:
+        return
+    parts = layout.blocks.k_blocks // layout.config.channel_cores
+    if layout.shards.in_width % (parts * TILE):
+        yield (
+            f"conv_config.act_block_w_div cuts the {layout.shards.in_width} channels of every WIDTH_SHARDED core into "
+            f"{parts} parts, but each tap of a part reads whole tiles of {TILE} weights, so that taps meet weights "
+            f"that are not theirs; use a divisor of {layout.shards.in_width // TILE}, such as 1"
+        )
+
+
+def _slice_faults(work: ConvWork, window: Window, call: ConvArguments) -> Iterator[str]:
+    """A slice that computes other outputs than those it stands for."""
+    frame = work.problem.frame
+    wanted, computed = _size(window), (frame.rows.outputs, frame.columns.outputs)
+    if computed[0] != wanted[0] or computed[1] < wanted[1]:
+        yield (
+            f"{_slices_name(call)}: a slice that stands for {wanted[0]} x {wanted[1]} outputs computes "
+            f"{computed[0]} x {computed[1]}, so that wrong ones come out, as of the real library; {way_out(call)}"
+        )
+    if not frame.replicate:
+        return
+    whole = frame_of(call)
+    axes = ((whole.rows, frame.rows), (whole.columns, frame.columns))
+    for (all_of_it, part), first, outputs in zip(axes, window.begins[1:3], wanted, strict=True):
+        if not _same_sources(all_of_it, part, first, outputs):
+            yield (
+                f"{_slices_name(call)}: padding_mode Replicate repeats pixels at the edges of every slice, where the "
+                f"whole image has inserted zeros or other pixels, as in the real library; {way_out(call)}, or put the "
+                "input in L1"
+            )
+
+
+def _same_sources(whole: FrameAxis, part: FrameAxis, first: int, outputs: int) -> bool:
+    """Whether the first windows of a part read what the windows of the whole axis from ``first`` on read."""
+    positions = np.arange((outputs - 1) * part.step + part.reach + 1)
+    ours, theirs = _nearest_inputs(part, positions), _nearest_inputs(whole, positions + first * whole.step)
+    read = ours >= 0
+    distances = (theirs - ours)[read]
+    return bool(np.array_equal(read, theirs >= 0) and (distances == distances[:1]).all())
+
+
+def _nearest_inputs(axis: FrameAxis, positions: Integers) -> Integers:
+    """The input that each position of a replicated axis holds; -1 for the zeros between inputs."""
+    inside = np.clip(positions - axis.before, 0, (axis.input_length - 1) * axis.insertion)
+    inputs: Integers = np.where(inside % axis.insertion, -1, inside // axis.insertion)
+    return inputs
+
+
+def _unwritten(windows: list[Window], call: ConvArguments) -> Iterator[str]:
+    """Outputs that no slice writes."""
+    frame = frame_of(call)
+    outputs = frame.rows.outputs * frame.columns.outputs
+    missing = outputs - sum(rows * columns for rows, columns in map(_size, windows))
+    if missing:
+        yield (
+            f"{_slices_name(call)}: {missing} of {outputs} outputs are never written, because a slice reads no input, "
+            f"as in the real library; {way_out(call)}"
+        )
+
+
+def _size(window: Window) -> tuple[int, int]:
+    """Rows and columns of a window of an image."""
+    return window.ends[1] - window.begins[1], window.ends[2] - window.begins[2]
+
+
+def _slices_name(call: ConvArguments) -> str:
+    return "dram_slice_config" if call.rules.transposed else "slice_config"
+
+
+def way_out(call: ConvArguments) -> str:
+    """What to do about slices that come out wrong; slices that were not given cannot be left out."""
+    if call.slice_config is not None and call.slice_config.num_slices:
+        return f"give another number of slices, cut along the other axis, or leave {_slices_name(call)} out"
+    return f"give a {_slices_name(call)} with another number of slices, or one that cuts along the other axis"

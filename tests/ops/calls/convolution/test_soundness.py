@@ -1,0 +1,99 @@
+"""Rules by recorded outputs: 8x8, 64 channels, and the WIDTH calls of section G3 of the review."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.errors import ArgumentError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import load_spec
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.soundness import plan_fault, require_sound
+
+SPEC = load_spec("wormhole_n150")
+SCHEMES = {one.name[0]: one for one in TensorMemoryLayout if one.name.endswith("_SHARDED")}
+
+
+def call(channels=64, kernel=3, stride=2, padding=1, slices=None, size=(8, 8), scheme=None, **config):
+    height, width = size
+    place = DRAM_MEMORY_CONFIG if slices else L1_MEMORY_CONFIG
+    image = TensorSpec((1, 1, height * width, channels), BFLOAT16, Layout.ROW_MAJOR, place)
+    weight = TensorSpec((channels, 32, kernel, kernel), BFLOAT16, Layout.ROW_MAJOR)
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
+        input=Operand(spec=image, on_host=False),
+        weight=Operand(spec=weight, on_host=True),
+        in_channels=channels,
+        out_channels=32,
+        batch_size=1,
+        input_height=height,
+        input_width=width,
+        kernel_size=(kernel, kernel),
+        stride=(stride, stride),
+        padding=(padding,) * 4,
+        conv_config=ConvConfig(shard_layout=None if scheme is None else SCHEMES[scheme], **config),
+        slice_config=None if slices is None else SliceConfig(slice_type=slices[0], num_slices=slices[1]),
+    )
+
+
+def fault(made):
+    return plan_fault(plan_convolution(made, SPEC, free_l1_bytes=1300000), made)
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "parts", "right"),
+    [
+        (4096, 2, 2, True),
+        (2080, 2, 2, True),
+        (6144, 2, 3, True),
+        (6144, 2, 2, False),
+        (1024, 4, 2, False),
+    ],
+)
+def test_parts_of_a_width_shard_must_be_whole_tiles(channels, kernel, parts, right):
+    found = fault(call(channels, kernel, padding=0, size=(3, 4), scheme="W", act_block_w_div=parts))
+    assert (found is None) is right
+    assert right or "use a divisor of" in (found or "")
+
+
+def test_what_ends_with_an_error_of_the_real_library_is_left_to_it():
+    assert fault(call(scheme="W", act_block_w_div=2)) is None
+
+
+@pytest.mark.parametrize(("scheme", "right"), [("H", True), ("W", True), ("B", False)])
+def test_full_inner_dim_is_wrong_with_block_shards(scheme, right):
+    assert (fault(call(scheme=scheme, full_inner_dim=True)) is None) is right
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "kind", "right"),
+    [
+        (3, 1, 1, SliceType.DRAM_HEIGHT, True),
+        (4, 2, 1, SliceType.DRAM_HEIGHT, True),
+        (3, 2, 1, SliceType.DRAM_HEIGHT, False),
+        (3, 2, 2, SliceType.DRAM_HEIGHT, False),
+        (2, 2, 0, SliceType.DRAM_HEIGHT, False),
+        (5, 2, 2, SliceType.DRAM_HEIGHT, False),
+        (4, 4, 0, SliceType.DRAM_HEIGHT, False),
+        (3, 2, 1, SliceType.DRAM_WIDTH, False),
+    ],
+)
+def test_slices_repeat_edges_that_the_whole_image_does_not_have(kernel, stride, padding, kind, right):
+    size = (8, 8) if kind is SliceType.DRAM_HEIGHT else (4, 33)
+    made = call(kernel=kernel, stride=stride, padding=padding, slices=(kind, 2), size=size, replicate_padding=True)
+    assert (fault(made) is None) is right
+    zeros = replace(made, conv_config=replace(made.conv_config, replicate_padding=False))
+    assert fault(zeros) is None
+
+
+def test_the_way_out_leaves_out_only_what_was_given():
+    made = call(slices=(SliceType.DRAM_HEIGHT, 2), replicate_padding=True)
+    plan = plan_convolution(made, SPEC, free_l1_bytes=1300000)
+    with pytest.raises(ArgumentError, match="leave dram_slice_config out"):
+        require_sound(plan, made)
+    with pytest.raises(ArgumentError, match="give a dram_slice_config with another number"):
+        require_sound(plan, replace(made, slice_config=None))
