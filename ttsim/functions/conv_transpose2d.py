@@ -21,11 +21,21 @@ from ops.calls.conv_transpose2d.validation import (
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.problem import weight_format
+from ops.calls.convolution.sizes import require_addressable
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, handed_back, misfit_shape, named, operand, require_allocated, run
+from ttsim.runtime.execution import (
+    free_l1_bytes,
+    handed_back,
+    misfit_shape,
+    named,
+    on_device,
+    operand,
+    require_allocated,
+    run,
+)
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -34,6 +44,7 @@ from ttsim.types.signature import Padding, Pair, checked, four, two
 
 
 @checked
+@on_device
 def conv_transpose2d(
     *,
     input_tensor: Tensor,
@@ -127,6 +138,7 @@ def conv_transpose2d(
     require_allocated(input_tensor, weight_tensor, bias_tensor)
     validate(arguments)
     require_possible(arguments)
+    require_addressable(arguments, device.spec)
     require_possible_slices(arguments)
     if device.strict:
         require_sane(arguments)
@@ -160,7 +172,7 @@ def _run_frame(
         plan = plan_convolution(call, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
         fault = slice_fault(plan, call) if device.strict else None
         if fault is not None:
-            warnings.warn(fault, RuntimeWarning, stacklevel=4)
+            warnings.warn(fault, RuntimeWarning, stacklevel=7)
         with device.function("ttnn.conv_transpose2d"):
             return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
