@@ -1,8 +1,11 @@
 """A device: its description, its memories, its program cache, and who listens. It knows no operation."""
 
+from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
+from threading import RLock
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
+from weakref import ReferenceType
 
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
@@ -16,16 +19,42 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec, load_spec
 
 
+class Moment(NamedTuple):
+    """The state of a device before a call.
+
+    Attributes:
+        buffers: Buffers that it had made.
+        programs: Programs in its cache.
+        recorders: Who listened.
+    """
+
+    buffers: int
+    programs: int
+    recorders: tuple[list[Event], ...]
+
+
+class _Owner(ReferenceType[object]):
+    """A weak reference to whoever keeps a buffer; when that one dies, the buffer joins the orphans.
+
+    The callback is a method of C, so that no interrupt comes between.
+    """
+
+    __slots__ = ("buffer",)
+
+    buffer: Buffer
+
+
 class Machine:
     """One simulated device.
 
     Attributes:
         spec: What it is made of.
-        allocator: Addresses.
         memory: Live buffers, by address.
         program_cache: Buffers that stay as long as a program stays cached, by the program's key.
         recorders: Lists to which every event is appended.
         closed: Whether it was closed.
+        turn: Held by the thread whose call runs; taken by whoever changes what lies on the device.
+        caller: Identifier of that thread.
 
     Args:
         spec: A description, the name of a catalog entry, or the path of a TOML file.
@@ -37,7 +66,10 @@ class Machine:
 
     def __init__(self, spec: DeviceSpec | str, *, l1_small_bytes: int = 0) -> None:
         self.spec = load_spec(spec)
-        self.allocator = Allocator(self.spec, l1_small_bytes)
+        self._allocator = Allocator(self.spec, l1_small_bytes)
+        self.turn = RLock()
+        self.caller: int | None = None
+        self._orphans: deque[_Owner] = deque()
         self.memory = Memory()
         self.program_cache: dict[Hashable, tuple[Buffer, ...]] = {}
         self.recorders: list[list[Event]] = []
@@ -48,7 +80,7 @@ class Machine:
     @property
     def l1_small_bytes(self) -> int:
         """Bytes set apart for L1_SMALL buffers, rounded up as the allocator wants them."""
-        return self.allocator.l1_small_bytes
+        return self._allocator.l1_small_bytes
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +93,7 @@ class Machine:
     def copy(self) -> "Machine":
         """Another device in the same state, to try things on: buffers have twins without contents, nobody listens."""
         other = Machine(self.spec, l1_small_bytes=self.l1_small_bytes)
-        other.allocator = self.allocator.copy()
+        other._allocator = self.allocator.copy()
         other.closed = self.closed
         other._buffers_made, other._programs_made = self._buffers_made, self._programs_made
         twins = {}
@@ -96,26 +128,33 @@ class Machine:
             DeviceClosedError: The device was closed.
         """
         self._require_open()
+        made = None
         try:
-            address = self.allocator.allocate(buffer) if placed else 0
+            address = self._allocator.allocate(buffer) if placed else 0
+            self._buffers_made += 1
+            made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
+            if placed:
+                self.memory.add(made)
+            self.record(BufferAllocated(made.number, name, address, buffer, by))
+            return made
         except OutOfMemoryError as error:
             self.record(Refused(str(error), buffer))
             raise
-        self._buffers_made += 1
-        made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
-        if placed:
-            self.memory.add(made)
-        self.record(BufferAllocated(made.number, name, address, buffer, by))
-        return made
+        except BaseException:  # an interrupt: what was half made is taken back
+            if made is not None:
+                self._release(made)
+            self._free_unknown(buffer.buffer_type)
+            raise
 
     def free(self, buffer: Buffer, *, by: str = "Tensor::deallocate") -> None:
         """Give a buffer back; doing so twice is harmless, as in the real library."""
         if not buffer.allocated:
             return
-        if buffer.placed:
-            self.memory.remove(buffer)
-            self.allocator.free(buffer.address, buffer.spec.buffer_type)
-        buffer.free()
+        try:
+            self._release(buffer)
+        except BaseException:  # an interrupt: what was begun is brought to its end
+            self._release(buffer)
+            raise
         self.record(BufferFreed(buffer.number, buffer.name, buffer.address, buffer.spec, by))
 
     def make_program(
@@ -174,10 +213,11 @@ class Machine:
 
     def clear_program_cache(self) -> None:
         """Forget all programs and free their resident buffers."""
-        for buffers in self.program_cache.values():
-            for buffer in buffers:
-                self.free(buffer)
-        self.program_cache.clear()
+        try:
+            self._drop_programs(0)
+        except BaseException:
+            self._drop_programs(0)
+            raise
 
     def read(self, buffer_type: BufferType, bank: int, address: int, size_bytes: int) -> Array:
         """Bytes at an address.
@@ -200,13 +240,81 @@ class Machine:
     def close(self) -> None:
         """Free everything; closing twice is harmless."""
         self.clear_program_cache()
+        self.closed = True
         for buffer in self.memory.live():
             self.free(buffer)
-        self.closed = True
+
+    def begin(self) -> "Moment":
+        """Remembers the state, for ``roll_back``; frees what the interpreter collected meanwhile."""
+        self.collect()
+        return Moment(self._buffers_made, len(self.program_cache), tuple(self.recorders))
+
+    def roll_back(self, moment: "Moment", *, programs: bool) -> None:
+        """Frees what was made since and nobody keeps; may be repeated.
+
+        Args:
+            moment: What ``begin`` returned.
+            programs: Forget the programs that were cached since, and who began to listen, too.
+        """
+        if programs:
+            self.recorders[:] = moment.recorders
+            self._drop_programs(moment.programs)
+        kept = {buffer.number for buffers in self.program_cache.values() for buffer in buffers}
+        for buffer in self.memory.live():
+            unowned = buffer.owner is None or buffer.owner() is None
+            if buffer.number > moment.buffers and unowned and buffer.number not in kept:
+                self.free(buffer)
+        self.collect()
+
+    def collect(self) -> None:
+        """Frees buffers whose owner died when they could not be freed at once."""
+        while self._orphans:
+            self.free(self._orphans[0].buffer)
+            self._orphans.popleft()
+
+    def own(self, buffer: Buffer, owner: object) -> None:
+        """From now on a buffer lives as long as its owner.
+
+        The owner frees it when it dies; where it cannot, because it is interrupted or another thread uses the device,
+        the buffer is freed by whoever uses the device next.
+        """
+        reference = _Owner(owner, self._orphans.append)
+        reference.buffer = buffer
+        buffer.owner = reference
+
+    @property
+    def allocator(self) -> Allocator:
+        """Addresses."""
+        if self._orphans and self.turn.acquire(blocking=False):
+            try:
+                self.collect()
+            finally:
+                self.turn.release()
+        return self._allocator
+
+    def _release(self, buffer: Buffer) -> None:
+        """Takes a buffer out of all tables; may be repeated after an interrupt."""
+        if buffer.placed and self.memory.holds(buffer):
+            self._allocator.free(buffer.address, buffer.spec.buffer_type)
+            self.memory.remove(buffer)
+        buffer.free()
+
+    def _free_unknown(self, buffer_type: BufferType) -> None:
+        """Gives addresses back that no buffer has."""
+        for address in self._allocator.addresses(buffer_type):
+            if not self.memory.has(buffer_type, address):
+                self._allocator.free(address, buffer_type)
+
+    def _drop_programs(self, kept: int) -> None:
+        """Forgets all programs but the oldest ``kept``, and frees their resident buffers; may be repeated."""
+        for key in list(self.program_cache)[kept:]:
+            for buffer in self.program_cache[key]:
+                self.free(buffer)
+            del self.program_cache[key]
 
     def _check(self, regions: Sequence[Region], *, noun: str) -> None:
         """Refuse circular buffers that do not fit."""
-        lowest = self.allocator.lowest_l1_address
+        lowest = self._allocator.lowest_l1_address
         try:
             check(regions, self.spec.l1, lowest_l1_address=lowest, program=self._programs_made, noun=noun)
         except CircularBufferError as error:

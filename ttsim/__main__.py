@@ -19,6 +19,7 @@ from ops.meanings import load_spec
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, run_layer
+from ttsim.report.printable import printable
 from ttsim.report.writers.json import devices_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_layers
 from ttsim.runtime.device import SPEC_VARIABLE, Values
@@ -111,10 +112,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     commands = {"run": run_command, "devices": devices_command}
     try:
-        return commands[options.command](options)
-    except (ValueError, OSError) as error:
-        print(f"ttsim: {error}", file=sys.stderr)
+        code = commands[options.command](options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, TypeError, OSError, ArithmeticError, RecursionError, MemoryError) as error:
+        print(f"ttsim: {printable(str(error) or type(error).__name__)}", file=sys.stderr)
         return 2
+    return code
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ and texts are those of tt-metal's allocator (bank_manager.cpp, l1_banking_alloca
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -32,6 +33,23 @@ class Block(NamedTuple):
     number: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Blocks:
+    """What a free list knows; never changed, but replaced as a whole, so that no interrupt leaves half a change.
+
+    Attributes:
+        free: (start, end) of the free blocks, sorted, never touching.
+        used: Bytes of the blocks in use, by address.
+        numbers: Number of each block, by address.
+        spare: Numbers given up, the latest last.
+    """
+
+    free: tuple[tuple[int, int], ...]
+    used: Mapping[int, int]
+    numbers: Mapping[int, int]
+    spare: tuple[int, ...]
+
+
 class FreeList:
     """Where the blocks of one address range are.
 
@@ -51,58 +69,71 @@ class FreeList:
         self.size_bytes = size_bytes
         self._alignment_bytes = alignment_bytes
         self._top_down = top_down
-        self._free: list[tuple[int, int]] = [(base, base + size_bytes)] if size_bytes else []  # sorted, never touching
-        self._used: dict[int, int] = {}  # address -> bytes
-        self._numbers: dict[int, int] = {base: 0} if size_bytes else {}  # address -> number of the block there
-        self._spare: list[int] = []  # numbers given up
+        self._blocks = _Blocks(
+            free=((base, base + size_bytes),) if size_bytes else (),
+            used={},
+            numbers={base: 0} if size_bytes else {},
+            spare=(),
+        )
 
     def allocate(self, size_bytes: int) -> int | None:
         """Address of a new block; None if no free block is large enough."""
         wanted = round_up(max(size_bytes, 1), self._alignment_bytes)
-        indices = range(len(self._free))
+        while True:
+            before = self._blocks
+            address, after = self._with_block(before, wanted)
+            if address is None:
+                return None
+            if self._blocks is before:  # nothing was freed meanwhile, by a tensor that the interpreter collected
+                self._blocks = after
+                return address
+
+    def _with_block(self, blocks: "_Blocks", wanted: int) -> tuple[int | None, "_Blocks"]:
+        """Where a block of ``wanted`` bytes goes, and the blocks with it; None and the same if it fits nowhere."""
+        indices = range(len(blocks.free))
         for index in reversed(indices) if self._top_down else indices:
-            start, end = self._free[index]
+            start, end = blocks.free[index]
             if end - start < wanted:
                 continue
             address, rest = (end - wanted, (start, end - wanted)) if self._top_down else (start, (start + wanted, end))
-            self._free[index : index + 1] = [rest] if rest[0] < rest[1] else []
-            self._used[address] = wanted
-            number = self._numbers.pop(start)
+            numbers, spare = dict(blocks.numbers), blocks.spare
+            number = numbers.pop(start)
+            left: tuple[tuple[int, int], ...] = ()
             if rest[0] < rest[1]:
-                self._numbers[rest[0]] = self._spare.pop() if self._spare else len(self._numbers) + 1
-            self._numbers[address] = number
-            return address
-        return None
+                left = (rest,)
+                numbers[rest[0]] = spare[-1] if spare else len(numbers) + 1
+                spare = spare[:-1]
+            numbers[address] = number
+            free = (*blocks.free[:index], *left, *blocks.free[index + 1 :])
+            return address, _Blocks(free=free, used={**blocks.used, address: wanted}, numbers=numbers, spare=spare)
+        return None, blocks
 
     def copy(self) -> "FreeList":
         """Another list with the same blocks; what happens to one leaves the other as it is."""
         other = FreeList(self.base, self.size_bytes, alignment_bytes=self._alignment_bytes, top_down=self._top_down)
-        other._free, other._used = list(self._free), dict(self._used)
-        other._numbers, other._spare = dict(self._numbers), list(self._spare)
+        other._blocks = self._blocks
         return other
 
     def free(self, address: int) -> bool:
         """Give a block back; False if none starts there."""
-        size_bytes = self._used.pop(address, None)
-        if size_bytes is None:
-            return False
-        start, end = address, address + size_bytes
-        index = bisect_left(self._free, (start, end))
-        joins_next = index < len(self._free) and self._free[index][0] == end
-        if index and self._free[index - 1][1] == start:
-            self._spare.append(self._numbers.pop(start))
-            start = self._free.pop(index - 1)[0]
-            index -= 1
-        if joins_next:
-            self._spare.append(self._numbers.pop(end))
-            end = self._free.pop(index)[1]
-        insort(self._free, (start, end))
-        return True
+        while True:
+            before = self._blocks
+            if address not in before.used:
+                return False
+            after = _without_block(before, address)
+            if self._blocks is before:
+                self._blocks = after
+                return True
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Addresses of the blocks in use, the oldest first."""
+        return tuple(self._blocks.used)
 
     @property
     def allocated_bytes(self) -> int:
         """Bytes in use, rounding included."""
-        return sum(self._used.values())
+        return sum(self._blocks.used.values())
 
     @property
     def free_bytes(self) -> int:
@@ -112,23 +143,40 @@ class FreeList:
     @property
     def largest_free_bytes(self) -> int:
         """Length of the longest free block; 0 if there is none."""
-        return max((end - start for start, end in self._free), default=0)
+        return max((end - start for start, end in self._blocks.free), default=0)
 
     @property
     def lowest_used(self) -> int | None:
         """Lowest address in use."""
-        return min(self._used, default=None)
+        return min(self._blocks.used, default=None)
 
     def blocks(self) -> tuple[Block, ...]:
         """All blocks, by address; together they are the whole range."""
-        numbers = self._numbers
-        free = (Block(start, end - start, False, numbers[start]) for start, end in self._free)
-        used = (Block(address, size_bytes, True, numbers[address]) for address, size_bytes in self._used.items())
+        numbers = self._blocks.numbers
+        free = (Block(start, end - start, False, numbers[start]) for start, end in self._blocks.free)
+        used = (Block(address, size, True, numbers[address]) for address, size in self._blocks.used.items())
         return tuple(sorted((*free, *used)))
 
     def spare_numbers(self) -> tuple[int, ...]:
         """Numbers of blocks that were given up, the latest last."""
-        return tuple(self._spare)
+        return self._blocks.spare
+
+
+def _without_block(blocks: _Blocks, address: int) -> _Blocks:
+    """The blocks when the one at ``address`` is given back and has joined its free neighbors."""
+    free, used, numbers, spare = list(blocks.free), dict(blocks.used), dict(blocks.numbers), list(blocks.spare)
+    start, end = address, address + used.pop(address)
+    index = bisect_left(free, (start, end))
+    joins_next = index < len(free) and free[index][0] == end
+    if index and free[index - 1][1] == start:
+        spare.append(numbers.pop(start))
+        start = free.pop(index - 1)[0]
+        index -= 1
+    if joins_next:
+        spare.append(numbers.pop(end))
+        end = free.pop(index)[1]
+    insort(free, (start, end))
+    return _Blocks(free=tuple(free), used=used, numbers=numbers, spare=tuple(spare))
 
 
 _MEMORIES: Final = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
@@ -210,6 +258,10 @@ class Allocator:
     def free(self, address: int, buffer_type: BufferType) -> bool:
         """Give an address back; False if no buffer begins there (harmless, as in the real library)."""
         return self._list(buffer_type).free(address)
+
+    def addresses(self, buffer_type: BufferType) -> tuple[int, ...]:
+        """Addresses in use, the oldest first."""
+        return self._list(buffer_type).addresses
 
     def statistics(self, buffer_type: BufferType) -> BankStatistics:
         """How full a memory is."""

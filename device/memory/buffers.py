@@ -4,8 +4,8 @@ Contents are kept per buffer, as values; bytes are made when somebody asks for t
 memory. A byte that nobody has written is poison: reading it raises, as does reading outside every buffer.
 """
 
-from bisect import bisect_right
 from typing import Final, NamedTuple
+from weakref import ReferenceType
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Buffer:
         allocated: False once it was freed.
         device_spec: Of the device it lives on.
         placed: False for a buffer that was never given an address (a capture without dispatch).
+        owner: A weak reference to whoever keeps it; None while nobody has taken it over.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class Buffer:
         "device_spec",
         "name",
         "number",
+        "owner",
         "placed",
         "spec",
     )
@@ -73,6 +75,7 @@ class Buffer:
         self.address = address
         self.allocated = True
         self.placed = placed
+        self.owner: ReferenceType[object] | None = None
         self.device_spec = device_spec
         self._values: Array | None = None
         self._tensor: TensorSpec | None = None
@@ -190,7 +193,7 @@ class Buffer:
     def free(self) -> None:
         """Forget the contents; every later read raises."""
         self.allocated = False
-        self._values = self._tensor = self._pages = None
+        self._values = self._tensor = self._pages = self.owner = None
 
     def _image(self, bank: int) -> Array:
         """int16 [bank_bytes]: the bytes of one bank, -1 where nobody has written."""
@@ -218,21 +221,23 @@ class Memory:
     """The live buffers of a device, by address."""
 
     def __init__(self) -> None:
-        self._addresses: dict[bool, list[int]] = {True: [], False: []}  # keyed by "is DRAM", sorted
-        self._buffers: dict[tuple[bool, int], Buffer] = {}
+        self._buffers: dict[tuple[bool, int], Buffer] = {}  # by "is DRAM" and address
 
     def add(self, buffer: Buffer) -> None:
         """A buffer comes to life."""
-        dram = buffer.spec.buffer_type is BufferType.DRAM
-        addresses = self._addresses[dram]
-        addresses.insert(bisect_right(addresses, buffer.address), buffer.address)
-        self._buffers[dram, buffer.address] = buffer
+        self._buffers[buffer.spec.buffer_type is BufferType.DRAM, buffer.address] = buffer
+
+    def holds(self, buffer: Buffer) -> bool:
+        """Whether this very buffer lives here."""
+        return self._buffers.get((buffer.spec.buffer_type is BufferType.DRAM, buffer.address)) is buffer
+
+    def has(self, buffer_type: BufferType, address: int) -> bool:
+        """Whether a buffer begins at an address."""
+        return (buffer_type is BufferType.DRAM, address) in self._buffers
 
     def remove(self, buffer: Buffer) -> None:
         """A buffer dies."""
-        dram = buffer.spec.buffer_type is BufferType.DRAM
-        self._addresses[dram].remove(buffer.address)
-        del self._buffers[dram, buffer.address]
+        del self._buffers[buffer.spec.buffer_type is BufferType.DRAM, buffer.address]
 
     def live(self) -> tuple[Buffer, ...]:
         """All live buffers, oldest first."""
@@ -245,8 +250,9 @@ class Memory:
             MemoryAccessError: It belongs to none.
         """
         dram = buffer_type is BufferType.DRAM
-        index = bisect_right(self._addresses[dram], address) - 1
-        buffer = self._buffers[dram, self._addresses[dram][index]] if index >= 0 else None
+        below_or_at = (start for of_dram, start in tuple(self._buffers) if of_dram is dram and start <= address)
+        start = max(below_or_at, default=None)
+        buffer = None if start is None else self._buffers[dram, start]
         if buffer is None or address >= buffer.address + buffer.spec.bank_bytes:
             below = f"; the nearest buffer below is {buffer!r}" if buffer else "; no buffer lies below"
             raise MemoryAccessError(f"address {address} in {buffer_type.name} belongs to no buffer{below}")

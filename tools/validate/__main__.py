@@ -10,12 +10,19 @@ which were fitted to rows of this kind; for errors on configurations that a fit 
 import argparse
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tools.validate.prediction import NotPredicted, NotPredictedError, Prediction
+from device.errors import TTSimError
+from tools.validate.prediction import NotPredicted, NotPredictedError, Prediction, Row
 from tools.validate.registry import validator_of
 from tools.validate.report import architecture_errors, console, error_table, group_errors, skipped_table, worst_table
+from ttsim.report.printable import printable
+
+LARGEST = 1 << 20  # of a size in a row; larger ones are no measurement, and would be planned for ever
+LONGEST = 12  # digits of a number that an error shows
+UNBOUNDED = ("value", "row")  # what was measured, and the number of a row
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -42,9 +49,19 @@ def refuse_unreadable(parser: argparse.ArgumentParser, files: list[Path]) -> Non
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a file."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+    """The rows of a file.
+
+    Raises:
+        ValueError: It has none, or is no text.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+    except csv.Error as error:
+        raise ValueError(f"{path}: no CSV file: {error}") from error
+    if not rows:
+        raise ValueError(f"{path}: there are no rows under its header; give a file with measured rows")
+    return rows
 
 
 def validate(path: Path) -> tuple[list[Prediction], list[NotPredicted]]:
@@ -54,10 +71,33 @@ def validate(path: Path) -> tuple[list[Prediction], list[NotPredicted]]:
     skipped: list[NotPredicted] = []
     for row in read_rows(path):
         try:
-            predicted.append(validator(row))
+            require_plausible(row)
+            one = validator(row)
+            if not 0 < one.measured_ns < float("inf"):
+                raise NotPredictedError(f"the measured time must be a positive number of ns, not {one.measured_ns}")
+            predicted.append(one)
         except NotPredictedError as error:
             skipped.append(NotPredicted(row, str(error)))
+        except (TTSimError, ValueError, TypeError, LookupError, ArithmeticError, AssertionError) as error:
+            skipped.append(NotPredicted(row, f"the row is not understood: {type(error).__name__}: {error}"))
     return predicted, skipped
+
+
+def require_plausible(row: Row) -> None:
+    """Refuses what no measurement can have said.
+
+    Raises:
+        NotPredictedError: A field is missing, or a size is larger than any that was ever measured.
+    """
+    for name, value in row.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise NotPredictedError("the row has more or fewer fields than the header")
+        if (
+            value.isdecimal()
+            and not (name.endswith("_ns") or name in UNBOUNDED)
+            and (len(value) > LONGEST or int(value) > LARGEST)
+        ):
+            raise NotPredictedError(f"{name} must be at most {LARGEST}, not {value[:LONGEST]}")
 
 
 def json_rows(path: Path, predicted: list[Prediction], skipped: list[NotPredicted]) -> list[dict[str, Any]]:
@@ -83,7 +123,13 @@ def main() -> None:
     refuse_unreadable(parser, options.files)
     screen, rows, overall = console(), [], []
     for path in options.files:
-        predicted, skipped = validate(path)
+        try:
+            predicted, skipped = validate(path)
+        except (OSError, ValueError) as error:
+            parser.error(printable(str(error)))
+        if not predicted:
+            reasons = Counter(one.reason for one in skipped)
+            parser.error(printable(f"{path}: no row can be predicted; {reasons.most_common(1)[0][0]}"))
         rows += json_rows(path, predicted, skipped)
         overall += [((path.name, *group), errors) for group, errors in architecture_errors(predicted)]
         if options.overall:

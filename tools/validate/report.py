@@ -9,13 +9,14 @@ from rich.table import Table
 
 from tools.validate.prediction import NotPredicted, Prediction
 from tools.validate.summary import Errors, sum_up
+from ttsim.report.printable import printable
 
 WIDTH_OF_A_PIPE = 140
 
 
 def console() -> Console:
     """Where tables go; in a pipe they are not cut to 80 columns."""
-    return Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
+    return Console(markup=False) if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE, markup=False)
 
 
 def error_table(title: str, rows: Iterable[tuple[tuple[str, ...], Errors]]) -> Table:
@@ -27,7 +28,11 @@ def error_table(title: str, rows: Iterable[tuple[tuple[str, ...], Errors]]) -> T
     for group, errors in rows:
         figures = (f"{100 * errors.mean:.1f}", f"{100 * errors.median:.1f}", f"{100 * errors.bias:+.1f}")
         table.add_row(
-            ", ".join(group), str(errors.rows), str(errors.configurations), *figures, f"{100 * errors.worst:.1f}"
+            printable(", ".join(group)),
+            str(errors.rows),
+            str(errors.configurations),
+            *figures,
+            f"{100 * errors.worst:.1f}",
         )
     return table
 
@@ -60,7 +65,7 @@ def worst_table(predictions: Sequence[Prediction], count: int) -> Table:
     shown = {one.configuration: one for one in reversed(ordered)}
     for one in sorted(shown.values(), key=lambda one: -abs(one.error))[:count]:
         figures = (f"{one.measured_ns / 1000:.1f}", f"{one.predicted_ns / 1000:.1f}", f"{100 * one.error:+.1f}")
-        table.add_row(", ".join(one.group), " ".join(one.configuration), one.remark, *figures)
+        table.add_row(printable(", ".join(one.group)), printable(" ".join(one.configuration)), one.remark, *figures)
     return table
 
 
@@ -70,5 +75,5 @@ def skipped_table(skipped: Sequence[NotPredicted]) -> Table:
     table.add_column("reason")
     table.add_column("rows", justify="right")
     for reason, count in Counter(one.reason for one in skipped).most_common():
-        table.add_row(reason, str(count))
+        table.add_row(printable(reason), str(count))
     return table

@@ -7,9 +7,19 @@ from ops.calls.conv2d.plan import plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
+from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, handed_back, misfit_shape, named, operand, require_allocated, run
+from ttsim.runtime.execution import (
+    free_l1_bytes,
+    handed_back,
+    misfit_shape,
+    named,
+    on_device,
+    operand,
+    require_allocated,
+    run,
+)
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -18,6 +28,7 @@ from ttsim.types.signature import Padding, Pair, checked, four, two
 
 
 @checked
+@on_device
 def conv2d(
     *,
     input_tensor: Tensor,
@@ -101,6 +112,7 @@ def conv2d(
     require_allocated(input_tensor, weight_tensor, bias_tensor)
     validate(arguments)
     require_possible(arguments)
+    require_addressable(arguments, device.spec)
     if device.strict:
         require_sane(arguments)
     tensors = named(input_tensor, weight_tensor, bias_tensor)

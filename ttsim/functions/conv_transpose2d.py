@@ -22,12 +22,22 @@ from ops.calls.conv_transpose2d.validation import (
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.problem import weight_format
+from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, handed_back, misfit_shape, named, operand, require_allocated, run
+from ttsim.runtime.execution import (
+    free_l1_bytes,
+    handed_back,
+    misfit_shape,
+    named,
+    on_device,
+    operand,
+    require_allocated,
+    run,
+)
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -36,6 +46,7 @@ from ttsim.types.signature import Padding, Pair, checked, four, two
 
 
 @checked
+@on_device
 def conv_transpose2d(
     *,
     input_tensor: Tensor,
@@ -129,6 +140,7 @@ def conv_transpose2d(
     require_allocated(input_tensor, weight_tensor, bias_tensor)
     validate(arguments)
     require_possible(arguments)
+    require_addressable(arguments, device.spec)
     require_possible_slices(arguments)
     if device.strict:
         require_sane(arguments)

@@ -95,9 +95,15 @@ def to_layout(
     dtype: DataType | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """The tensor in another layout, and data type and place if given; itself if nothing changes."""
+    """The tensor in another layout, and data type and place if given; itself if nothing changes.
+
+    Block floats exist in tiles only: in rows they become bfloat16, as the real library's untilize makes them.
+    """
     require_type("to_layout", Tensor, tensor=tensor)
     require_type("to_layout", Layout, layout=layout)
+    require_type_or_none("to_layout", DataType, dtype=dtype)
+    if layout is Layout.ROW_MAJOR and tensor.dtype.format.is_block:
+        tensor = tensor.with_dtype(DataType.BFLOAT16)
     changed = tensor if tensor.layout is layout else tensor.to(layout)
     if dtype is not None and changed.dtype is not dtype:
         changed = changed.with_dtype(dtype)

@@ -8,7 +8,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.calls.matmul.plan import MatmulArguments, plan_matmul
 from ops.calls.matmul.validation import validate
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, require_allocated, run
+from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import WormholeComputeKernelConfig
@@ -17,6 +17,7 @@ from ttsim.types.signature import checked
 
 
 @checked
+@on_device
 def matmul(
     input_tensor_a: Tensor,
     input_tensor_b: Tensor,
@@ -60,6 +61,7 @@ def matmul(
 
 
 @checked
+@on_device
 def linear(
     input_tensor_a: Tensor,
     input_tensor_b: Tensor,

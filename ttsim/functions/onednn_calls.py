@@ -22,6 +22,7 @@ from ops.readings.values import run_values
 from ttsim.runtime.device import Device, GetDefaultDevice, open_device
 from ttsim.runtime.execution import place, values_reading
 from ttsim.runtime.session import current
+from ttsim.runtime.turns import in_turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +66,13 @@ def run(call: Call, device: Device | None = None) -> Array:
         return np.zeros(call.shape, data_format.storage)
     plan = call.plan(chosen.spec)
     dispatch = current().dispatch
-    with chosen.function(f"onednn.{call.name}"):
-        buffers = place(plan, {}, chosen, useful_flops=call.problem.useful_flops)
-        for buffer in buffers.values():
-            chosen.machine.free(buffer)
+
+    def placed() -> None:
+        with chosen.function(f"onednn.{call.name}"):
+            for buffer in place(plan, {}, chosen, useful_flops=call.problem.useful_flops).values():
+                chosen.machine.free(buffer)
+
+    in_turn(chosen.listened(), placed)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(data_format.storage.type(np.nan), call.shape)
     made = run_values(plan, call.arrays, values_reading(chosen), meanings=chosen.meanings)

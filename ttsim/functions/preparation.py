@@ -7,13 +7,15 @@ from device.plan import Allocate, Plan
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.validation import (
     require_possible,
+    require_possible_slices,
     validate_bias_preparation,
     validate_weights_preparation,
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.sizes import require_addressable
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, operand, require_allocated, run
+from ttsim.runtime.execution import free_l1_bytes, on_device, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -22,6 +24,7 @@ from ttsim.types.signature import Padding, Pair, checked, four, two
 
 
 @checked
+@on_device
 def prepare_conv_transpose2d_weights(
     *,
     weight_tensor: Tensor,
@@ -110,6 +113,7 @@ def prepare_conv_transpose2d_weights(
 
 
 @checked
+@on_device
 def prepare_conv_transpose2d_bias(
     *,
     bias_tensor: Tensor,
@@ -207,6 +211,8 @@ def _placeholder(shape: tuple[int, ...]) -> Operand:
 def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
     """Carries out, of the whole call's plan, only the upload of one tensor."""
     require_possible(arguments)
+    require_addressable(arguments, device.spec)
+    require_possible_slices(arguments)
     plan = plan_convolution(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
     name = plan.results[role]
     upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)

@@ -30,8 +30,12 @@ class Inputs(NamedTuple):
     b: Floats | None
 
 
-def make_inputs(layer: Layer) -> Inputs:
+def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
     """Normal random numbers; the weights are scaled so that outputs are of the order of one.
+
+    Args:
+        layer: The layer.
+        values: False for zeros that take no memory, where nobody computes.
 
     Raises:
         ValueError: The groups do not divide the channels.
@@ -41,9 +45,18 @@ def make_inputs(layer: Layer) -> Inputs:
             f"groups must divide in_channels and out_channels, not {layer.groups} with {layer.in_channels} and "
             f"{layer.out_channels}; {math.gcd(layer.in_channels, layer.out_channels)} is the most"
         )
+    image = (layer.batch_size, layer.input_height, layer.input_width, layer.in_channels)
+    kernel = (layer.in_channels, layer.out_channels // layer.groups, *layer.kernel_size)
+    if not values:
+        zero, row = np.zeros((), np.float32), (1, 1, 1, layer.out_channels)
+        return Inputs(
+            x=np.broadcast_to(zero, image),
+            w=np.broadcast_to(zero, kernel),
+            b=np.broadcast_to(zero, row) if layer.bias else None,
+        )
     rng = np.random.default_rng(layer.seed)
-    x = rng.standard_normal((layer.batch_size, layer.input_height, layer.input_width, layer.in_channels), np.float32)
-    w = rng.standard_normal((layer.in_channels, layer.out_channels // layer.groups, *layer.kernel_size), np.float32)
+    x = rng.standard_normal(image, np.float32)
+    w = rng.standard_normal(kernel, np.float32)
     w *= np.float32(1 / math.sqrt(max(1, layer.in_channels // layer.groups * math.prod(layer.kernel_size))))
     b = rng.standard_normal((1, 1, 1, layer.out_channels), np.float32) if layer.bias else None
     return Inputs(

@@ -82,14 +82,14 @@ class Called:
 def run_layer(layer: Layer, settings: Settings) -> LayerResult:
     """Run one layer on a device of its own; the reason why it can not run is part of the result, too."""
     try:
-        inputs = make_inputs(layer)
+        inputs = make_inputs(layer, values=settings.values != "off")
         placed = place(layer, inputs, settings)
-    except (ValueError, TypeError, DeviceError) as error:
+    except (ValueError, TypeError, DeviceError, MemoryError) as error:
         return LayerResult(layer=layer, error=str(error))
     with placed.device:
         try:
             called = call(placed)
-        except (ArgumentError, TypeError, DeviceError) as error:
+        except (ArgumentError, TypeError, DeviceError, MemoryError) as error:
             return LayerResult(layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)))
         accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
         return LayerResult(layer=layer, summary=summary_of(placed, called, accuracy))

@@ -66,6 +66,7 @@ class Device:
         strict: Whether calls that the real library accepts and gets wrong are refused.
         meanings: What the works of its plans mean: a table of one's own may know more operations than the project.
         profilers: Lists to which every call that ran is appended.
+        functions: Functions of the library that run, the user's call first.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Device:
         self.strict = strict
         self.meanings = meanings
         self.profilers: list[list[RanCall]] = []
-        self._running: list[str] = []
+        self.functions: list[str] = []
 
     @property
     def spec(self) -> DeviceSpec:
@@ -106,17 +107,18 @@ class Device:
         """Marks what happens inside as a function of the library, for whoever listens."""
         machine = self.listened()
         machine.record(OperationBegin(name))
-        self._running.append(name)
+        before = tuple(self.functions)
+        self.functions.append(name)
         try:
             yield
         finally:
-            self._running.pop()
+            self.functions[:] = before
             machine.record(OperationEnd(name))
 
     @property
     def running(self) -> str:
         """The function of the library that the user called and that has not returned yet; empty if there is none."""
-        return self._running[0] if self._running else ""
+        return self.functions[0] if self.functions else ""
 
     @contextmanager
     def recording(self, events: list[Event]) -> Iterator[Machine]:
@@ -162,15 +164,17 @@ class Device:
 
     def clear_program_cache(self) -> None:
         """Forgets all programs and frees what they keep in memory."""
-        self.listened().clear_program_cache()
+        with self.machine.turn:
+            self.listened().clear_program_cache()
 
     def disable_and_clear_program_cache(self) -> None:
         """Clears the program cache; it cannot be disabled."""
         self.clear_program_cache()
 
     def close(self) -> None:
-        """Frees everything; closing twice is harmless."""
-        self.machine.close()
+        """Frees everything, when the calls of other threads are done; closing twice is harmless."""
+        with self.machine.turn:
+            self.machine.close()
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -304,18 +308,28 @@ class DeviceStorage:
         sharers: Tensors that share it.
     """
 
-    __slots__ = ("buffer", "device", "sharers")
+    __slots__ = ("__weakref__", "buffer", "device", "sharers")
 
     def __init__(self, device: Device, buffer: Buffer) -> None:
         self.device = device
         self.buffer = buffer
         self.sharers: WeakSet[object] = WeakSet()
+        device.machine.own(buffer, self)
 
     def free(self) -> None:
         """Gives the buffer back; doing so twice is harmless."""
-        self.device.listened().free(self.buffer)
+        with self.device.machine.turn:
+            self.device.listened().free(self.buffer)
 
     def __del__(self) -> None:
-        """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time."""
-        if self.buffer.allocated:
-            self.device.machine.free(self.buffer)
+        """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time.
+
+        It never waits: while another thread uses the device, the buffer is left to whoever uses the device next.
+        """
+        buffer: Buffer | None = getattr(self, "buffer", None)
+        if buffer is None or not buffer.allocated or not self.device.machine.turn.acquire(blocking=False):
+            return
+        try:
+            self.device.machine.free(buffer)
+        finally:
+            self.device.machine.turn.release()

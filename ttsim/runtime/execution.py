@@ -1,8 +1,9 @@
 """Carries out a plan on a device: tensors become its operands, it is placed and computed, results become tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,8 +22,35 @@ from ops.readings.values import run_values
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current
 from ttsim.runtime.tensor import Tensor, not_allocated
+from ttsim.runtime.turns import in_turn
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
+
+
+def on_device(function: Callable[P, R]) -> Callable[P, R]:
+    """A function of the library that waits for its turn on its device, and leaves no trace there when it fails.
+
+    The device is the argument of this name, or else that of the first tensor that lives on one.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        values = (*args, *kwargs.values())
+        homes = (value.device() for value in values if isinstance(value, Tensor))
+        device = next((value for value in (*values, *homes) if isinstance(value, Device)), None)
+        if device is None:
+            return function(*args, **kwargs)
+        running = len(device.functions)
+        try:
+            return in_turn(device.listened(), lambda: function(*args, **kwargs))
+        except BaseException:
+            del device.functions[running:]
+            raise
+
+    return call
 
 
 def free_l1_bytes(device: Device) -> int:

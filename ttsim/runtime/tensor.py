@@ -18,6 +18,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array, quantize
 from ttsim.runtime.arrays import default_type, numbers, torch_from_numpy
 from ttsim.runtime.device import Device, DeviceStorage
+from ttsim.runtime.turns import in_turn
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape
 from ttsim.types.signature import require_type_or_none
@@ -322,10 +323,14 @@ class Tensor:
 
 def _placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -> Tensor:
     """A new device tensor, with values if there are any."""
-    buffer = device.listened().allocate(spec.buffer(device.spec), "tensor", by=by)
-    if values is not None:
-        buffer.store(values, spec)
-    return Tensor.of_buffer(device, buffer, spec)
+
+    def placed() -> Tensor:
+        buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by)
+        if values is not None:
+            buffer.store(values, spec)
+        return Tensor.of_buffer(device, buffer, spec)
+
+    return in_turn(device.listened(), placed)
 
 
 def _frozen(values: Array) -> Array:

@@ -8,6 +8,7 @@ from ttsim.report.cycles.explain import cycles, not_counting, percent, time, unt
 from ttsim.report.cycles.figures import CallTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.cycles.rows import HEADINGS, rows
+from ttsim.report.printable import printable_lines
 
 SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room for what a text would not tell
 WORDS = ("operation", "bound by")
@@ -19,7 +20,7 @@ def print_call(console: Console, call: CallTime) -> None:
     console.print()
     console.print(stages_table(call))
     for line in untimed_lines(call):
-        console.print(f"[red]{escape(line)}", highlight=False, soft_wrap=True)
+        console.print(f"[red]{escape(printable_lines(line))}", highlight=False, soft_wrap=True)
 
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:
@@ -41,7 +42,7 @@ def cycles_table(call: CallTime) -> Table:
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading in WORDS else "right", no_wrap=True)
     for row in rows(call):
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(escape(printable_lines(cell)) for cell in row))
     return table
 
 
@@ -63,6 +64,6 @@ def stages_table(call: CallTime) -> Table:
             busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
             if max(busy, waiting, critical) >= SHOWN_SHARE:
                 shares = (percent(busy), *((percent(waiting), percent(critical)) if walked else ("", "")))
-                table.add_row(escape(name), stage.stage, cycles(stage.busy_cycles), *shares)
+                table.add_row(escape(printable_lines(name)), stage.stage, cycles(stage.busy_cycles), *shares)
                 name = ""
     return table

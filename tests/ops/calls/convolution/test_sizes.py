@@ -1,0 +1,75 @@
+"""What no device can hold is refused at once, by every function that plans a convolution."""
+
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+
+BASE = {
+    "in_channels": 32,
+    "out_channels": 32,
+    "batch_size": 1,
+    "input_height": 4,
+    "input_width": 4,
+    "kernel_size": (3, 3),
+}
+
+
+def call(**changed: Any) -> None:
+    device = ttsim.open_device(l1_small_size=32768, values="off", strict=False)
+    x = ttsim.Tensor(np.zeros((1, 1, 16, 32), np.float32), ttsim.bfloat16, device)
+    w = ttsim.Tensor(np.zeros((32, 32, 3, 3), np.float32), ttsim.bfloat16)
+    start = process_time()
+    try:
+        ttsim.conv_transpose2d(input_tensor=x, weight_tensor=w, device=device, **(BASE | changed))
+    finally:
+        assert process_time() - start < 0.1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"stride": (65536, 65536)},
+        {"stride": (100000, 100000)},
+        {"stride": (2**31, 1)},
+        {"stride": (2**32 - 1, 2**32 - 1)},
+        {"dilation": (2**31, 1)},
+        {"output_padding": (2**32 - 1, 0)},
+        {"output_padding": (2**20, 2**20)},
+    ],
+)
+def test_a_frame_that_32_bits_cannot_count_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ttsim.ArgumentError, match="more than the 32-bit addresses"):
+        call(**changed)
+
+
+def test_an_output_larger_than_dram_is_refused() -> None:
+    with pytest.raises(ttsim.OutOfMemoryError, match=r"the output, 400040001 rows of 32 channels, .* DRAM of worm"):
+        call(stride=(6666, 6666))
+
+
+@pytest.mark.parametrize("height", [2**31, 2**32 - 1])
+def test_preparing_for_an_image_that_no_device_holds_is_refused(height: int) -> None:
+    device = ttsim.open_device(l1_small_size=32768, values="off")
+    w = ttsim.Tensor(np.zeros((32, 32, 3, 3), np.float32), ttsim.bfloat16)
+    start = process_time()
+    with pytest.raises(ttsim.TTSimError, match=r"32-bit addresses|DRAM"):
+        ttsim.prepare_conv_transpose2d_weights(
+            weight_tensor=w,
+            input_memory_config=ttsim.DRAM_MEMORY_CONFIG,
+            input_layout=ttsim.ROW_MAJOR_LAYOUT,
+            weights_format="IOHW",
+            **(BASE | {"input_height": height}),
+            stride=(1, 1),
+            padding=(0, 0),
+            dilation=(1, 1),
+            has_bias=False,
+            groups=1,
+            device=device,
+            input_dtype=ttsim.bfloat16,
+            conv_config=ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16),
+        )
+    assert process_time() - start < 0.1

@@ -1,0 +1,75 @@
+"""A bad row is a row of what was not predicted; a file without rows ends the program in a line."""
+
+import csv
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.validate.__main__ import main, validate
+from tools.validate.prediction import NotPredictedError, Row
+from tools.validate.registry import VALIDATORS, Validator
+
+DATA = Path("tests/data/measured")
+
+
+def is_predicted(validator: Validator, row: Row) -> bool:
+    """Whether a row can be predicted."""
+    try:
+        validator(row)
+    except NotPredictedError:
+        return False
+    return True
+
+
+def written(path: Path, kind: str, **changed: str) -> Path:
+    """A file of one good row and one that is changed."""
+    with (DATA / f"{kind}.csv").open(encoding="utf-8", newline="") as lines:
+        row = next(row for row in csv.DictReader(lines) if is_predicted(VALIDATORS[kind], row))
+    target = path / f"{kind}.csv"
+    with target.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, list(row))
+        writer.writeheader()
+        writer.writerows([row, {**row, **changed}])
+    return target
+
+
+@pytest.mark.parametrize("value", ["x", "nan", "-1", "0", "", "99999999999999999999", "4000000", "[/]", "\x1b[31m"])
+@pytest.mark.parametrize(
+    ("kind", "column"), [("conv", "in_h"), ("halo", "in_h"), ("gemm", "M"), ("layout_ops", "in_shape")]
+)
+def test_a_size_that_is_none_is_a_row_not_predicted(
+    tmp_path: Path,
+    kind: str,
+    column: str,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = written(tmp_path, kind, **{column: value})
+    predicted, skipped = validate(path)
+    assert (len(predicted), len(skipped)) == (1, 1)
+    monkeypatch.setattr(sys, "argv", ["tools.validate", str(path)])
+    main()
+    shown = capsys.readouterr().out
+    assert "not predicted" in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("value", ["x", "nan", "-1", "0", "inf", ""])
+def test_a_measurement_that_is_none_is_a_row_not_predicted(tmp_path: Path, value: str) -> None:
+    predicted, skipped = validate(written(tmp_path, "conv", value=value))
+    assert (len(predicted), len(skipped)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", "a,b\n1,2\n", "a,b\n1\n", "\0\n\0"])
+def test_a_file_without_a_row_to_predict_ends_it_in_a_line(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "conv.csv"
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["tools.validate", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err

@@ -1,0 +1,148 @@
+"""Threads wait their turn on a device; an interrupt at any line of a call leaves the block table as it was."""
+
+import gc
+import sys
+from collections.abc import Callable
+from threading import Thread
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+from device.memory.allocator import Block
+from device.memory.memory_config import BufferType
+
+MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
+STEP = 97  # prime: lines between two interrupts of a call
+
+
+def tables(device: ttsim.Device) -> tuple[tuple[tuple[int, int, bool], ...], ...]:
+    return tuple(tuple(map(seen, device.machine.allocator.blocks(memory))) for memory in MEMORIES)
+
+
+def seen(block: Block) -> tuple[int, int, bool]:
+    return block.address, block.size_bytes, block.allocated
+
+
+def opened() -> ttsim.Device:
+    return ttsim.open_device(l1_small_size=32768, values="off")
+
+
+def caller(device: ttsim.Device) -> Callable[[], Any]:
+    x = ttsim.Tensor(np.zeros((1, 1, 16, 32), np.float32), ttsim.bfloat16, device)
+    w = ttsim.Tensor(np.zeros((32, 32, 3, 3), np.float32), ttsim.bfloat16)
+
+    def call() -> Any:
+        return ttsim.conv_transpose2d(
+            input_tensor=x,
+            weight_tensor=w,
+            device=device,
+            in_channels=32,
+            out_channels=32,
+            batch_size=1,
+            input_height=4,
+            input_width=4,
+            kernel_size=(3, 3),
+            return_weights_and_bias=True,
+        )
+
+    return call
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt at one line of what runs, counted from 0 in the files of device and ttsim.runtime."""
+
+    def __init__(self, line: int) -> None:
+        self.left = line
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
+        name = frame.f_code.co_filename
+        if not any(part in name for part in ("/device/memory/", "/device/machine", "/ttsim/", "/readings/memory")):
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == -1:
+                raise KeyboardInterrupt
+        return self
+
+
+def interrupted(function: Callable[[], Any], line: int) -> bool:
+    """Whether the interrupt came before the function had returned."""
+    hook = Interrupt(line)
+    shown, sys.unraisablehook = sys.unraisablehook, lambda told: None  # one that keeps nothing alive
+    sys.settrace(hook)
+    try:
+        function()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+        sys.unraisablehook = shown
+    return hook.left < 0
+
+
+@pytest.mark.parametrize("first", [0])
+def test_an_interrupt_at_any_line_of_a_call_leaves_no_block(first: int) -> None:
+    device = opened()
+    call = caller(device)
+    before = tables(device)
+    line = first
+    while interrupted(call, line):
+        gc.collect()
+        if device.num_program_cache_entries():  # the call was over: its programs may stay
+            device.clear_program_cache()
+        assert tables(device) == before, f"interrupted at line {line}"
+        assert not device.machine.recorders, line
+        assert not device.running, line
+        line += STEP
+    assert line > 500
+
+
+def test_an_interrupt_at_any_line_of_moving_and_freeing_a_tensor_leaves_no_block() -> None:
+    device = opened()
+    before = tables(device)
+
+    def moves() -> None:
+        x = ttsim.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
+        y = ttsim.to_memory_config(x, ttsim.L1_MEMORY_CONFIG)
+        ttsim.deallocate(x)
+        ttsim.deallocate(y)
+
+    line = 0
+    while interrupted(moves, line):
+        gc.collect()
+        assert tables(device) == before, line
+        line += 1
+    assert line > 100
+
+
+def test_threads_take_turns_on_one_device() -> None:
+    device = opened()
+    call = caller(device)
+    before = tables(device)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(12):
+                call()
+                ttsim.Tensor(np.zeros((1, 1, 64, 32), np.float32), ttsim.bfloat16, device).deallocate()
+        except BaseException as error:
+            failures.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures
+    device.clear_program_cache()
+    assert tables(device) == before
+    device.close()

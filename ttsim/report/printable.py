@@ -1,0 +1,17 @@
+"""Text of a user's own, such as names, without the characters that would steer a terminal."""
+
+import unicodedata
+
+
+def printable(text: str) -> str:
+    """The text with control, formatting and lone surrogate characters written out by their numbers."""
+    return "".join(_written(one) if unicodedata.category(one) in ("Cc", "Cf", "Cs") else one for one in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same, line by line."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def _written(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
