@@ -19,6 +19,7 @@ from ops.calls.convolution.validation import (
     HOST_WEIGHT_FORMATS,
     INPUT_CHECKS,
     OPERAND_CHECKS,
+    SEARCH_CHECKS,
     SIZE_CHECKS,
     dilation_given,
     groups_divide,
@@ -37,6 +38,8 @@ def validate(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
+    if _asks_for_slices(call):
+        raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
     raise_first(call, INPUT_CHECKS, SIZE_CHECKS, (_weight,), CONFIG_CHECKS, BIAS_CHECKS)
 
 
@@ -46,7 +49,9 @@ def validate_weights_preparation(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    raise_first(call, (_weights_format_known,), (_weight,), CONFIG_CHECKS)
+    if _searches_slices(call):
+        raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
+    raise_first(call, (_weight,), CONFIG_CHECKS)
 
 
 def validate_bias_preparation(call: ConvArguments) -> None:
@@ -138,12 +143,20 @@ def _weight(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _weights_format_known(call: ConvArguments) -> Iterator[str]:
-    if (
-        call.conv_config.weights_format is None
-        and not takes_l1_path(call)
-        and not (call.slice_config and call.slice_config.num_slices)
-    ):
+def _asks_for_slices(call: ConvArguments) -> bool:
+    """Whether a slice config leaves the number of slices to the library."""
+    config = call.slice_config
+    return config is not None and config.slice_type is not SliceType.L1_FULL and not config.num_slices
+
+
+def _searches_slices(call: ConvArguments) -> bool:
+    """Whether preparing looks for a number of slices: it does for L1_FULL, too."""
+    config = call.slice_config
+    return not takes_l1_path(call) if config is None else not config.num_slices
+
+
+def _search_format_known(call: ConvArguments) -> Iterator[str]:
+    if call.conv_config.weights_format is None:
         yield (
             "get_cb_info expects conv_config.weights_dtype to be already set\n"
             "conv_config.weights_dtype: the number of slices depends on it; set it, for example to bfloat16"

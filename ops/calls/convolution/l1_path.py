@@ -5,6 +5,7 @@ Also what one slice of the DRAM path runs, with the arguments of `problem.as_sli
 
 from dataclasses import dataclass
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
@@ -12,7 +13,7 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import compute_config, lower
+from ops.calls.convolution.problem import compute_config, input_alignment, lower, needs_new_shards
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import (
@@ -31,7 +32,7 @@ from ops.programs.conv2d.layout import (
     scheme_alignment,
     sharded_input,
 )
-from ops.programs.conv2d.partition import HEIGHT, WIDTH, channel_alignment
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.conv2d.work import ConvWork
@@ -68,28 +69,28 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     """
     problem, options = lower(call)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
-    shards, row_major = memory.shard_spec, problem.row_major
-    before = channel_alignment(
-        memory.memory_layout,
-        row_major=row_major,
-        sliced=False,
-        matmul=False,
-        shard_width=None if shards is None else shards.shape[1],
-    )
-    if shards is not None and not _must_reshard(call, shards.shape[1] % before != 0):
+    before = input_alignment(call, memory)
+    if not needs_new_shards(call, memory):
         layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
         place = memory
     else:
         scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
         layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
+        shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else layout.input_memory
+    _check_output_override(call, layout)
     return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=place, prefix=prefix)
 
 
-def _must_reshard(call: ConvArguments, misaligned: bool) -> bool:
-    return misaligned or call.conv_config.reshard_if_not_optimal or call.conv_config.override_sharding_config
+def _check_output_override(call: ConvArguments, layout: ConvLayout) -> None:
+    if call.conv_config.override_output_sharding_config and layout.scheme is not BLOCK:
+        raise DeviceError(
+            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
+            f"conv_config.override_output_sharding_config: the call is {layout.scheme.name}; "
+            "set shard_layout=BLOCK_SHARDED, or leave the override out"
+        )
 
 
 def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "") -> PlanTensor:
@@ -212,6 +213,20 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanT
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
         key=("halo", plan.arguments, work.fp32_dest),
+        refused=_grid_refusal(laid_out),
+    )
+
+
+def _grid_refusal(laid_out: LaidOut) -> str | None:
+    """Why the halo can not address the cores, in the real library's words and ours; None if it can."""
+    first = laid_out.layout.config.cores.bounding_box().start
+    if (first.x, first.y) == (0, 0):
+        return None
+    return (
+        f"Sliding-window shard grid core 0 is {first.x}-{first.y} but the origin-anchored row walk addresses it as "
+        "0-0. Only an origin-anchored, row-filled grid is supported; any other grid hangs max_pool2d/avg_pool2d or "
+        "silently returns wrong conv2d results (#60513).\n"
+        f"conv_config.core_grid: it begins at core ({first.x}, {first.y}); give one that begins at (0, 0)"
     )
 
 
@@ -255,6 +270,13 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
     problem, layout = laid_out.problem, laid_out.layout
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
+    if refused is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
+        refused = (
+            "Multicast runtime arguments target an unplaced core\n"
+            f"conv_config.core_grid: the WIDTH_SHARDED convolution leaves cores without output channels, and counts "
+            f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
+            "cores as there are tiles of output channels"
+        )
     indices = _reader_indices(laid_out, check=refused is None)
     shard = halo.spec.memory_config.shard_spec
     halo_elements = 0 if shard is None else shard.shape[0] * shard.shape[1]

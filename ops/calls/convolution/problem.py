@@ -6,11 +6,12 @@ and plans ask here alone which path a call takes.
 
 from dataclasses import replace
 
-from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import FLOAT32, DataFormat
 from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, Operand, SliceType
 from ops.frame.frame import Frame
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem
+from ops.programs.conv2d.partition import channel_alignment
 
 DEFAULT_PHASES = 4  # HiFi4, when no compute config is given
 
@@ -120,3 +121,26 @@ def takes_l1_path(call: ConvArguments) -> bool:
 def slices_skip_dram(call: ConvArguments, slices: int) -> bool:
     """Whether so many slices, given or found for a given slice config, mean the L1 path instead."""
     return call.slice_config is not None and slices == 1 and call.rules.one_slice_skips_dram
+
+
+def input_alignment(call: ConvArguments, memory: MemoryConfig) -> int:
+    """Channels that a shard of the input is a multiple of, asked with the memory that it came in."""
+    shards = memory.shard_spec
+    return channel_alignment(
+        memory.memory_layout,
+        row_major=call.input.spec.layout is Layout.ROW_MAJOR,
+        sliced=False,
+        matmul=False,
+        shard_width=None if shards is None else shards.shape[1],
+    )
+
+
+def needs_new_shards(call: ConvArguments, memory: MemoryConfig) -> bool:
+    """Whether the L1 path deals its input to cores anew: always, unless its shards lie as a convolution reads them."""
+    shards, config = memory.shard_spec, call.conv_config
+    if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
+        return True
+    by_columns = shards.orientation is ShardOrientation.COL_MAJOR
+    if by_columns and memory.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+        return True
+    return shards.shape[1] % input_alignment(call, memory) != 0

@@ -20,13 +20,14 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
 from device.numbers.integers import round_up
 from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.problem import takes_l1_path
+from ops.calls.convolution.problem import is_matmul, needs_new_shards, takes_l1_path
 
 SHARD_LAYOUTS = (
     TensorMemoryLayout.HEIGHT_SHARDED,
     TensorMemoryLayout.BLOCK_SHARDED,
     TensorMemoryLayout.WIDTH_SHARDED,
 )
+CORE_GRID_HINT: Final = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
 HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
 Check = Callable[[ConvArguments], Iterator[str]]
@@ -103,41 +104,66 @@ def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
         )
 
 
+def _sharded_in_l1(call: ConvArguments) -> bool:
+    """Whether the call runs in one piece on shards that are in L1 already."""
+    return takes_l1_path(call) and not call.input.on_host and call.input.spec.memory_config.is_sharded()
+
+
 def _shard_layout(call: ConvArguments) -> Iterator[str]:
-    place = call.input.spec.memory_config
-    sharded = takes_l1_path(call) and not call.input.on_host and place.is_sharded()
-    if sharded and not call.conv_config.reshard_if_not_optimal:
-        return
     layout = call.conv_config.shard_layout
-    if layout is None and sharded:
-        layout = TensorMemoryLayout.INTERLEAVED
-    if layout is not None and layout not in SHARD_LAYOUTS:
-        yield (
-            "Conv2d supports Height, Block or Width Sharded Layouts but got "
-            f"TensorMemoryLayout::{layout.name}\nconv_config.shard_layout: set it to one of "
-            f"{', '.join(one.name for one in SHARD_LAYOUTS)}"
-        )
+    if not _sharded_in_l1(call) and layout not in (None, *SHARD_LAYOUTS):
+        yield _no_shard_layout(layout)
+
+
+def _new_shard_layout(call: ConvArguments) -> Iterator[str]:
+    layout = call.conv_config.shard_layout or TensorMemoryLayout.INTERLEAVED
+    if (
+        _sharded_in_l1(call)
+        and layout not in SHARD_LAYOUTS
+        and not is_matmul(call)  # its plan asks for other shards
+        and needs_new_shards(call, call.input.spec.memory_config)
+    ):
+        yield _no_shard_layout(layout)
+
+
+def _no_shard_layout(layout: TensorMemoryLayout | None) -> str:
+    return (
+        "Conv2d supports Height, Block or Width Sharded Layouts but got "
+        f"TensorMemoryLayout::{layout.name if layout else None}\nconv_config.shard_layout: set it to one of "
+        f"{', '.join(one.name for one in SHARD_LAYOUTS)}"
+    )
 
 
 def _core_grid(call: ConvArguments) -> Iterator[str]:
-    config = call.conv_config
-    hint = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
-    if config.core_grid is None and config.override_sharding_config:
-        sharded = not call.input.on_host and call.input.spec.memory_config.is_sharded()
+    config, sharded = call.conv_config, _sharded_in_l1(call)
+    if not config.override_sharding_config:
+        return
+    if config.core_grid is None:
         yield (
             "If override_sharding_config is set, core_grid must be set as well."
-            if sharded and not config.reshard_if_not_optimal
+            if sharded
             else "Core grid must be provided when overriding sharding config"
-        ) + hint
-    if config.override_output_sharding_config:
-        if config.core_grid is None:
-            yield "When override_output_sharding_config is set to true, core_grid must have a value." + hint
-        if config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
-            yield (
-                "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
-                f"conv_config.shard_layout: {config.shard_layout} cannot be combined with "
-                "override_output_sharding_config; use BLOCK_SHARDED"
-            )
+        ) + CORE_GRID_HINT
+    if sharded and config.shard_layout is None:
+        yield (
+            "If override_sharding_config is set, shard_layout must be set as well.\n"
+            f"conv_config.shard_layout: set it to one of {', '.join(one.name for one in SHARD_LAYOUTS)}, "
+            "or leave the override out"
+        )
+
+
+def _output_override(call: ConvArguments) -> Iterator[str]:
+    config = call.conv_config
+    if not config.override_output_sharding_config:
+        return
+    if config.core_grid is None:
+        yield "When override_output_sharding_config is set to true, core_grid must have a value." + CORE_GRID_HINT
+    if config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
+        yield (
+            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
+            f"conv_config.shard_layout: {config.shard_layout} cannot be combined with "
+            "override_output_sharding_config; use BLOCK_SHARDED"
+        )
 
 
 def _blocks(call: ConvArguments) -> Iterator[str]:
@@ -201,7 +227,8 @@ def claimed_volume(call: ConvArguments) -> int:
 
 INPUT_CHECKS: tuple[Check, ...] = (_input_in_dram, _row_major_output, _input_volume)
 SIZE_CHECKS: tuple[Check, ...] = (_stride,)
-CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks)
+CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks, _output_override, _new_shard_layout)
+SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _blocks, _output_override)  # before a number of slices is looked for
 BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)
 BIAS_CHECKS: tuple[Check, ...] = (_bias_side, *BIAS_SHAPE_CHECKS)
 

@@ -138,6 +138,21 @@ class ConvLayout:
         last = CoreCoord(max(b.end.x for b in boxes), max(b.end.y for b in boxes))
         return CoreRangeSet([CoreRange(CoreCoord(0, 0), last)])
 
+    def unplaced_core(self, device_cols: int) -> CoreCoord | None:
+        """The first idle core of a WIDTH program that it does not run on, as the real library numbers idle cores.
+
+        Those without output channels are numbered row by row over the whole device, not over the grid in use.
+        """
+        if self.scheme is not WIDTH:
+            return None
+        placed = set(self.program_cores.cores())
+        for number in range(self.out_config.channel_cores, self.config.cores.num_cores()):
+            row, col = divmod(number, device_cols)
+            core = CoreCoord(col, row)
+            if core not in placed:
+                return core
+        return None
+
     @property
     def input_memory(self) -> MemoryConfig:
         """Where the sharded input lies."""

@@ -127,7 +127,17 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
 
 
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
-    """The result of a convolution where the caller wants it; the source is released when it is copied."""
+    """The result of a convolution where the caller wants it; the source is released when it is copied.
+
+    A sharded config without shards is refused only when all before it has run, as by the real library.
+    """
+    if config.is_sharded() and config.shard_spec is None:
+        conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
+        refused = (
+            f"bad optional access\nmemory_config: {config.memory_layout.name} needs a "
+            "ShardSpec(grid, shape, orientation); leave memory_config out to have the output where the call puts it"
+        )
+        return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)
     copy = convert(builder, source, config, name)
     if copy.name != source.name:
         builder.free(source)

@@ -13,6 +13,7 @@ from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
+    ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
 )
@@ -355,3 +356,49 @@ def test_a_sane_call() -> None:
 def test_output_size() -> None:
     assert output_size(call()) == (16, 16)
     assert output_size(call(padding=(0, 1, 2, 3), dilation=(2, 1))) == (19, 13)
+
+
+ONE_ROW = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(7, 0))])
+COLUMN_MAJOR = MemoryConfig(
+    TensorMemoryLayout.HEIGHT_SHARDED,
+    BufferType.L1,
+    ShardSpec(ONE_ROW, (8, 32), orientation=ShardOrientation.COL_MAJOR),
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "first_line"),
+    [
+        ({}, "Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::INTERLEAVED"),
+        (
+            {"act_block_h_override": 17},
+            "Config Error: act_block_h_override (17) must be a multiple of 32 (tile height).",
+        ),
+        ({"override_sharding_config": True}, "If override_sharding_config is set, core_grid must be set as well."),
+        (
+            {
+                "override_sharding_config": True,
+                "core_grid": ONE_ROW,
+            },
+            "If override_sharding_config is set, shard_layout must be set as well.",
+        ),
+    ],
+)
+def test_shards_that_must_be_dealt_anew_need_a_layout(config: dict[str, Any], first_line: str) -> None:
+    """Read from the real library: height shards dealt by columns never suit."""
+    made = call(input=operand(1, 1, 64, 32, place=COLUMN_MAJOR), conv_config=ConvConfig(**config))
+    with pytest.raises(ArgumentError, match="^" + re.escape(first_line)):
+        validate(made)
+
+
+def test_slices_are_looked_for_before_the_input_is_looked_at() -> None:
+    search = SliceConfig(slice_type=SliceType.DRAM_WIDTH)
+    made = call(input=operand(1, 1, 64, 32, place=COLUMN_MAJOR), slice_config=search)
+    with pytest.raises(ArgumentError, match=r"^get_cb_info expects conv_config\.weights_dtype to be already set"):
+        validate(made)
+    with pytest.raises(ArgumentError, match=r"^Config Error: act_block_h_override"):
+        validate(replace(made, conv_config=ConvConfig(act_block_h_override=17)))
+    with pytest.raises(ArgumentError, match=r"^Conv DRAM expects the input tensor to be in DRAM\."):
+        validate(
+            replace(made, conv_config=ConvConfig(weights_format=BFLOAT16), slice_config=replace(search, num_slices=2))
+        )

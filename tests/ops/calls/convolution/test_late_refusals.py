@@ -1,0 +1,82 @@
+"""What a convolution is refused for only when its plan is walked through: texts read from calls of the real library."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16
+from device.plan import Operation
+from device.spec.device_spec import load_spec
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.plan import plan_convolution
+
+SPEC = load_spec("wormhole_n150")
+WIDTH, HEIGHT = TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.HEIGHT_SHARDED
+
+
+def call(channels: int, scheme: TensorMemoryLayout, grid: tuple[int, int, int, int]) -> ConvArguments:
+    """An 8x8 image in L1, kernel 2, stride 2, with as many output channels as input channels."""
+    image = TensorSpec((1, 1, 64, channels), BFLOAT16, Layout.TILE, MemoryConfig(buffer_type=BufferType.L1))
+    left, top, right, bottom = grid
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
+        input=Operand(spec=image, on_host=False),
+        weight=Operand(spec=TensorSpec((channels, channels, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
+        in_channels=channels,
+        out_channels=channels,
+        batch_size=1,
+        input_height=8,
+        input_width=8,
+        kernel_size=(2, 2),
+        stride=(2, 2),
+        conv_config=ConvConfig(
+            shard_layout=scheme,
+            override_sharding_config=True,
+            core_grid=CoreRangeSet([CoreRange(CoreCoord(left, top), CoreCoord(right, bottom))]),
+        ),
+    )
+
+
+def refusals(made: ConvArguments) -> list[tuple[str, str]]:
+    """The operations of a plan that are refused, each with the first line of its reason."""
+    steps = plan_convolution(made, SPEC, free_l1_bytes=1300000).steps
+    return [
+        (one.name, one.refused.split("\n", maxsplit=1)[0])
+        for one in steps
+        if isinstance(one, Operation) and one.refused is not None
+    ]
+
+
+@pytest.mark.parametrize(
+    ("channels", "grid", "refused"),
+    [
+        (256, (0, 0, 3, 1), False),
+        (128, (0, 0, 3, 1), True),
+        (64, (0, 0, 0, 1), False),
+        (64, (0, 0, 0, 3), True),
+        (96, (0, 0, 7, 1), False),
+        (256, (0, 0, 3, 0), False),
+    ],
+)
+def test_idle_cores_of_width_shards(channels: int, grid: tuple[int, int, int, int], *, refused: bool) -> None:
+    wanted = [("Conv2dDeviceOperation", "Multicast runtime arguments target an unplaced core")] if refused else []
+    assert refusals(call(channels, WIDTH, grid)) == wanted
+
+
+@pytest.mark.parametrize("scheme", [WIDTH, HEIGHT, TensorMemoryLayout.BLOCK_SHARDED])
+def test_a_grid_that_does_not_begin_at_the_origin(scheme: TensorMemoryLayout) -> None:
+    name, line = refusals(call(96, scheme, (2, 0, 5, 0)))[0]
+    assert name == "HaloDeviceOperation"
+    assert line.startswith(
+        "Sliding-window shard grid core 0 is 2-0 but the origin-anchored row walk addresses it as 0-0."
+    )
+
+
+def test_a_memory_config_without_shards_is_refused_at_the_end() -> None:
+    made = call(256, HEIGHT, (0, 0, 3, 1))
+    place = MemoryConfig(HEIGHT, BufferType.L1)
+    assert [line for _, line in refusals(replace(made, memory_config=place))] == ["bad optional access"]
