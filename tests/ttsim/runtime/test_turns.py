@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Thread
 from types import FrameType
 from typing import Any
@@ -83,12 +83,20 @@ def interrupted(function: Callable[[], Any], line: int) -> bool:
     return hook.left < 0
 
 
-@pytest.mark.parametrize("first", [0])
-def test_an_interrupt_at_any_line_of_a_call_leaves_no_block(first: int) -> None:
+@pytest.fixture
+def quick_collections() -> Iterator[None]:
+    """Collections look only at what the test makes: at all that other tests left, a thousand of them take minutes."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("quick_collections")
+def test_an_interrupt_at_lines_all_through_a_call_leaves_no_block() -> None:
     device = opened()
     call = caller(device)
     before = tables(device)
-    line = first
+    line = 0
     while interrupted(call, line):
         gc.collect()
         if device.num_program_cache_entries():  # the call was over: its programs may stay
@@ -100,6 +108,7 @@ def test_an_interrupt_at_any_line_of_a_call_leaves_no_block(first: int) -> None:
     assert line > 500
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_an_interrupt_at_any_line_of_moving_and_freeing_a_tensor_leaves_no_block() -> None:
     device = opened()
     before = tables(device)
