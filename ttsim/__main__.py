@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, TypeError, OSError, ArithmeticError, RecursionError, MemoryError) as error:
+    except (ValueError, OSError, MemoryError) as error:
         print(f"ttsim: {printable(str(error) or type(error).__name__)}", file=sys.stderr)
         return 2
     return code

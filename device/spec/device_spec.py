@@ -213,7 +213,7 @@ def _read(device: str | Path, *, origin: Path, seen: tuple[str, ...]) -> dict[st
         raise SpecError(f"device {key!r} extends itself ({' -> '.join((*seen, key))}); cut one {_EXTENDS!r}")
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SpecError(f"device file {key!r} is no TOML: {error}") from error
     base = values.pop(_EXTENDS, None)
     return values if base is None else _merge(_read(base, origin=folder, seen=(*seen, key)), values)

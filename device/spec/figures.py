@@ -4,7 +4,7 @@ Figures are numbers, texts, and such dataclasses again.
 """
 
 import difflib
-import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import replace as dataclass_replace
@@ -126,6 +126,8 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     if is_dataclass(kind):
         return from_mapping(kind, value, where)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > sys.float_info.max:
+            raise SpecError(f"{where} must be at most {sys.float_info.max:g}; give a smaller number")
         return float(value)
     raise SpecError(f"{where} must be {_KINDS[kind]}, not {value!r}; correct its value")
 
@@ -139,10 +141,13 @@ def _join(where: str, key: str) -> str:
 
 
 def require_positive(part: str, spec: Any) -> None:
-    """Every number of a part is above zero (numbers of torus columns and rows apart, which are tuples)."""
+    """Every number of a part is above zero and a float can hold it (those of torus columns and rows are tuples)."""
     for field in fields(spec):
         value = getattr(spec, field.name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and not (value > 0 and math.isfinite(value)):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and value > sys.float_info.max:
+            raise SpecError(f"{part}: {field.name} must be at most {sys.float_info.max:g}; give a smaller number")
+        if number and not value > 0:
             raise SpecError(f"{part}: {field.name} must be a number above zero, not {value}; give a positive number")
 
 

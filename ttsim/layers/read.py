@@ -44,7 +44,7 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: a file of layers is TOML: {error}") from error
     check_keys(str(path), document, ("common", "layer"))
     tables = document.get("layer", [])

@@ -73,6 +73,7 @@ def test_constants_are_replaced_by_name_or_as_a_whole():
         ({"start_cycles": 500}, r"missing key pool_costs\.stick_cycles; give every figure"),
         (FIGURES | {"start_cycles": 1.5}, r"pool_costs\.start_cycles must be a whole number, not 1\.5"),
         (FIGURES | {"stick_cycles": 0}, r"pool_costs: stick_cycles must be a number above zero, not 0"),
+        (FIGURES | {"stick_cycles": 10**400}, r"pool_costs\.stick_cycles must be at most 1\.79769e\+308"),
         (3, r"pool_costs must be a table of PoolCosts, not 3; write it as \[pool_costs\]"),
     ],
 )
