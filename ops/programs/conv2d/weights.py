@@ -111,9 +111,10 @@ class WeightsLayout:
 
     @property
     def rows(self) -> int:
-        """Rows of the matrix, whole tiles; of WIDTH whole K blocks, which others' shards or kernel rows fill anyway.
+        """Rows of the matrix: whole tiles, and for WIDTH whole K blocks.
 
-        They do not where the K blocks are those of full_inner_dim, but the weights were not prepared for it.
+        HEIGHT and BLOCK weights are never filled to whole K blocks, not even where full_inner_dim makes blocks larger
+        than the weights were prepared for.
         """
         rows = self.shard_rows * self.shards
         return round_up(rows, self.k_block_rows if self.scheme is TensorMemoryLayout.WIDTH_SHARDED else TILE)
