@@ -5,8 +5,8 @@ when the call returns (`adopt`), or never, because the caller gets it (`finish`)
 caller's, unless the plan frees it on the caller's behalf.
 """
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from device.memory.layouts import TensorSpec
@@ -116,24 +116,46 @@ class PlanBuilder:
         """
         written = reads[-1] if output is None else output
         source = reads[0].spec if len(reads) > (output is None) else None
-        outputs = () if output is None else (Allocate(output.name, output.spec.buffer(self.device_spec)),)
-        self._steps.append(
+        self._operated(
             Operation(
                 name=operation,
                 inputs=tuple(one.name for one in reads),
-                outputs=outputs,
+                outputs=() if output is None else (Allocate(output.name, output.spec.buffer(self.device_spec)),),
                 resident=tuple(Allocate(one.name, one.spec.buffer(self.device_spec), UPLOADED) for one in resident),
                 circular_buffers=circular_buffers,
                 dataflow=dataflow,
                 work=work,
                 key=(operation, source, written.spec, work) if key is None else key,
                 refused=refused,
-            )
+            ),
+            () if output is None else (output.spec,),
         )
         self._tensors.update((one.name, one.spec) for one in resident)
-        for one in outputs:
-            self._hold(one, written.spec)
         return written
+
+    def repeat(self, steps: Sequence[Step], prefix: str, again: str) -> None:
+        """Writes steps of this plan once more, with other tensors in the places of its own.
+
+        Args:
+            steps: What was written.
+            prefix: What the names of tensors begin with that change; the steps use all others as they are.
+            again: What the names of the tensors that take their places begin with.
+        """
+
+        def named(tensor: str) -> str:
+            return again + tensor[len(prefix) :] if tensor.startswith(prefix) else tensor
+
+        for step in steps:
+            match step:
+                case Free(tensor=tensor):
+                    self.free(self.tensor(named(tensor)))
+                case Allocate(tensor=tensor):
+                    self._allocated(replace(step, tensor=named(tensor)), self._tensors[tensor])
+                case Relocate(tensor=tensor):
+                    self._steps.append(replace(step, tensor=named(tensor)))
+                case Operation():
+                    self._operated(_renamed(step, named), [self._tensors[one.tensor] for one in step.outputs])
+                    self._tensors.update((named(one.tensor), self._tensors[one.tensor]) for one in step.resident)
 
     def relocate(self, tensor: PlanTensor, work: Work) -> None:
         """A tensor is released and allocated again, so that it lies as high in L1 as it can; ``work`` moves it."""
@@ -204,11 +226,29 @@ class PlanBuilder:
         self._hold(step, spec)
         return PlanTensor(step.tensor, spec)
 
+    def _operated(self, step: Operation, specs: Sequence[TensorSpec]) -> None:
+        self._steps.append(step)
+        for made, spec in zip(step.outputs, specs, strict=True):
+            self._hold(made, spec)
+
     def _hold(self, made: Allocate, spec: TensorSpec) -> None:
         in_l1 = made.buffer.buffer_type is BufferType.L1
         self._held[made.tensor] = made.buffer.bank_bytes if in_l1 else 0
         self._freed.discard(made.tensor)
         self._tensors[made.tensor] = spec
+
+
+def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:
+    """An operation on other tensors."""
+    return replace(
+        step,
+        inputs=tuple(named(one) for one in step.inputs),
+        outputs=tuple(Allocate(named(one.tensor), one.buffer, one.by) for one in step.outputs),
+        resident=tuple(Allocate(named(one.tensor), one.buffer, one.by) for one in step.resident),
+        circular_buffers=tuple(
+            one if one.view_of is None else replace(one, view_of=named(one.view_of)) for one in step.circular_buffers
+        ),
+    )
 
 
 def _verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] | None = None) -> None:

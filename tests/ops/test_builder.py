@@ -4,14 +4,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, Free, Operation
+from device.plan import Allocate, CircularBuffer, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import UPLOADED, PlanBuilder, PlanTensor
 
 WORMHOLE = load_spec("wormhole_n150")
+CORES = first_cores(2, 8, 8)
 IN_DRAM = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
 IN_L1 = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.TILE, L1_MEMORY_CONFIG)
 
@@ -52,6 +54,33 @@ def test_an_operation_without_output_writes_into_its_last_input():
     (_, copy) = builder.steps
     assert (copy.inputs, copy.outputs) == (("x", "y"), ())
     assert copy.key == ("CopyDeviceOperation", IN_DRAM, IN_DRAM, Nothing())
+
+
+def test_steps_are_written_once_more_for_other_tensors():
+    # What begins with the prefix is renamed wherever it stands, also under a circular buffer; x and w stay.
+    builder, x, w = begun()
+    buffers = tuple(
+        CircularBuffer(name=name, size_bytes=64, page_bytes=64, data_format=BFLOAT16, cores=CORES, view_of=tensor)
+        for name, tensor in (("in", "x"), ("out", "a.y"), ("own", None))
+    )
+    y = builder.run(
+        "CopyDeviceOperation",
+        Nothing(),
+        [x, w],
+        output=PlanTensor("a.y", IN_L1),
+        resident=[PlanTensor("a.config", IN_DRAM)],
+        circular_buffers=buffers,
+        key="same",
+    )
+    builder.relocate(y, Nothing())
+    builder.free(y, builder.allocate("a.z", IN_DRAM))
+    builder.repeat(builder.steps, "a.", "b.")
+    builder.free(builder.tensor("b.config"), builder.tensor("a.config"))
+    first, again = builder.steps[:5], builder.steps[5:10]
+    assert [type(step) for step in again] == [Operation, Relocate, Allocate, Free, Free]
+    assert repr(again) == repr(first).replace("a.", "b.")
+    assert builder.tensor("b.y") == PlanTensor("b.y", IN_L1)
+    assert not builder.is_own(builder.tensor("b.y"))
 
 
 def test_what_is_adopted_is_released_when_the_call_returns():

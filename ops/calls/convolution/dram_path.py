@@ -1,11 +1,12 @@
 """The DRAM path: the input as an image in DRAM, the output put together slice by slice (docs/planning.md)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
+from device.plan import Step
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
 from ops.calls.convolution.l1_path import l1_path, operand_names
@@ -19,7 +20,6 @@ from ops.calls.convolution.slicing import (
     output_slices,
     slice_call,
 )
-from ops.programs.conv2d.partition import ParallelConfig
 from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.slicing import sliced_input, write_slice
@@ -69,14 +69,22 @@ def _slices(
     Raises:
         DeviceError: None of them reads any input.
     """
-    ready, ran = call, False
+    ready = call
+    planned: dict[OutputSlice, _PlannedSlice] = {}
     for index, part in enumerate(output_slices(call, config)):
         if part.is_empty:
             continue
-        cores = input_cores(ready, part, builder.device_spec)
-        _one_slice(builder, ready, part, cores, f"slice{index}.", image, target)
-        ready, ran = _after_first_slice(ready, cores.scheme), True
-    if not ran:
+        prefix, alike = f"slice{index}.", planned.get(part.at_origin)
+        if alike is None:
+            one = _one_slice(builder, ready, part, prefix, image)
+        else:
+            one = _once_more(builder, alike, _input_window(call, part), prefix, image)
+        _written(builder, part, one, target)
+        if ready is call:  # the first slice uploads the weights, so that no other is like it
+            ready = _after_first_slice(call, one.scheme)
+        elif alike is None:
+            planned[part.at_origin] = one
+    if ready is call:
         raise DeviceError(
             f"No slice has input: {config.num_slices} slices of type {config.slice_type.name} begin in the padding\n"
             "dram_slice_config: the real library computes nothing then and returns what happens to be in memory; "
@@ -84,31 +92,71 @@ def _slices(
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PlannedSlice:
+    """One slice, computed.
+
+    Attributes:
+        prefix: What the names of its tensors begin with.
+        window: Its part of the input.
+        scheme: How that is sharded.
+        steps: From there to the output.
+        output: The output.
+        columns: Columns of the output, which may be more than those that the slice stands for.
+    """
+
+    prefix: str
+    window: PlanTensor
+    scheme: TensorMemoryLayout
+    steps: tuple[Step, ...]
+    output: PlanTensor
+    columns: int
+
+
 def _one_slice(
-    builder: PlanBuilder,
-    call: ConvArguments,
-    part: OutputSlice,
-    cores: ParallelConfig,
-    prefix: str,
-    image: PlanTensor,
-    target: PlanTensor,
-) -> None:
+    builder: PlanBuilder, call: ConvArguments, part: OutputSlice, prefix: str, image: PlanTensor
+) -> _PlannedSlice:
+    """A slice from its part of the input to its output."""
+    cores = input_cores(call, part, builder.device_spec)
     place = input_memory(call, part, cores)
     window = sliced_input(builder, image, _input_window(call, part), place, f"{prefix}input")
     sliced = as_slice(slice_call(call, part), Operand(spec=window.spec, on_host=False))
     config = replace(sliced.conv_config, shard_layout=cores.scheme)  # a slice does not choose a scheme again
-    sliced = replace(sliced, conv_config=config)
-    output = l1_path(builder, sliced, window, prefix=prefix)
+    begin = len(builder.steps)
+    output = l1_path(builder, replace(sliced, conv_config=config), window, prefix=prefix)
+    return _PlannedSlice(
+        prefix=prefix,
+        window=window,
+        scheme=cores.scheme,
+        steps=builder.steps[begin:],
+        output=output,
+        columns=frame_of(sliced).columns.outputs,
+    )
+
+
+def _once_more(
+    builder: PlanBuilder, alike: _PlannedSlice, input_window: Window, prefix: str, image: PlanTensor
+) -> _PlannedSlice:
+    """A slice that differs from an earlier one in nothing but its place: the same steps, with tensors of its own."""
+    window = sliced_input(builder, image, input_window, alike.window.spec.memory_config, f"{prefix}input")
+    begin = len(builder.steps)
+    builder.repeat(alike.steps, alike.prefix, prefix)
+    output = replace(alike.output, name=prefix + alike.output.name.removeprefix(alike.prefix))
+    return replace(alike, prefix=prefix, window=window, steps=builder.steps[begin:], output=output)
+
+
+def _written(builder: PlanBuilder, part: OutputSlice, computed: _PlannedSlice, target: PlanTensor) -> None:
+    """The output of a slice where it belongs in the call's."""
     images, height, width, channels = target.spec.shape
     nominal = Window(
         shape=(images, height, width, channels),
         begins=(0, part.rows[0], part.columns[0], 0),
         ends=(images, part.rows[1], part.columns[1], channels),
     )
-    write = SliceWrite(nominal, frame_of(sliced).columns.outputs)
-    write_slice(builder, output, target, write, f"{prefix}written")
-    if builder.is_live(window):  # a call without a halo reads it to the end
-        builder.free(window)
+    write = SliceWrite(nominal, computed.columns)
+    write_slice(builder, computed.output, target, write, f"{computed.prefix}written")
+    if builder.is_live(computed.window):  # a call without a halo reads it to the end
+        builder.free(computed.window)
 
 
 def _input_window(call: ConvArguments, part: OutputSlice) -> Window:

@@ -68,12 +68,13 @@ def _length(window: AxisWindow) -> int:
     return window.stop - window.start
 
 
-def _slice(call: ConvArguments, frame: Frame, rows: tuple[int, int], columns: tuple[int, int]) -> OutputSlice:
-    down = call.rules.window(call, 0, rows, frame.rows.outputs)
-    across = call.rules.window(call, 1, columns, frame.columns.outputs)
+def _slice(
+    call: ConvArguments, rows: tuple[int, int], columns: tuple[int, int], down: AxisWindow, across: AxisWindow
+) -> OutputSlice:
+    filling = -(columns[1] - columns[0]) % TILE if call.conv_config.output_layout is Layout.TILE else 0
     whole = (down.start, down.stop, across.start, across.stop) == (0, call.input_height, 0, call.input_width)
-    if call.conv_config.output_layout is Layout.TILE and not whole:
-        across = call.rules.filled(call, across, -(columns[1] - columns[0]) % TILE)
+    if filling and not whole:
+        across = call.rules.filled(call, across, filling)
     return OutputSlice(rows, columns, down, across)
 
 
@@ -94,7 +95,10 @@ def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
 def output_slices(call: ConvArguments, config: SliceConfig) -> Iterator[OutputSlice]:
     """The slices of a call, in order; those without outputs are left out."""
     frame, rounding = frame_of(call), _rounding(call, config.slice_type)
+    rows, columns = (0, frame.rows.outputs), (0, frame.columns.outputs)
+    by_height = config.slice_type is SliceType.DRAM_HEIGHT
     length = sliced_length(frame, config.slice_type)
+    uncut = call.rules.window(call, 1, columns, columns[1]) if by_height else call.rules.window(call, 0, rows, rows[1])
     base, rest = divmod(div_up(length, rounding), config.num_slices)
     start = 0
     for index in range(config.num_slices):
@@ -102,10 +106,10 @@ def output_slices(call: ConvArguments, config: SliceConfig) -> Iterator[OutputSl
         bounds = start, min(length, start + size)
         if bounds[0] >= bounds[1]:
             continue
-        by_height = config.slice_type is SliceType.DRAM_HEIGHT
-        rows = bounds if by_height else (0, frame.rows.outputs)
-        columns = (0, frame.columns.outputs) if by_height else bounds
-        part = _slice(call, frame, rows, columns)
+        if by_height:
+            part = _slice(call, bounds, columns, call.rules.window(call, 0, bounds, length), uncut)
+        else:
+            part = _slice(call, rows, bounds, uncut, call.rules.window(call, 1, bounds, length))
         yield part
         if not part.is_empty:
             start += size

@@ -1,0 +1,61 @@
+"""Slices that are alike are planned once, and nothing shows it."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import load_spec
+from ops.calls.conv2d.rules import CONV2D
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution import dram_path
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.slicing import OutputSlice
+
+SPEC = load_spec("wormhole_n150")
+CONFIGS = [
+    (rules, kind, layout, scheme)
+    for rules in (CONV_TRANSPOSE2D, CONV2D)
+    for kind in (SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH)
+    for layout in (Layout.ROW_MAJOR, Layout.TILE)
+    for scheme in (None, TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
+]
+
+
+def call(rules, kind, layout, scheme):
+    """32 channels to 32, 40 x 192, in six slices."""
+    shape = (1, 1, 40 * 192, 32)
+    return ConvArguments(
+        rules=rules,
+        input=Operand(spec=TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=False),
+        weight=Operand(spec=TensorSpec((32, 32, 3, 3), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
+        in_channels=32,
+        out_channels=32,
+        batch_size=1,
+        input_height=40,
+        input_width=192,
+        kernel_size=(3, 3),
+        padding=(1, 1, 1, 1),
+        conv_config=ConvConfig(output_layout=layout, shard_layout=scheme),
+        slice_config=SliceConfig(slice_type=kind, num_slices=6),
+    )
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_slice_like_an_earlier_one_has_the_plan_it_would_have_had(config, monkeypatch):
+    planned = []
+    once = dram_path._one_slice
+    monkeypatch.setattr(dram_path, "_one_slice", lambda *a: planned.append(a) or once(*a))
+    arguments = call(*config)
+    plan = plan_convolution(arguments, SPEC, free_l1_bytes=1_000_000)
+    assert len(planned) < 6
+    monkeypatch.setattr(OutputSlice, "at_origin", property(lambda part: part))  # now no slice is like another
+    planned.clear()
+    apart = plan_convolution(replace(arguments), SPEC, free_l1_bytes=1_000_000)
+    assert len(planned) == 6
+    assert plan.steps == apart.steps
+    assert plan.tensors == apart.tensors
+    assert plan.results == apart.results
