@@ -151,6 +151,7 @@ class ComputeSpec:
         fast_tilize_keeps_tf32: Tilizing float32 into a 16-bit or block format keeps 10 mantissa bits when the
             destination registers are 32 bits wide; False: it always keeps 7.
         stationary_tiles: Tiles of one operand that the matrix unit keeps while tiles of the other stream past once.
+        reciprocal_table: The vector unit looks a first estimate of a reciprocal up; False: kernels compute one.
     """
 
     dst_tiles: int
@@ -158,6 +159,7 @@ class ComputeSpec:
     minus_one_quirk: bool
     fast_tilize_keeps_tf32: bool
     stationary_tiles: int
+    reciprocal_table: bool
 
     def __post_init__(self) -> None:
         require_positive("compute", self)

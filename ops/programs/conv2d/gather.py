@@ -11,6 +11,7 @@ import numpy as np
 
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
+from device.numbers.activations import VectorUnitMode
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
@@ -42,6 +43,13 @@ class Reading:
             fidelity_phases=self.work.fidelity_phases,
             fp32_dest=self.work.options.fp32_dest,
             minus_one_quirk=self.spec.compute.minus_one_quirk,
+        )
+
+    @property
+    def vector_unit(self) -> VectorUnitMode:
+        """How the vector unit is set up."""
+        return VectorUnitMode(
+            fp32_dest=self.work.options.fp32_dest, reciprocal_table=self.spec.compute.reciprocal_table
         )
 
     @property

@@ -123,7 +123,7 @@ def _finish(reading: Reading, dst: Array, bias: Array | None) -> Array:
         dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
     relu = work.activation is not None and work.activation[0] == "relu"
     if work.activation is not None and not relu:
-        dst = apply_activation(dst, *work.activation, fp32_dest=fp32_dest)
+        dst = apply_activation(dst, *work.activation, mode=reading.vector_unit)
     if work.options.untilize_out:
         packed = arithmetic.pack(dst, work.partials_format, fp32_dest=fp32_dest)
         dst = arithmetic.unpack(packed, work.partials_format, fp32_dest=fp32_dest)

@@ -14,7 +14,7 @@ def _sum(work: AddRow, inputs: Sequence[Array | None], reading: ValuesReading) -
 
 
 def _activated(work: Activate, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
-    return activated(work, given(inputs[0]), reading.arithmetic)
+    return activated(work, given(inputs[0]), reading.arithmetic, reciprocal_table=reading.spec.compute.reciprocal_table)
 
 
 MEANINGS: Final = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.matrix_unit.arithmetic import Arithmetic
-from device.numbers.activations import apply_activation
+from device.numbers.activations import VectorUnitMode, apply_activation
 from device.numbers.formats import FLOAT32, GROUP, Array, DataFormat
 from device.numbers.integers import round_up
 from device.plan import Work
@@ -64,8 +64,8 @@ def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -
     return _packed(total, work.data_format, arithmetic)
 
 
-def activated(work: Activate, values: Array, arithmetic: Arithmetic) -> Array:
-    """A function of every element, in the same shape and storage."""
+def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciprocal_table: bool) -> Array:
+    """A function of every element, in the same shape and storage; ``reciprocal_table`` is a figure of the device."""
     wide = work.data_format == FLOAT32
     dst = values.astype(np.float32)
     if not wide:
@@ -73,7 +73,8 @@ def activated(work: Activate, values: Array, arithmetic: Arithmetic) -> Array:
     if work.name == "relu":
         dst = np.maximum(dst, np.float32(0))
     else:
-        dst = apply_activation(dst, work.name, work.parameters, fp32_dest=wide)
+        mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=reciprocal_table)
+        dst = apply_activation(dst, work.name, work.parameters, mode=mode)
     return _packed(dst, work.data_format, arithmetic)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.tiles import TILE
-from device.numbers.activations import apply_activation
+from device.numbers.activations import VectorUnitMode, apply_activation
 from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.spec.device_spec import DeviceSpec
 from ops.programs.matmul.config import MatmulWork, k_blocks, l1_accumulation, partials_format
@@ -48,7 +48,7 @@ def matmul_values(
         run[:, : rows.shape[1]] = rows[start : start + step]
         activations = arithmetic.activation_operand(_unpacked(work, run, problem.in_format, arithmetic), mode)
         dst = _multiply(work, activations, operand, mode, arithmetic)
-        finished = _finish(work, dst, row, arithmetic)
+        finished = _finish(work, dst, row, arithmetic, spec)
         result[start : start + step] = finished[:, : work.out_channels]
     return result
 
@@ -91,12 +91,13 @@ def _reloaded(packed: Array, partials: DataFormat, arithmetic: Arithmetic, *, fp
     return packed if partials == FLOAT32 and fp32_dest else arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
 
 
-def _finish(work: MatmulWork, dst: Array, bias: Array | None, arithmetic: Arithmetic) -> Array:
+def _finish(work: MatmulWork, dst: Array, bias: Array | None, arithmetic: Arithmetic, spec: DeviceSpec) -> Array:
     """Bias, activation and the final pack."""
     fp32_dest = work.problem.fp32_dest
     if bias is not None:
         dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
     relu = work.activation is not None and work.activation[0] == "relu"
     if work.activation is not None and not relu:
-        dst = apply_activation(dst, *work.activation, fp32_dest=fp32_dest)
+        vector_unit = VectorUnitMode(fp32_dest=fp32_dest, reciprocal_table=spec.compute.reciprocal_table)
+        dst = apply_activation(dst, *work.activation, mode=vector_unit)
     return arithmetic.pack(dst, work.problem.out_format, fp32_dest=fp32_dest, relu=relu)
