@@ -1,10 +1,12 @@
 """oneDNN's transposed convolution and its gradients on a simulated device, under oneDNN's names.
 
 All take and return numpy arrays of float32, float16 or ml_dtypes.bfloat16, on one, two or three spatial axes.
-``precision="ieee"`` gives results as if computed in float32 and rounded once: numbers are multiplied in slices, float32
-in 13 passes of LoFi and the other two in 8, and the plan holds all of them. ``precision="device"`` is a single pass,
-which cuts float32 to TF32. Without a device, a call runs on the default device or on a fresh one with
-``values="fast"``.
+``precision="ieee"`` gives results nearly as if computed in float32 and rounded once: numbers are multiplied in slices,
+float32 in 13 passes of LoFi and the other two in 8, and the plan holds all of them. Slices lie on one grid for each
+tensor, so that what products lose is measured by the largest numbers: before that rounding, the sum of n products of a
+and b is off by less than n * max|a| * max|b| * 2**-22 (float16 and bfloat16: 2**-16), besides the rounding of float32
+sums. ``precision="device"`` is a single pass, which cuts float32 to TF32. Without a device, a call runs on the default
+device or on a fresh one with ``values="fast"``.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ import numpy as np
 
 from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat
 
-__all__ = ["accumulate_l1", "add_bias", "pack", "tilize", "unpack"]
+__all__ = ["accumulate_l1", "add_bias", "pack", "share_exponents", "tilize", "unpack"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -97,8 +97,21 @@ def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: 
     if target == FLOAT32 or (target == BFLOAT16 and source != FLOAT32):
         return np.asarray(values, np.float32)
     if target.is_block and fp32_dest and not keeps_tf32:
-        return _share_exponents(_flushed(_bits(values)), target)
+        return share_exponents(values, target)
     return pack(values, target, fp32_dest=fp32_dest)
+
+
+def share_exponents(values: Array, fmt: DataFormat) -> Array:
+    """Values rounded once, half up and limited, under the largest exponent of 16 neighbors; denormals are zero.
+
+    Args:
+        values: float32 [..., cols] of 11 significant bits at most.
+        fmt: A block float; one of fewer than 7 magnitude bits loses the lower ones.
+
+    Returns:
+        float32, the same shape, values exact in ``fmt``.
+    """
+    return _share_exponents(_flushed(_bits(values)), fmt)
 
 
 def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
@@ -218,7 +231,7 @@ def _share_exponents(bits: Array, fmt: DataFormat) -> Array:
     """Magnitudes under the largest exponent of 16 neighbors, half up and limited; float32 values.
 
     Args:
-        bits: [..., cols] bit patterns of 8 significant bits at most, no denormals.
+        bits: [..., cols] bit patterns of 11 significant bits at most, no denormals.
         fmt: A block float; one of fewer than 7 magnitude bits loses the lower ones.
     """
     if bits.shape[-1] % GROUP:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from device.numbers.formats import Array
 from device.plan import Allocate, Free, Operation, Plan
 from ops.meaning import Meanings, ValuesReading, meaning_of
@@ -22,7 +24,11 @@ def run_values(
     Returns:
         The arrays of the plan's results, by name, as the device stores them.
     """
-    arrays = dict(inputs)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers to the device, which warns of nothing
+        return _run(plan, dict(inputs), reading, meanings)
+
+
+def _run(plan: Plan, arrays: dict[str, Array], reading: ValuesReading, meanings: Meanings) -> dict[str, Array]:
     for step in plan.steps:
         match step:
             case Allocate(source=str(source)):

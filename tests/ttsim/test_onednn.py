@@ -290,6 +290,27 @@ def test_a_single_pass_is_less_exact_and_less_work():
         assert 1e-5 < errors["device"] < 1e-2
 
 
+@pytest.mark.parametrize(
+    ("dtype", "lost", "rounding"),
+    [(np.float32, 2.0**-22, 2.0**-20), (np.float16, 2.0**-16, 2.0**-11), (ml_dtypes.bfloat16, 2.0**-16, 2.0**-8)],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_slices_lose_is_measured_by_the_largest_numbers(dtype, lost, rounding, seed):
+    """Sources of a wide range, so that most products are small beside the largest."""
+    rng = np.random.default_rng(seed)
+    src, weights = (
+        (rng.standard_normal(a.shape) * np.exp2(rng.integers(-9, 3, a.shape))).astype(dtype) for a in (SRC, WEIGHTS)
+    )
+    geometry = plan_geometry([4, 4], [3, 3], stride=[1, 1], pad_before=[0, 0], pad_after=[0, 0])
+    wide = [np.moveaxis(src, -1, 1).astype(np.float64), np.moveaxis(weights, (-1, -2), (0, 1)).astype(np.float64)]
+    want = conv_transpose(*wide, geometry)
+    with ttsim.open_device(values="exact") as opened:
+        got = np.moveaxis(onednn.conv_transpose(src, weights, device=opened, **attributes()), -1, 1)
+    products = 9 * src.shape[-1]
+    bound = products * np.abs(wide[0]).max() * np.abs(wide[1]).max() * lost + np.abs(want) * rounding
+    assert (np.abs(got.astype(np.float64) - want) <= bound).all()
+
+
 @pytest.mark.parametrize(("dtype", "passes"), [(np.float32, 13), (np.float16, 8), (ml_dtypes.bfloat16, 8)])
 def test_passes_are_part_of_the_plan(dtype, passes):
     k_tiles, arrays = {}, [SRC.astype(dtype), WEIGHTS.astype(dtype)]

@@ -1,11 +1,13 @@
 """ttnn.matmul and ttnn.linear, of interleaved tensors on the device."""
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
-from ops.calls.matmul.plan import MatmulArguments, plan_matmul
+from ops.calls.matmul.arguments import MatmulArguments
+from ops.calls.matmul.plan import plan_matmul
 from ops.calls.matmul.validation import validate
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
@@ -31,13 +33,14 @@ def matmul(
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     core_grid: object = None,
 ) -> Tensor:
-    """The product of two matrices.
+    """The product of two matrices, or of each pair of two batches of them.
 
     Args:
-        input_tensor_a: [..., M, K] tiles on the device, interleaved; leading axes are 1.
-        input_tensor_b: [..., K, N] likewise.
-        transpose_a: Not simulated; must be False.
-        transpose_b: Not simulated; must be False.
+        input_tensor_a: [..., M, K] tiles on the device, interleaved.
+        input_tensor_b: [..., K, N] likewise: the same leading axes, or a single matrix for all; where it has several
+            and `input_tensor_a` is a single matrix of the same rank, that one serves all.
+        transpose_a: `input_tensor_a` is [..., K, M].
+        transpose_b: `input_tensor_b` is [..., N, K].
         memory_config: Place of the output, interleaved; None for DRAM.
         dtype: Of the output; None for that of the first tensor.
         program_config: Not simulated; None lets the library choose.
@@ -47,16 +50,23 @@ def matmul(
         core_grid: Not simulated; None lets the library choose.
 
     Returns:
-        [..., M, N].
+        [..., M, N], of as many axes as the argument that has most.
 
     Raises:
         ArgumentTypeError: An argument is unknown, missing or of the wrong type.
         ArgumentError: Arguments contradict each other, or ask for what is not simulated.
         DeviceError: The call does not fit the device.
     """
-    _require_plain(transpose_a or transpose_b, program_config, core_grid)
+    _require_own_choice(program_config, core_grid)
     return _multiply(
-        "ttnn.matmul", input_tensor_a, input_tensor_b, None, memory_config, dtype, activation, compute_kernel_config
+        "ttnn.matmul",
+        {"input": input_tensor_a, "weight": input_tensor_b},
+        memory_config,
+        dtype,
+        activation,
+        compute_kernel_config,
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
     )
 
 
@@ -76,7 +86,7 @@ def linear(
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     core_grid: object = None,
 ) -> Tensor:
-    """The product of two matrices, and a row added to each of its rows.
+    """The product of two matrices, or of each pair of two batches of them, and a row added to each row of it.
 
     Args:
         input_tensor_a: See matmul.
@@ -99,18 +109,21 @@ def linear(
         ArgumentError: Arguments contradict each other, or ask for what is not simulated.
         DeviceError: The call does not fit the device.
     """
-    _require_plain(transpose_a or transpose_b, program_config, core_grid)
+    _require_own_choice(program_config, core_grid)
     return _multiply(
-        "ttnn.linear", input_tensor_a, input_tensor_b, bias, memory_config, dtype, activation, compute_kernel_config
+        "ttnn.linear",
+        {"input": input_tensor_a, "weight": input_tensor_b} | ({} if bias is None else {"bias": bias}),
+        memory_config,
+        dtype,
+        activation,
+        compute_kernel_config,
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
     )
 
 
-def _require_plain(transposed: bool, program_config: object, core_grid: object) -> None:
-    """Raises ArgumentError for what the library could do and this one does not simulate."""
-    if transposed:
-        raise ArgumentError(
-            "matmul: transpose_a and transpose_b are not simulated; transpose the tensor before it goes to the device"
-        )
+def _require_own_choice(program_config: object, core_grid: object) -> None:
+    """Raises ArgumentError for what the library could be told and this one does not simulate."""
     if program_config is not None or core_grid is not None:
         raise ArgumentError(
             "matmul: program_config and core_grid are not simulated; without them the library makes its own choice"
@@ -119,15 +132,15 @@ def _require_plain(transposed: bool, program_config: object, core_grid: object) 
 
 def _multiply(
     function: str,
-    first: Tensor,
-    second: Tensor,
-    bias: Tensor | None,
+    tensors: Mapping[str, Tensor],
     place: MemoryConfig | None,
     dtype: DataType | None,
     activation: str | UnaryWithParam | None,
     compute: WormholeComputeKernelConfig | None,
+    *,
+    transpose_a: bool,
+    transpose_b: bool,
 ) -> Tensor:
-    tensors = {"input": first, "weight": second} | ({} if bias is None else {"bias": bias})
     require_allocated(*tensors.values())
     device = _device(*tensors.values())
     config = None if compute is None else compute.argument()
@@ -139,18 +152,21 @@ def _multiply(
             "packer_l1_acc": config.packer_l1_acc,
         }
     arguments = MatmulArguments(
-        first=first.spec,
-        second=second.spec,
-        bias=None if bias is None else bias.spec,
+        first=tensors["input"].spec,
+        second=tensors["weight"].spec,
+        bias=tensors["bias"].spec if "bias" in tensors else None,
         out_format=None if dtype is None else dtype.format,
         memory_config=DRAM_MEMORY_CONFIG if place is None else place,
         activation=_activation(activation),
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
         **chosen,
     )
     validate(arguments)
     plan = plan_matmul(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
+    useful_flops = 2 * prod(arguments.output_shape) * arguments.first_sides[1]
     with device.function(function):
-        return run(plan, tensors, device, useful_flops=2 * prod(first.spec.shape) * second.spec.shape[-1])["output"]
+        return run(plan, tensors, device, useful_flops=useful_flops)["output"]
 
 
 def _device(*tensors: Tensor) -> Device:

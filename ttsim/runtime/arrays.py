@@ -27,7 +27,17 @@ _DEFAULT_TYPES = {
 
 
 def numbers(data: Any) -> Array:
-    """Numbers of whatever holds them."""
+    """Numbers of whatever holds them.
+
+    Raises:
+        ArgumentTypeError: There are none.
+        ArgumentError: Rows of different lengths, or masked elements, which stand for no number.
+    """
+    if isinstance(data, np.ma.MaskedArray) and np.ma.getmaskarray(data).any():
+        raise ArgumentError(
+            f"Tensor: data has {np.count_nonzero(np.ma.getmaskarray(data))} masked elements, which are no numbers; "
+            "give them a value with data.filled(...)"
+        )
     try:
         values = numpy_from_torch(data) if is_torch(data) else np.asarray(data)
     except ValueError:

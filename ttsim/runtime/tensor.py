@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from device.errors import ArgumentTypeError, DeviceError
+from device.matrix_unit.typecast import typecast
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
@@ -262,7 +263,7 @@ class Tensor:
         return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config))
 
     def with_dtype(self, dtype: DataType) -> "Tensor":
-        """The values rounded to another data type; block floats come out in tiles."""
+        """The values rounded to another data type, as the host or device rounds; block floats come out in tiles."""
         layout = Layout.TILE if dtype.format.is_block else self.layout
         return self._changed(TensorSpec(self.spec.shape, dtype.format, layout, self.spec.memory_config))
 
@@ -276,12 +277,10 @@ class Tensor:
         """
         wanted = resolved_shape(shape, self.spec.volume)
         spec = TensorSpec(wanted, self.spec.data_format, self.layout, self.spec.memory_config)
-        if self._storage is None:
-            return Tensor.of_host(self.values().reshape(wanted), spec)
+        if self._storage is None or spec.matrix != self.spec.matrix:
+            return self._changed(spec)
         whole = not self.buffer.written or self.buffer.values.size == self.spec.volume
-        if whole and spec.matrix == self.spec.matrix:
-            return Tensor._sharing(self._storage, spec)
-        return self._changed(spec)
+        return Tensor._sharing(self._storage, spec) if whole else self._changed(spec)
 
     def deallocate(self, force: bool = True) -> None:
         """Frees the tensor's memory; doing so twice is harmless.
@@ -295,10 +294,13 @@ class Tensor:
             self._storage.free()
 
     def _changed(self, spec: TensorSpec) -> "Tensor":
-        """The values rounded and placed as ``spec`` says, in a new tensor."""
+        """The values placed as ``spec`` says, in a new tensor; rounded anew where block floats get other neighbors."""
         if self._storage is None:
-            return Tensor.of_host(quantize(self.values(), spec.data_format).reshape(spec.shape), spec)
-        values = quantize(self.values(), spec.data_format).reshape(spec.shape) if self.buffer.written else None
+            return Tensor.of_host(quantize(self.values().reshape(spec.shape), spec.data_format), spec)
+        values = self.values().reshape(spec.shape) if self.buffer.written else None
+        stays = (self.spec.data_format, self.spec.shape[-1:]) == (spec.data_format, spec.shape[-1:])
+        if values is not None and not stays:
+            values = typecast(values, self.spec.data_format, spec.data_format)
         return _placed(self._storage.device, values, spec, by="tt::tt_metal::create_device_tensor")
 
     def __repr__(self) -> str:

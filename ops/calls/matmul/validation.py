@@ -4,13 +4,13 @@ A refusal's first line is the real library's (0.81.1), unless it says what is no
 """
 
 from collections.abc import Iterator
-from math import prod
 
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.calls.matmul.plan import MatmulArguments
+from ops.calls.matmul.arguments import MatmulArguments
+from ops.calls.matmul.choice import batches_mismatch
 
 FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
 
@@ -40,21 +40,44 @@ def _operands(call: MatmulArguments) -> Iterator[str]:
                 f"Unsupported data format for input {letter}: DataType::{spec.data_format.name.upper()}\n"
                 f"{name}: it must be one of {', '.join(one.name for one in FORMATS)}"
             )
+    if call.output_format not in FORMATS:
+        yield (
+            f"matmul: dtype must be one of {', '.join(one.name for one in FORMATS)}, not {call.output_format}: "
+            "the packer's bits of a sum are no integers; convert the output instead"
+        )
 
 
 def _shapes(call: MatmulArguments) -> Iterator[str]:
-    width, height = call.first.shape[-1], call.second.shape[-2]
+    width, height = call.first_sides[1], call.second_sides[0]
     if width != height:
         yield (
             "The width of the first tensor must be equal to the height of the second tensor. "
             f"Mismatch: width={width} height={height}\n"
             f"input_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
         )
-    for name, spec in (("input_tensor_a", call.first), ("input_tensor_b", call.second)):
-        if prod(spec.shape[:-2]) != 1:
+    first, second = call.first.shape, call.second.shape
+    if any(side != 1 for side in second[: max(0, len(second) - len(first))]):
+        yield (
+            "When in1 rank greater than in0 rank front dimensions need to be 1\n"
+            f"input_tensor_b: its shape {list(second)} has more axes than {list(first)}; "
+            "reshape input_tensor_a to as many"
+        )
+    if call.second_batches == 1:
+        return
+    if len(first) != len(second):
+        yield (
+            "Batched (non-bcast) matmul requires inputs of the same rank, "
+            f"got a_shape rank: {len(first)} vs b_shape rank: {len(second)}\n"
+            f"input_tensor_a: reshape it from {list(first)} to {len(second)} axes, as input_tensor_b has"
+        )
+    if call.first_batches == 1:
+        return
+    for axis, (one, other) in enumerate(zip(first[:-2], second[:-2], strict=True)):
+        if one != other:
             yield (
-                f"matmul: {name} must be a single matrix, not a batch of shape {list(spec.shape)}: batches are not "
-                "simulated; reshape rows into one matrix, or multiply one after the other"
+                f"{batches_mismatch(axis, one, other)}\n"
+                f"input_tensor_b: {list(second)} must have the batches of input_tensor_a, {list(first)}, or be a "
+                "single matrix; or else input_tensor_a a single one"
             )
 
 
@@ -74,7 +97,7 @@ def _places(call: MatmulArguments) -> Iterator[str]:
 def _bias(call: MatmulArguments) -> Iterator[str]:
     if call.bias is None:
         return
-    columns = call.second.shape[-1]
+    columns = call.second_sides[1]
     if not _is_row(call.bias, columns):
         yield (
             f"linear: bias must be a single row of {columns} columns, [..., 1, {columns}], not the shape "

@@ -1,7 +1,8 @@
 """The element-wise operations, and what they do to numbers.
 
-A float32 tensor gets a 32-bit Dst, whatever the compute config of the call says, and goes into it whole; two float32
-operands are added by the vector unit as floats, others by the matrix unit (docs/values.md, Bias).
+A float32 tensor, or float32 row, gets a 32-bit Dst, whatever the compute config of the call says; a tensor by itself
+goes into it whole. Two float32 operands are added by the vector unit as floats, others by the matrix unit
+(docs/values.md, Bias).
 """
 
 from dataclasses import dataclass
@@ -55,13 +56,13 @@ def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -
     Returns:
         [..., columns] in storage of the matrix's format.
     """
-    wide = work.data_format == FLOAT32
+    wide = FLOAT32 in (work.data_format, work.row_format)
     used = row[: matrix.shape[-1]].astype(np.float32)
-    if wide and work.row_format == FLOAT32:
+    if work.data_format == work.row_format == FLOAT32:
         return np.asarray(matrix + used, np.float32)
     seen = arithmetic.unpack(matrix.astype(np.float32), work.data_format, fp32_dest=wide)
     total = arithmetic.add_bias(seen, arithmetic.unpack(used, work.row_format, fp32_dest=wide), fp32_dest=wide)
-    return _packed(total, work.data_format, arithmetic)
+    return _packed(total, work.data_format, arithmetic, wide=wide)
 
 
 def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciprocal_table: bool) -> Array:
@@ -75,12 +76,12 @@ def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciproc
     else:
         mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=reciprocal_table)
         dst = apply_activation(dst, work.name, work.parameters, mode=mode)
-    return _packed(dst, work.data_format, arithmetic)
+    return _packed(dst, work.data_format, arithmetic, wide=wide)
 
 
-def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic) -> Array:
+def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide: bool) -> Array:
     columns = dst.shape[-1]
     if data_format.is_block:
         dst = np.pad(dst, [(0, 0)] * (dst.ndim - 1) + [(0, round_up(columns, GROUP) - columns)])
-    packed = arithmetic.pack(dst, data_format, fp32_dest=data_format == FLOAT32)
+    packed = arithmetic.pack(dst, data_format, fp32_dest=wide)
     return packed[..., :columns].astype(data_format.storage)

@@ -3,7 +3,7 @@
 from device.numbers.formats import DataFormat
 from device.plan import CircularBuffer
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.eltwise.circular_buffers import added_row_buffers
+from ops.programs.eltwise.circular_buffers import activation_buffers, added_row_buffers
 from ops.programs.eltwise.operations import Activate, AddRow
 
 
@@ -36,7 +36,8 @@ def activated(
         name: Name of the result.
     """
     work = Activate(name=activation[0], parameters=activation[1], data_format=source.spec.data_format)
-    return _followed(builder, "UnaryDeviceOperation", work, [source], name)
+    buffers = activation_buffers(source.spec, builder.device_spec)
+    return _followed(builder, "UnaryDeviceOperation", work, [source], name, buffers, dataflow=True)
 
 
 def _followed(
@@ -45,7 +46,9 @@ def _followed(
     work: AddRow | Activate,
     reads: list[PlanTensor],
     name: str,
-    circular_buffers: tuple[CircularBuffer, ...] = (),
+    circular_buffers: tuple[CircularBuffer, ...],
+    *,
+    dataflow: bool = False,
 ) -> PlanTensor:
     spec = reads[0].spec
     result = builder.run(
@@ -54,6 +57,7 @@ def _followed(
         reads,
         output=PlanTensor(name, spec),
         circular_buffers=circular_buffers,
+        dataflow=dataflow,
         key=(operation, spec, work),
     )
     builder.free(reads[0])

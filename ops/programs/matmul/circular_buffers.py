@@ -20,8 +20,7 @@ def program_cores(problem: MatmulProblem, config: MatmulConfig, in_memory: Memor
     """The cores of a matmul: those with output, and those that only send their part of the first operand."""
     grid = config.grid
     if config.program is MatmulProgram.SINGLE_TILES:
-        count = min(problem.m_tiles * problem.n_tiles, grid.rows * grid.cols)
-        return _column_wise(count, grid)
+        return column_wise(problem.batches * problem.m_tiles * problem.n_tiles, grid)
     down, across = div_up(problem.m_tiles, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
     if config.program is not MatmulProgram.MCAST_2D:
         return first_cores(down * across, grid.cols, grid.rows)
@@ -32,9 +31,12 @@ def program_cores(problem: MatmulProblem, config: MatmulConfig, in_memory: Memor
     return first_cores(rows * cols, cols, rows)
 
 
-def _column_wise(count: int, grid: GridSpec) -> CoreRangeSet:
-    """The first cores, column by column, as ranges of whole rows: those that reach into the last column come first."""
-    columns, rest = divmod(count, grid.rows)
+def column_wise(tiles: int, grid: GridSpec) -> CoreRangeSet:
+    """The cores of so many tiles, column by column, as ranges of whole rows.
+
+    Rows that reach into the last column come first.
+    """
+    columns, rest = divmod(min(tiles, grid.cores), grid.rows)
     bands = [(0, rest, columns + 1), (rest, grid.rows, columns)] if rest else [(0, grid.rows, columns)]
     return CoreRangeSet(
         CoreRange(CoreCoord(0, first), CoreCoord(width - 1, end - 1)) for first, end, width in bands if width
@@ -82,12 +84,15 @@ def matmul_circular_buffers(
         return tuple(made)
     shards = in_memory.shard_spec
     shard_tiles = 0 if shards is None else config.per_core_m * (shards.shape[1] // TILE)
-    depth = config.in0_block_w * (BUFFERING if k_blocks(problem, config) > 1 else 1)
+    first_depth, second_depth = _depths(problem, config)
+    held_first = 0
     if shards is not None and config.program is MatmulProgram.MCAST_IN1:
         add("in0", shard_tiles, problem.in_format, view_of=source)
     else:
-        add("in0", config.out_block_h * depth, problem.in_format)
-    add("in1", config.out_block_w * depth, problem.weight_format)
+        rows = config.per_core_m if problem.keeps_first else config.out_block_h
+        held_first = rows * first_depth
+        add("in0", held_first, problem.in_format)
+    add("in1", config.out_block_w * second_depth, problem.weight_format)
     if shards is not None and config.program is MatmulProgram.MCAST_2D:
         add("in0_shard", shard_tiles, problem.in_format, view_of=source)
     block = config.out_block_h * config.out_block_w
@@ -97,5 +102,20 @@ def matmul_circular_buffers(
     if partials != problem.out_format:
         add("partials", block, partials)
     if problem.bias:
-        add("bias", config.out_block_w, problem.weight_format)
+        add("bias", config.out_block_w, problem.added_format)
+    if problem.transpose_first:
+        add("in0_transposed", held_first, problem.in_format)
     return tuple(made)
+
+
+def _depths(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
+    """K tiles of each operand that the buffers hold: two blocks where one follows another, of whatever batch.
+
+    A first operand that all batches share is held whole. Where cores split one axis only, a second operand of one
+    block is not brought again for the next batch.
+    """
+    blocks, one = k_blocks(problem, config), config.in0_block_w
+    first = one * (BUFFERING if blocks * problem.batches > 1 else 1)
+    brought = problem.batches if problem.second_batched or config.program is MatmulProgram.MCAST_2D else 1
+    second = one * (BUFFERING if blocks * brought > 1 else 1)
+    return (blocks * one if problem.keeps_first else first), second

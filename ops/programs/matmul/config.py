@@ -22,11 +22,17 @@ class MatmulProblem:
         k_tiles: K.
         n_tiles: N.
         in_format: Format of the first operand, activations.
-        weight_format: Format of the second operand and of the bias.
+        weight_format: Format of the second operand.
         out_format: Output format.
         bias: A row is added to every output row within the same program.
         fp32_dest: Dst is 32 bits wide.
         packer_l1_acc: The compute config asks for accumulation in L1.
+        bias_format: Format of the bias; None for that of the second operand.
+        batches: Products that one program computes, one after the other; sizes are those of each.
+        first_batched: Each has a first operand of its own; read only with several batches, as second_batched.
+        second_batched: Each has a second operand of its own.
+        transpose_first: The first operand's tiles lie transposed and are turned by the program.
+        transpose_second: The second operand's tiles do; the unpacker turns them.
     """
 
     m_tiles: int
@@ -38,6 +44,22 @@ class MatmulProblem:
     bias: bool
     fp32_dest: bool
     packer_l1_acc: bool
+    bias_format: DataFormat | None = None
+    batches: int = 1
+    first_batched: bool = True
+    second_batched: bool = False
+    transpose_first: bool = False
+    transpose_second: bool = False
+
+    @property
+    def added_format(self) -> DataFormat:
+        """Format of the row that is added."""
+        return self.bias_format or self.weight_format
+
+    @property
+    def keeps_first(self) -> bool:
+        """Whether all batches share the first operand, which then stays in L1 from batch to batch."""
+        return self.batches > 1 and not self.first_batched
 
 
 class MatmulProgram(Enum):

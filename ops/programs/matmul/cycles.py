@@ -2,7 +2,8 @@
 
 An operand's tiles are read one by one by the core that sends them on, then multicast. Every tile product unpacks one
 tile that is not there yet, which takes longer than the product itself where tiles are large and phases are few.
-Constants by `tools.calibrate` from the GEMM measurements of tt-metal.
+Constants by `tools.calibrate` from the GEMM measurements of tt-metal, which are of single matrices: batches follow each
+other in the same model, and no measurement says how well that holds.
 """
 
 from dataclasses import dataclass, replace
@@ -73,7 +74,7 @@ def matmul_cycles(
         dram_written_bytes=operands.written_bytes,
         network_bytes=operands.sent_bytes,
         issued_flops=issued_flops(work),
-        useful_flops=problem.m_tiles * problem.n_tiles * problem.k_tiles * TILE_PRODUCT_FLOPS,
+        useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * TILE_PRODUCT_FLOPS,
         contention_cycles=max(0.0, timing.cycles - free.cycles),
     )
 
@@ -81,14 +82,15 @@ def matmul_cycles(
 def issued_flops(work: MatmulWork) -> int:
     """Multiplications and additions of all cores."""
     config = work.config
-    products = _rounds(work) * config.per_core_m * config.per_core_n * work.problem.k_tiles
+    products = _rounds(work) * _passed_batches(work) * config.per_core_m * config.per_core_n * work.problem.k_tiles
     return cores_of(work) * products * TILE_PRODUCT_FLOPS
 
 
 def out_blocks(work: MatmulWork) -> int:
     """Output blocks that a core computes, one after the other."""
     config = work.config
-    return _rounds(work) * div_up(config.per_core_m, config.out_block_h) * div_up(config.per_core_n, config.out_block_w)
+    across = div_up(config.per_core_n, config.out_block_w)
+    return _rounds(work) * _passed_batches(work) * div_up(config.per_core_m, config.out_block_h) * across
 
 
 def _block_tiles(work: MatmulWork) -> tuple[float, float, float]:
@@ -182,12 +184,15 @@ def operands_of(work: MatmulWork, *, in_sharded: bool, out_sharded: bool, in_dra
     first_sent, second_sent = sends_first(config), sends_second(config)
     all_first = problem.m_tiles * problem.k_tiles * first_passes * (1 if first_sent else _readers_of_first(work))
     all_second = problem.k_tiles * problem.n_tiles * second_passes * (1 if second_sent else _readers_of_second(work))
+    all_first *= 1 if problem.keeps_first else problem.batches
+    all_second *= problem.batches
+    written = problem.batches * problem.m_tiles * problem.n_tiles
     if config.program is MatmulProgram.SINGLE_TILES:
-        all_first = all_second = problem.m_tiles * problem.n_tiles * problem.k_tiles
+        all_first = all_second = written * problem.k_tiles
     return Operands(
         first_read_bytes=all_first * first_tile if in_dram and not in_sharded else 0,
         second_read_bytes=all_second * second_tile,
-        written_bytes=0 if out_sharded else problem.m_tiles * problem.n_tiles * problem.out_format.tile_bytes,
+        written_bytes=0 if out_sharded else written * problem.out_format.tile_bytes,
         sent_bytes=(all_first * first_tile if first_sent else 0) + (all_second * second_tile if second_sent else 0),
     )
 
@@ -205,7 +210,13 @@ def sends_second(config: MatmulConfig) -> bool:
 def _shares(work: MatmulWork) -> int:
     """Parts of the output, of one core each."""
     problem, config = work.problem, work.config
-    return div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
+    dealt = problem.batches // _passed_batches(work)
+    return dealt * div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
+
+
+def _passed_batches(work: MatmulWork) -> int:
+    """Batches through which every core goes: all of them, unless their tiles are dealt to the cores as if one."""
+    return 1 if work.config.program is MatmulProgram.SINGLE_TILES else work.problem.batches
 
 
 def cores_of(work: MatmulWork) -> int:

@@ -38,6 +38,8 @@ def interleaved_config(problem: MatmulProblem, grid: GridSpec, *, in_dram: bool,
     depth = 1 if several and problem.k_tiles % 2 else 2
     if not in_dram and (down * across > grid.rows * grid.cols or problem.k_tiles % depth):
         return MatmulConfig(program=MatmulProgram.SINGLE_TILES, grid=grid, in0_block_w=problem.k_tiles)
+    if problem.keeps_first:
+        return _one_axis(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes)
     fits = several and down <= grid.rows and across <= grid.cols
     narrow = _is_narrow(problem, in_dram=in_dram)
     wide = narrow and problem.n_tiles > problem.m_tiles
@@ -61,7 +63,7 @@ def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int) -> i
     in0, in1 = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
     partials = FLOAT32.tile_bytes if problem.fp32_dest else max(BFLOAT16.tile_bytes, problem.out_format.tile_bytes)
     operands = BUFFERING * depth * (rows * in0 + cols * in1)
-    bias = cols * in1 if problem.bias else 0
+    bias = cols * problem.added_format.tile_bytes if problem.bias else 0
     return operands + rows * cols * (in0 + partials) + bias
 
 

@@ -1,25 +1,44 @@
-"""What the work of a matmul means."""
+"""What the works of a matmul mean."""
 
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from device.numbers.formats import Array
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, matrix, row
+from ops.meaning import CyclesReading, Ends, Meaning, NoModelError, ValuesReading, given, matrix, row
 from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
+from ops.programs.matmul.transpose import Transpose, transposed
 from ops.programs.matmul.values import matmul_values
 
 
 def _values(work: MatmulWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
     """Inputs are the rows, the weights and, if there is one, the bias."""
     rows, weights, *bias = map(given, inputs)
+    problem = work.problem
     added = row(bias[0]) if bias else None
-    out = matmul_values(work, matrix(rows), matrix(weights), added, reading.spec, reading.arithmetic)
-    return out.reshape(1, 1, *out.shape)
+    if problem.transpose_first:
+        rows = transposed(problem.in_format, rows, reading.arithmetic)
+    if problem.transpose_second:
+        weights = np.swapaxes(weights, -1, -2)
+
+    def product(first: Array, second: Array) -> Array:
+        return matmul_values(work, matrix(first), matrix(second), added, reading.spec, reading.arithmetic)
+
+    if problem.batches == 1 or not problem.second_batched:
+        out = product(rows, weights)  # rows do not know of each other
+        return out.reshape(1, 1, *out.shape)
+    count = problem.batches if problem.first_batched else 1
+    firsts = rows.reshape(count, *rows.shape[-2:])
+    seconds = weights.reshape(-1, *weights.shape[-2:])
+    return np.stack([product(firsts[index % count], second) for index, second in enumerate(seconds)])
 
 
 def _cycles(work: MatmulWork, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    if work.problem.transpose_first:
+        raise NoModelError("there is no model of a matmul that turns the tiles of its first operand")
     return matmul_cycles(
         work,
         reading.spec,
@@ -29,6 +48,15 @@ def _cycles(work: MatmulWork, ends: Ends, reading: CyclesReading) -> OperationCy
     )
 
 
+def _turned(work: Transpose, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    return transposed(work.data_format, given(inputs[0]), reading.arithmetic)
+
+
 MEANINGS: Final = (
     Meaning(work=MatmulWork, values=_values, cycles=_cycles, fidelity_phases=lambda work: work.fidelity_phases),
+    Meaning(
+        work=Transpose,
+        values=_turned,
+        no_model="there is no model of Transpose; known are conversions, moves, slices and reshapes",
+    ),
 )

@@ -26,7 +26,7 @@ def matmul_values(
         work: The program.
         rows: [M, K] in storage of the input format; columns may lack the padding to tiles.
         weights: [K, N] the padded weight matrix, in storage of its format.
-        bias: [N] or None, in the same storage.
+        bias: [N] or None, in storage of its own format.
         spec: The device, for the ways in which matrix units differ.
         arithmetic: How a block is multiplied and what is rounded where.
 
@@ -40,7 +40,7 @@ def matmul_values(
     )
     seen = _unpacked(work, weights[:depth], problem.weight_format, arithmetic)
     operand = arithmetic.weight_operand(seen, mode)
-    row = None if bias is None else _unpacked(work, bias, problem.weight_format, arithmetic)
+    row = None if bias is None else _unpacked(work, bias, problem.added_format, arithmetic)
     result = np.empty((rows.shape[0], work.out_channels), problem.out_format.storage)
     step = max(1, arithmetic.run_elements // weights.shape[1])
     for start in range(0, rows.shape[0], step):

@@ -107,7 +107,8 @@ def typecast(builder: PlanBuilder, source: PlanTensor, data_format: DataFormat, 
     """The tensor in another format; the source stays allocated."""
     spec = source.spec
     made = TensorSpec(spec.shape, data_format, spec.layout, spec.memory_config)
-    return builder.run("TypecastDeviceOperation", Typecast(data_format), [source], output=PlanTensor(name, made))
+    work = Typecast(spec.data_format, data_format)
+    return builder.run("TypecastDeviceOperation", work, [source], output=PlanTensor(name, made))
 
 
 def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:

@@ -7,17 +7,14 @@ that it needs.
 
 import numpy as np
 
-from device.numbers.formats import Array, quantize
+from device.matrix_unit.typecast import typecast
+from device.numbers.formats import Array
 from ops.programs.movement.work import FoldWindows, PaddedSlice, PadImage, SliceWrite, Typecast, Window
 
 
 def converted(work: Typecast, values: Array) -> Array:
-    """Numbers in another format.
-
-    Only block floats on their way through bfloat16 and back take this path: their groups of 16 keep their neighbors,
-    so that they fit the shared exponents again and no rounding happens.
-    """
-    return quantize(values, work.data_format)
+    """Numbers in another format: block floats on their way through bfloat16 and back, where neighbors may differ."""
+    return typecast(values, work.source_format, work.data_format)
 
 
 def padded_image(work: PadImage, values: Array) -> Array:

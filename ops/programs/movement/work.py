@@ -54,9 +54,11 @@ class Typecast(Work):
     """The same shape in another format.
 
     Attributes:
+        source_format: Format of the source.
         data_format: Format of the result.
     """
 
+    source_format: DataFormat
     data_format: DataFormat
 
 

@@ -1,3 +1,4 @@
+import warnings
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,38 @@ def test_small_integers_come_out_exactly(device, place, axes):
     assert shifted.to_numpy().reshape(40, 50).astype(int).tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("place", [ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG])
+@pytest.mark.parametrize(("first_batches", "second_batches"), [((2, 3), (1, 1)), ((2, 3), (2, 3)), ((1, 1), (2, 3))])
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+def test_batches_and_transposed_operands(device, place, first_batches, second_batches, turned):
+    rng = np.random.default_rng(2)
+    first, second = rng.integers(-2, 3, (*first_batches, 40, 70)), rng.integers(-1, 2, (*second_batches, 70, 50))
+    given = [
+        tensor(np.swapaxes(one, -1, -2) if swap else one, device, place=place)
+        for one, swap in zip((first, second), turned, strict=True)
+    ]
+    options = {"transpose_a": turned[0], "transpose_b": turned[1], "memory_config": place}
+    if place == ttsim.L1_MEMORY_CONFIG and first_batches == (1, 1):  # a program of single tiles
+        with pytest.raises(ArgumentError, match="batch dimension 0 mismatch: a=1 vs b=2"):
+            ttsim.matmul(*given, **options)
+        return
+    product = ttsim.matmul(*given, **options)
+    assert product.shape == [2, 3, 40, 50]
+    assert product.to_numpy().astype(int).tolist() == (first @ second).tolist()
+    if place == ttsim.DRAM_MEMORY_CONFIG or not any(turned):
+        offset = rng.integers(-3, 4, (1, 50))
+        shifted = ttsim.linear(*given, bias=tensor(offset, device), **options)
+        assert shifted.to_numpy().astype(int).tolist() == (first @ second + offset).tolist()
+
+
+def test_the_output_has_as_many_axes_as_the_argument_that_has_most(device):
+    first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
+    bias = tensor(np.ones((1, 1, 1, 32)), device)
+    assert ttsim.matmul(first, tensor(np.ones((1, 1, 64, 32)), device)).shape == [1, 1, 32, 32]
+    assert ttsim.linear(first, second, bias=bias).shape == [1, 1, 32, 32]
+    assert ttsim.linear(first, second, bias=bias, memory_config=ttsim.L1_MEMORY_CONFIG).shape == [1, 1, 32, 32]
+
+
 def test_output_format_and_place(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device, ttsim.bfloat8_b)
     config = ttsim.WormholeComputeKernelConfig(math_fidelity=ttsim.MathFidelity.HiFi4, fp32_dest_acc_en=True)
@@ -43,12 +76,22 @@ def test_output_format_and_place(device):
     assert ttsim.matmul(first, second).dtype == ttsim.bfloat16
 
 
+def test_infinities_and_overflows_raise_no_warning(device):
+    first = np.full((32, 64), 3e38, np.float32)
+    first[::2, ::3], first[1::2, ::3] = np.inf, -np.inf
+    second, offset = np.full((64, 32), -3e38, np.float32), np.full((1, 32), np.inf, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for dtype in (ttsim.bfloat16, ttsim.float32, ttsim.bfloat8_b):
+            given = [tensor(one, device, dtype) for one in (first, second)]
+            for place in (ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG):
+                ttsim.linear(*given, bias=tensor(offset, device, dtype), memory_config=place)
+
+
 def test_wrong_calls_are_refused(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
     with pytest.raises(DeviceError, match="Operand to matmul must be on device"):
         ttsim.matmul(first.cpu(), second)
-    with pytest.raises(ArgumentError, match="transpose_a and transpose_b are not simulated"):
-        ttsim.matmul(first, second, transpose_b=True)
     with pytest.raises(ArgumentError, match="program_config and core_grid are not simulated"):
         ttsim.linear(first, second, core_grid=ttsim.CoreGrid(x=4, y=4))
     with pytest.raises(ArgumentError, match="there is no activation 'rely'"):

@@ -188,6 +188,26 @@ def test_no_values_where_none_are_computed() -> None:
     assert not empty.to(ttsim.TILE_LAYOUT).buffer.written
 
 
+@pytest.mark.parametrize("on_device", [False, True])
+def test_a_reshape_rounds_block_floats_for_their_new_neighbors(on_device: bool) -> None:
+    values = np.random.default_rng(0).standard_normal((64, 79)).astype(np.float32)
+    tensor = Tensor(values, DataType.BFLOAT8_B)
+    if on_device:
+        tensor = tensor.to(ttsim.open_device())
+    reshaped = tensor.reshape(79, 64)
+    kept = reshaped.to_numpy()
+    assert not np.array_equal(kept, tensor.to_numpy().reshape(79, 64))
+    np.testing.assert_array_equal(Tensor(kept, DataType.BFLOAT8_B).to_numpy(), kept)
+    np.testing.assert_allclose(kept.astype(np.float32), values.reshape(79, 64), atol=0.05)
+    np.testing.assert_array_equal(tensor.reshape(2, 32, 79).to_numpy().reshape(64, 79), tensor.to_numpy())
+
+
+def test_a_device_rounds_half_up_where_the_host_rounds_to_even() -> None:
+    tensor = Tensor(np.array([[64.0, 0.5, 1.5]], np.float32), DataType.BFLOAT16, layout=ttsim.TILE_LAYOUT)
+    assert ttsim.typecast(tensor, ttsim.bfloat8_b).to_list() == [[64.0, 0.0, 2.0]]
+    assert ttsim.typecast(tensor.to(ttsim.open_device()), ttsim.bfloat8_b).to_list() == [[64.0, 1.0, 2.0]]
+
+
 def test_small_things() -> None:
     tensor = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
     assert repr(tensor).startswith("ttnn.Tensor([[0.0000, 1.0000, 2.0000],")

@@ -15,7 +15,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT16, INT32
-from ops.calls.matmul.plan import MatmulArguments
+from ops.calls.matmul.arguments import MatmulArguments
 from ops.calls.matmul.validation import validate
 
 ONE_CORE = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(0, 0))])
@@ -39,6 +39,10 @@ def test_good_calls_pass():
     validate(call())
     validate(call(first=matrix(1, 1, 64, 96), bias=matrix(128)))
     validate(call(bias=matrix(1, 1, 1, 128)))
+    validate(call(first=matrix(2, 3, 64, 96)))
+    validate(call(first=matrix(2, 64, 96), second=matrix(2, 96, 128)))
+    validate(call(first=matrix(1, 64, 96), second=matrix(2, 96, 128)))
+    validate(call(first=matrix(96, 64), second=matrix(128, 96), transpose_a=True, transpose_b=True))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +56,18 @@ def test_good_calls_pass():
         ({"first": matrix(64, 96, layout=Layout.ROW_MAJOR)}, "Inputs to matmul must be tilized"),
         ({"first": matrix(64, 96, data_format=INT32)}, "Unsupported data format for input A: DataType::INT32"),
         ({"second": matrix(96, 128, data_format=INT32)}, "Unsupported data format for input B: DataType::INT32"),
+        ({"second": matrix(2, 96, 128)}, "When in1 rank greater than in0 rank front dimensions need to be 1"),
+        (
+            {"first": matrix(1, 1, 64, 96), "second": matrix(2, 96, 128)},
+            "Batched (non-bcast) matmul requires inputs of the same rank, got a_shape rank: 4 vs b_shape rank: 3",
+        ),
+        (
+            {"first": matrix(2, 3, 64, 96), "second": matrix(1, 3, 96, 128)},
+            "bmm (non-bcast matmul) expects input tensors of shapes BCMK*BCKN=BCMN or batch dimension 0 mismatch: "
+            "a=2 vs b=1 (dimension mismatch only allowed when all batch dimensions of a are size 1 and using "
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig with fuse_batch=false, fused_activation=none, "
+            "mcast_in0=false, and non-sharded inputs for in0 reuse optimization)",
+        ),
     ],
 )
 def test_what_the_real_library_refuses(changes, line):
@@ -64,8 +80,7 @@ def test_what_the_real_library_refuses(changes, line):
     ("changes", "text"),
     [
         ({"first": matrix(96)}, "input_tensor_a must have at least two axes"),
-        ({"first": matrix(2, 64, 96)}, "input_tensor_a must be a single matrix, not a batch"),
-        ({"second": matrix(2, 96, 128)}, "input_tensor_b must be a single matrix, not a batch"),
+        ({"out_format": INT32}, "dtype must be one of bfloat16, float32, bfloat8_b, bfloat4_b, not int32"),
         ({"first": matrix(64, 96, place=SHARDED)}, "input_tensor_a must be interleaved, not HEIGHT_SHARDED"),
         ({"memory_config": SHARDED}, "memory_config must be interleaved"),
         ({"bias": matrix(64, 128)}, r"bias must be a single row of 128 columns, \[\.\.\., 1, 128\]"),

@@ -1,5 +1,7 @@
 """Cycles of matmuls: tile products, fidelities, operands on their way."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,3 +142,18 @@ def test_what_helps_a_matmul_and_where_it_can_not():
     # More banks help where they are waited for.
     assert cycles(work(**small), spec).cycles < cycles(work(**small), spec.replace(dram_banks=1)).cycles
     assert cycles(work(**small), spec).cycles == cycles(work(**small), spec.replace(dram_banks=11)).cycles
+
+
+@given(specs, kinds, st.integers(2, 4))
+def test_batches_follow_each_other(spec, kind, batches):
+    one = work(**kind)
+    several = replace(one, problem=replace(one.problem, batches=batches, second_batched=True))
+    single, found = cycles(one, spec), cycles(several, spec)
+    assert found.useful_flops == batches * single.useful_flops
+    assert found.dram_written_bytes == batches * single.dram_written_bytes
+    assert found.dram_read_bytes == batches * single.dram_read_bytes
+    if kind["program"] is not MatmulProgram.SINGLE_TILES:
+        assert found.issued_flops == batches * single.issued_flops
+        shared = cycles(replace(several, problem=replace(several.problem, first_batched=False)), spec)
+        assert shared.dram_read_bytes < found.dram_read_bytes
+    assert found.cycles >= single.cycles  # single tiles may find idle cores

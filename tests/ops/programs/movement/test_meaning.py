@@ -6,7 +6,7 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.meaning import CyclesReading, Ends, ValuesReading
 from ops.meanings import MEANINGS
@@ -62,7 +62,7 @@ def test_what_changes_the_shape():
     written = values(SliceWrite(window, 2), np.array([[8], [9]], np.float32), x.reshape(1, 2, 2, 1).copy())
     assert written.ravel().tolist() == [0, 1, 8, 9]
     assert values(SliceWrite(window, 2), np.array([[8], [9]], np.float32), None).ravel()[2:].tolist() == [8, 9]
-    assert values(Typecast(BFLOAT16), x).dtype == BFLOAT16.storage
+    assert values(Typecast(BFLOAT8_B, BFLOAT16), x).dtype == BFLOAT16.storage
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_changes_the_shape():
     [
         (Relayout(Conversion.UNTILIZE), PART, ROWS, relayout_movement(Conversion.UNTILIZE, PART, ROWS, SPEC)),
         (Reshape((1, 64, 16, 32)), PART, ROWS, reshape_movement(PART, ROWS, SPEC)),
-        (Typecast(BFLOAT16), PART, PART, copy_movement(PART, PART, SPEC)),
+        (Typecast(BFLOAT8_B, BFLOAT16), PART, PART, copy_movement(PART, PART, SPEC)),
         (FillPad(), PART, PART, copy_movement(PART, PART, SPEC)),
         (PadImage(image=(1, 64, 64, 32), padding=(1, 1, 1, 1)), IMAGE, IMAGE, copy_movement(IMAGE, IMAGE, SPEC)),
         (PaddedSlice(WINDOW), IMAGE, ROWS, slice_movement(IMAGE, ROWS, SPEC, columns=(16, 48))),

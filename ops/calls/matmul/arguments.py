@@ -1,0 +1,92 @@
+"""The arguments of ttnn.matmul and ttnn.linear, and what follows from them alone."""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import MemoryConfig
+from device.numbers.formats import FLOAT32, DataFormat
+from device.spec.device_spec import DeviceSpec
+
+DEFAULT_PHASES = 2  # HiFi2
+LOW_PRECISION_PHASES = 1  # LoFi, where both operands are block floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulArguments:
+    """One call of matmul or linear.
+
+    Attributes:
+        first: [..., M, K]; [..., K, M] if it is transposed.
+        second: [..., K, N]; [..., N, K] if it is transposed.
+        bias: A single row of N; None without.
+        out_format: Output format; None for the first operand's.
+        memory_config: Where the output lies, interleaved.
+        activation: Its name in lower case and its parameters; None without.
+        fidelity_phases: Fidelity phases; None for the library's default.
+        fp32_dest: Dst is 32 bits wide; read only with fidelity phases given, as packer_l1_acc.
+        packer_l1_acc: Partial sums are added in L1.
+        transpose_a: The last two axes of the first operand change places.
+        transpose_b: Those of the second do.
+    """
+
+    first: TensorSpec
+    second: TensorSpec
+    bias: TensorSpec | None
+    out_format: DataFormat | None
+    memory_config: MemoryConfig
+    activation: tuple[str, tuple[float, ...]] | None = None
+    fidelity_phases: int | None = None
+    fp32_dest: bool = False
+    packer_l1_acc: bool = False
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    @property
+    def output_format(self) -> DataFormat:
+        """Format of the output."""
+        return self.out_format or self.first.data_format
+
+    @property
+    def first_sides(self) -> tuple[int, int]:
+        """M and K, of the first operand."""
+        rows, columns = self.first.shape[-2:]
+        return (columns, rows) if self.transpose_a else (rows, columns)
+
+    @property
+    def second_sides(self) -> tuple[int, int]:
+        """K and N, of the second operand."""
+        rows, columns = self.second.shape[-2:]
+        return (columns, rows) if self.transpose_b else (rows, columns)
+
+    @property
+    def first_batches(self) -> int:
+        """Matrices of the first operand."""
+        return prod(self.first.shape[:-2])
+
+    @property
+    def second_batches(self) -> int:
+        """Matrices of the second operand."""
+        return prod(self.second.shape[:-2])
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """[..., M, N], of the rank of the operand, or bias, that has most axes."""
+        batches = self.first.shape[:-2] if self.second_batches == 1 else self.second.shape[:-2]
+        rank = max(len(one.shape) for one in (self.first, self.second, self.bias) if one is not None)
+        shape = (*batches, self.first_sides[0], self.second_sides[1])
+        return (1,) * (rank - len(shape)) + shape
+
+
+def with_defaults(call: MatmulArguments, device_spec: DeviceSpec) -> MatmulArguments:
+    """The call with the library's compute config, where the caller gave none.
+
+    Two float32 operands get HiFi4, but HiFi3 on devices whose HiFi4 errs with a 32-bit Dst.
+    """
+    if call.fidelity_phases is not None:
+        return call
+    formats, wide = (call.first.data_format, call.second.data_format), call.output_format == FLOAT32
+    fidelity_phases = LOW_PRECISION_PHASES if all(one.is_block for one in formats) else DEFAULT_PHASES
+    if formats == (FLOAT32, FLOAT32):
+        fidelity_phases = 3 if device_spec.compute.minus_one_quirk else 4
+    return replace(call, fidelity_phases=fidelity_phases, fp32_dest=wide, packer_l1_acc=not wide)

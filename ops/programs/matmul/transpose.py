@@ -1,0 +1,65 @@
+"""The program that swaps the last two axes of tiles, for operands that a matmul program does not turn itself."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from device.matrix_unit.arithmetic import Arithmetic
+from device.memory.layouts import TensorSpec
+from device.memory.tiles import TILE
+from device.numbers.formats import GROUP, Array, DataFormat
+from device.numbers.integers import round_up
+from device.plan import CircularBuffer, Work
+from device.spec.parts import GridSpec
+from ops.programs.matmul.circular_buffers import BUFFERING, column_wise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transpose(Work):
+    """The last two axes change places.
+
+    Attributes:
+        data_format: Of the tensor, before and after.
+    """
+
+    data_format: DataFormat
+
+
+def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -> Array:
+    """The last two axes swapped, on the way through Dst: block floats share other exponents then.
+
+    Args:
+        data_format: Of the tensor, before and after.
+        values: [..., rows, columns] in its storage.
+        arithmetic: What is rounded where.
+
+    Returns:
+        [..., columns, rows] in its storage.
+    """
+    turned = np.swapaxes(values, -1, -2)
+    if not data_format.is_block:
+        return turned
+    columns = turned.shape[-1]
+    wide = np.zeros((*turned.shape[:-1], round_up(columns, GROUP)), np.float32)
+    wide[..., :columns] = turned
+    packed = arithmetic.pack(wide, data_format, fp32_dest=False)
+    return packed[..., :columns].astype(data_format.storage)
+
+
+def transposed_spec(spec: TensorSpec) -> TensorSpec:
+    """What a transpose makes of an interleaved tensor, in the same kind of memory."""
+    *batches, rows, columns = spec.shape
+    return TensorSpec((*batches, columns, rows), spec.data_format, spec.layout, spec.memory_config)
+
+
+def transpose_buffers(spec: TensorSpec, grid: GridSpec) -> tuple[CircularBuffer, ...]:
+    """Two tiles in and two tiles out, on as many cores as there are tiles, column by column."""
+    page = spec.data_format.tile_bytes
+    cores = column_wise(prod(spec.padded_shape) // TILE**2, grid)
+    return tuple(
+        CircularBuffer(
+            name=name, size_bytes=BUFFERING * page, page_bytes=page, data_format=spec.data_format, cores=cores
+        )
+        for name in ("in", "out")
+    )
