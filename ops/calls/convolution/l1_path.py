@@ -38,6 +38,7 @@ from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayo
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
+from ops.programs.movement.reshape import flattened, memory_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     before = input_alignment(call, memory)
     if not needs_new_shards(call, memory):
         layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
-        place = memory
+        place = memory_after(call.input.spec, flattened(call.input.spec.shape))
     else:
         scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
