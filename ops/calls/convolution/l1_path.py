@@ -3,7 +3,7 @@
 Also what one slice of the DRAM path runs, with the arguments of `problem.as_slice`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -39,6 +39,7 @@ from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
 from ops.programs.movement.reshape import flattened, memory_after
+from ops.programs.movement.work import Conversion, Relayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,8 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     if not needs_new_shards(call, memory):
         layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
         place = memory_after(call.input.spec, flattened(call.input.spec.shape))
+        if place.shard_spec is not None:
+            layout = replace(layout, config=replace(layout.config, cores=place.shard_spec.grid))
     else:
         scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
@@ -119,6 +122,8 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
     activations = sharded
     if not _reads_input(laid_out):
         activations = _halo(builder, laid_out, sharded)
+        if activations.name == sharded.name:  # it is refused, and nothing after it is reached
+            return activations
         if deallocate or (copied and call.rules.frees_copy_after_halo):
             builder.free(sharded)
         if call.conv_config.reallocate_halo_output:
@@ -182,16 +187,17 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
 
 def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
     """What decides the halo of a laid_out call, whose padded input has these rows and columns."""
-    layout, shards = laid_out.layout, laid_out.input_memory.shard_spec
+    layout, place = laid_out.layout, laid_out.input_memory
+    shards = place.shard_spec
     if shards is None:
         raise AssertionError("a halo reads shards")
     return HaloArguments(
         frame=laid_out.problem.frame,
-        scheme=layout.scheme,
-        orientation=layout.config.orientation,
-        cores=layout.config.cores,
+        scheme=place.memory_layout,
+        orientation=shards.orientation,
+        cores=shards.grid,
         nhw_cores=layout.config.nhw_cores,
-        channel_cores=layout.config.channel_cores,
+        channel_cores=sharded_input(place).channel_cores,
         input_rows=shards.shape[0],
         output_rows=layout.shards.out_rows,
         shard_width=shards.shape[1],
@@ -204,7 +210,11 @@ def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = Non
 
 def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanTensor:
     name = f"{laid_out.prefix}halo"
-    plan = plan_halo(halo_arguments(laid_out, sharded.spec.matrix), input_tensor=sharded.name, output_tensor=name)
+    arguments = halo_arguments(laid_out, sharded.spec.matrix)
+    try:
+        plan = plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
+    except DeviceError as error:  # a reshape left other shards than the convolution was laid out for
+        return builder.run("HaloDeviceOperation", Relayout(Conversion.COPY), [sharded], refused=str(error))
     work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
     return builder.run(
         "HaloDeviceOperation",

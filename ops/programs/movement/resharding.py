@@ -17,7 +17,8 @@ def dealt_anew(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
 
     HEIGHT and WIDTH shards stay on their cores and share the rows (the columns) evenly, rounded up. BLOCK shards keep
     as many rows and columns of cores, from the first one, as divide the tensor into equal aligned parts. A grid that
-    is no rectangle gives the sharding up.
+    is no rectangle gives the sharding up. Where one HEIGHT shard holds all rows, the library takes it for a WIDTH
+    shard: it looks at the height first.
 
     Args:
         spec: The tensor under its new shape, interleaved.
@@ -43,7 +44,10 @@ def dealt_anew(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
                 return apart
             shape = (rows // high, cols // wide)
             grid = _corner(box.start, *((wide, high) if by_rows else (high, wide)))
-    return MemoryConfig(before.memory_layout, before.buffer_type, ShardSpec(grid, shape, shards.orientation))
+    layout = before.memory_layout
+    if layout is TensorMemoryLayout.HEIGHT_SHARDED and shape[0] == rows:
+        layout = TensorMemoryLayout.WIDTH_SHARDED
+    return MemoryConfig(layout, before.buffer_type, ShardSpec(grid, shape, shards.orientation))
 
 
 def _alignment(spec: TensorSpec) -> tuple[int, int]:
