@@ -13,7 +13,7 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import compute_config, input_alignment, lower, needs_new_shards
+from ops.calls.convolution.problem import compute_config, flattened_memory, input_alignment, lower, needs_new_shards
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import (
@@ -38,7 +38,6 @@ from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayo
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
-from ops.programs.movement.reshape import flattened, memory_after
 from ops.programs.movement.work import Conversion, Relayout
 
 
@@ -52,6 +51,7 @@ class LaidOut:
         options: The caller's choices.
         layout: Partition, shards and blocks.
         input_memory: Where the halo finds its input.
+        reshards: The input on the device is dealt to shards anew.
         prefix: What the names of its tensors begin with: empty, or the slice it is.
     """
 
@@ -60,6 +60,7 @@ class LaidOut:
     options: ConvOptions
     layout: ConvLayout
     input_memory: MemoryConfig
+    reshards: bool = True
     prefix: str = ""
 
 
@@ -74,9 +75,7 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     before = input_alignment(call, memory)
     if not needs_new_shards(call, memory):
         layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
-        place = memory_after(call.input.spec, flattened(call.input.spec.shape))
-        if place.shard_spec is not None:
-            layout = replace(layout, config=replace(layout.config, cores=place.shard_spec.grid))
+        place = memory
     else:
         scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
@@ -85,7 +84,20 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else layout.input_memory
     _check_output_override(call, layout)
-    return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=place, prefix=prefix)
+    reshards = place != memory
+    if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
+        place = flattened_memory(call)
+        if place.shard_spec is not None:
+            layout = replace(layout, config=replace(layout.config, cores=place.shard_spec.grid))
+    return LaidOut(
+        arguments=call,
+        problem=problem,
+        options=options,
+        layout=layout,
+        input_memory=place,
+        reshards=reshards,
+        prefix=prefix,
+    )
 
 
 def _check_output_override(call: ConvArguments, layout: ConvLayout) -> None:
@@ -116,10 +128,10 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
     if call.input.on_host:
         sharded = placement.uploaded_rows(builder, source, place, place, name)
     else:
-        sharded = placement.sharded_input(builder, source, place, name, deallocate=deallocate)
-    copied = sharded.name != source.name
+        new = place if laid_out.reshards else None
+        sharded = placement.sharded_input(builder, source, new, name, deallocate=deallocate)
+    copied, activations = sharded.name != source.name, sharded
     upload_weights(builder, laid_out)
-    activations = sharded
     if not _reads_input(laid_out):
         activations = _halo(builder, laid_out, sharded)
         if activations.name == sharded.name:  # it is refused, and nothing after it is reached
@@ -187,8 +199,7 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
 
 def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
     """What decides the halo of a laid_out call, whose padded input has these rows and columns."""
-    layout, place = laid_out.layout, laid_out.input_memory
-    shards = place.shard_spec
+    layout, place, shards = laid_out.layout, laid_out.input_memory, laid_out.input_memory.shard_spec
     if shards is None:
         raise AssertionError("a halo reads shards")
     return HaloArguments(
@@ -231,7 +242,7 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanT
 def _grid_refusal(laid_out: LaidOut) -> str | None:
     """Why the halo can not address the cores, in the real library's words and ours; None if it can."""
     first = laid_out.layout.config.cores.bounding_box().start
-    if (first.x, first.y) == (0, 0):
+    if first.x == first.y == 0:
         return None
     return (
         f"Sliding-window shard grid core 0 is {first.x}-{first.y} but the origin-anchored row walk addresses it as "

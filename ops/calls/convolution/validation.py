@@ -45,6 +45,8 @@ def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:
 def _input_in_dram(call: ConvArguments) -> Iterator[str]:
     if takes_l1_path(call) or call.input.on_host:
         return
+    if is_matmul(call) and call.input.spec.memory_config.buffer_type is not BufferType.DRAM:
+        return  # no slices are cut for it
     given = call.slice_config is not None and call.slice_config.num_slices
     if given or not call.rules.one_slice_skips_dram or call.input.spec.memory_config.buffer_type is BufferType.DRAM:
         yield from image_refusals(call)
@@ -97,7 +99,8 @@ def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
 
 def _sharded_in_l1(call: ConvArguments) -> bool:
     """Whether the call runs in one piece on shards that are in L1 already."""
-    return takes_l1_path(call) and not call.input.on_host and call.input.spec.memory_config.is_sharded()
+    in_one_piece = takes_l1_path(call) or is_matmul(call)
+    return in_one_piece and not call.input.on_host and call.input.spec.memory_config.is_sharded()
 
 
 def _shard_layout(call: ConvArguments) -> Iterator[str]:
