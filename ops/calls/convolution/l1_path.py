@@ -40,6 +40,8 @@ from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, 
 from ops.programs.movement import placement
 from ops.programs.movement.work import Conversion, Relayout
 
+NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidOut:
@@ -198,10 +200,10 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
 
 
 def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
-    """What decides the halo of a laid_out call, whose padded input has these rows and columns."""
+    """What decides the halo of a call, whose padded input has these rows and columns; DeviceError without shards."""
     layout, place, shards = laid_out.layout, laid_out.input_memory, laid_out.input_memory.shard_spec
     if shards is None:
-        raise AssertionError("a halo reads shards")
+        raise DeviceError(f"bad optional access\n{NO_SHARDS}")
     return HaloArguments(
         frame=laid_out.problem.frame,
         scheme=place.memory_layout,
@@ -221,9 +223,8 @@ def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = Non
 
 def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanTensor:
     name = f"{laid_out.prefix}halo"
-    arguments = halo_arguments(laid_out, sharded.spec.matrix)
     try:
-        plan = plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
+        plan = plan_halo(halo_arguments(laid_out, sharded.spec.matrix), input_tensor=sharded.name, output_tensor=name)
     except DeviceError as error:  # a reshape left other shards than the convolution was laid out for
         return builder.run("HaloDeviceOperation", Relayout(Conversion.COPY), [sharded], refused=str(error))
     work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
@@ -254,8 +255,7 @@ def _grid_refusal(laid_out: LaidOut) -> str | None:
 
 def _reader_indices(laid_out: LaidOut, *, check: bool) -> PlanTensor:
     """The index tensor of the program's activation readers."""
-    layout = laid_out.layout
-    height = layout.blocks.act_h_tiles
+    layout, height = laid_out.layout, laid_out.layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
     rows = tuple(tiles * TILE for tiles in (height - second, second) if tiles)
     words = reader_index_words(

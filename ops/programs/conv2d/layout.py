@@ -137,9 +137,9 @@ class ConvLayout:
 
         A WIDTH program runs around the more of the two alone, the output's if they are as many.
         """
-        ends = (self.out_config, self.config)
+        ends = [self.out_config, self.config]
         if self.scheme is WIDTH:
-            ends = (max(ends, key=lambda end: end.cores.num_cores()),)
+            ends = [max(ends, key=lambda end: end.cores.num_cores())]
         boxes = [one.cores.bounding_box() for one in ends]
         last = CoreCoord(max(b.end.x for b in boxes), max(b.end.y for b in boxes))
         return CoreRangeSet([CoreRange(CoreCoord(0, 0), last)])

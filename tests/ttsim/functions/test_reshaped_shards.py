@@ -117,3 +117,11 @@ def test_a_reshape_deals_shards_anew():
         wide = ttnn.reshape(tensor.to(on, shards("WIDTH", (160, 32), (1, 0))), (1, 1, 140, 64))
         assert wide.memory_config() == shards("WIDTH", (160, 32), (1, 0))
         assert ttnn.reshape(wide, (1, 1, 70, 128)).memory_config() == shards("WIDTH", (96, 64), (1, 0))
+
+
+def test_a_grid_that_is_no_rectangle_leaves_no_shards_to_a_convolution():
+    row, rest = (ttnn.CoreRange(ttnn.CoreCoord(0, y), ttnn.CoreCoord(x, y)) for x, y in ((3, 0), (0, 1)))
+    spec = ttnn.ShardSpec(ttnn.CoreRangeSet([row, rest]), (32, 32))
+    memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
+    with device() as on, pytest.raises(ttnn.TTSimError, match=r"^bad optional access\n"):
+        call(on, (1, 5, 15, 32), memory)
