@@ -20,6 +20,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
     check_shards,
 )
+from device.memory.shard_cores import check_cores
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up, round_up
@@ -109,7 +110,8 @@ class TensorSpec:
         """The buffer that holds this tensor on a device.
 
         Raises:
-            DeviceError: The memory config is sharded but says nothing of cores and shard shape.
+            DeviceError: The memory config is sharded but says nothing of cores and shard shape, or names cores that
+                the device has not.
         """
         config = self.memory_config
         if config.is_sharded():
@@ -133,6 +135,8 @@ class TensorSpec:
                 "Shard spec must be provided for sharded tensors\n"
                 f"memory_config: {config.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
             )
+        high, wide = (div_up(length, side) for length, side in zip(self.matrix, shards.shape, strict=True))
+        check_cores(config, shards, (high, wide), spec)
         page_bytes, pages = self._pages(*self.matrix, shards.shape[1])
         _, shard_pages = self._pages(*shards.shape, shards.shape[1])
         return BufferSpec(
@@ -141,13 +145,9 @@ class TensorSpec:
             size_bytes=pages * page_bytes,
             page_bytes=page_bytes,
             bank_bytes=shard_pages * _aligned(page_bytes, config.buffer_type, spec),
-            num_cores=min(shards.num_cores(), self._shards(*shards.shape)),
+            num_cores=min(shards.num_cores(), high * wide),
             cores=shards.grid,
         )
-
-    def _shards(self, rows: int, cols: int) -> int:
-        """Shards of some rows and columns that the matrix is cut into."""
-        return div_up(self.matrix[0], rows) * div_up(self.matrix[1], cols)
 
     def _pages(self, rows: int, cols: int, row_page_cols: int) -> tuple[int, int]:
         """Bytes of a page, and pages of a matrix; a row-major page is ``row_page_cols`` elements of one row."""

@@ -17,6 +17,7 @@ from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array, quantize
+from ops.programs.movement.reshape import memory_after
 from ttsim.runtime.arrays import default_type, numbers, torch_from_numpy
 from ttsim.runtime.device import Device, DeviceStorage
 from ttsim.runtime.turns import in_turn
@@ -270,17 +271,20 @@ class Tensor:
     def reshape(self, *shape: SupportsIndex | Sequence[int]) -> "Tensor":
         """The same elements in another shape; one side may be -1.
 
-        A device tensor whose pages stay the same keeps its buffer; another gets a new one.
+        A device tensor whose pages stay the same keeps its buffer; another gets a new one, in shards that are dealt
+        anew if it is sharded.
 
         Raises:
-            DeviceError: The shapes have different volumes.
+            DeviceError: The shapes have different volumes, or the shards do not hold the new one.
         """
         wanted = resolved_shape(shape, self.spec.volume)
-        spec = TensorSpec(wanted, self.spec.data_format, self.layout, self.spec.memory_config)
-        if self._storage is None or spec.matrix != self.spec.matrix:
+        spec = TensorSpec(wanted, self.spec.data_format, self.layout, memory_after(self.spec, wanted))
+        if self._storage is None:
             return self._changed(spec)
         whole = not self.buffer.written or self.buffer.values.size == self.spec.volume
-        return Tensor._sharing(self._storage, spec) if whole else self._changed(spec)
+        if whole and spec.matrix == self.spec.matrix and spec.memory_config == self.spec.memory_config:
+            return Tensor._sharing(self._storage, spec)
+        return self._changed(spec)
 
     def deallocate(self, force: bool = True) -> None:
         """Frees the tensor's memory; doing so twice is harmless.

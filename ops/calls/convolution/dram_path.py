@@ -9,6 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
 from device.plan import Step
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
+from ops.calls.convolution.image_checks import image_refusals
 from ops.calls.convolution.l1_path import l1_path, operand_names
 from ops.calls.convolution.problem import as_slice, frame_of, image_shape, output_format, slices_skip_dram
 from ops.calls.convolution.slicing import (
@@ -38,7 +39,8 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, *, free_l1_bytes: int) 
         free_l1_bytes: Free bytes of every L1 bank when the call begins.
 
     Raises:
-        DeviceError: More slices are asked for than there can be, or no number of slices fits.
+        DeviceError: More slices are asked for than there can be, no number of slices fits, or the input of a call that
+            needs slices is not in DRAM.
     """
     given, source = call.slice_config, builder.tensor("input")
     if given is not None and given.num_slices:
@@ -47,6 +49,9 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, *, free_l1_bytes: int) 
         config = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
     if slices_skip_dram(call, config.num_slices):
         return l1_path(builder, call, source)
+    if not call.input.on_host:  # a call without a number of slices gets here with an input in L1, too
+        for text in image_refusals(call):
+            raise DeviceError(text)
     check_slice_count(call, config)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     frame = frame_of(call)

@@ -3,7 +3,7 @@
 Also what one slice of the DRAM path runs, with the arguments of `problem.as_slice`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -13,7 +13,7 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import compute_config, input_alignment, lower, needs_new_shards
+from ops.calls.convolution.problem import compute_config, flattened_memory, input_alignment, lower, needs_new_shards
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import (
@@ -38,6 +38,9 @@ from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayo
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
+from ops.programs.movement.work import Conversion, Relayout
+
+NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ class LaidOut:
         options: The caller's choices.
         layout: Partition, shards and blocks.
         input_memory: Where the halo finds its input.
+        reshards: The input on the device is dealt to shards anew.
         prefix: What the names of its tensors begin with: empty, or the slice it is.
     """
 
@@ -58,6 +62,7 @@ class LaidOut:
     options: ConvOptions
     layout: ConvLayout
     input_memory: MemoryConfig
+    reshards: bool = True
     prefix: str = ""
 
 
@@ -81,7 +86,20 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else layout.input_memory
     _check_output_override(call, layout)
-    return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=place, prefix=prefix)
+    reshards = place != memory
+    if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
+        place = flattened_memory(call)
+        if place.shard_spec is not None:
+            layout = replace(layout, config=replace(layout.config, cores=place.shard_spec.grid))
+    return LaidOut(
+        arguments=call,
+        problem=problem,
+        options=options,
+        layout=layout,
+        input_memory=place,
+        reshards=reshards,
+        prefix=prefix,
+    )
 
 
 def _check_output_override(call: ConvArguments, layout: ConvLayout) -> None:
@@ -112,12 +130,14 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
     if call.input.on_host:
         sharded = placement.uploaded_rows(builder, source, place, place, name)
     else:
-        sharded = placement.sharded_input(builder, source, place, name, deallocate=deallocate)
-    copied = sharded.name != source.name
+        new = place if laid_out.reshards else None
+        sharded = placement.sharded_input(builder, source, new, name, deallocate=deallocate)
+    copied, activations = sharded.name != source.name, sharded
     upload_weights(builder, laid_out)
-    activations = sharded
     if not _reads_input(laid_out):
         activations = _halo(builder, laid_out, sharded)
+        if activations.name == sharded.name:  # it is refused, and nothing after it is reached
+            return activations
         if deallocate or (copied and call.rules.frees_copy_after_halo):
             builder.free(sharded)
         if call.conv_config.reallocate_halo_output:
@@ -180,17 +200,17 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
 
 
 def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
-    """What decides the halo of a laid_out call, whose padded input has these rows and columns."""
-    layout, shards = laid_out.layout, laid_out.input_memory.shard_spec
+    """What decides the halo of a call, whose padded input has these rows and columns; DeviceError without shards."""
+    layout, place, shards = laid_out.layout, laid_out.input_memory, laid_out.input_memory.shard_spec
     if shards is None:
-        raise AssertionError("a halo reads shards")
+        raise DeviceError(f"bad optional access\n{NO_SHARDS}")
     return HaloArguments(
         frame=laid_out.problem.frame,
-        scheme=layout.scheme,
-        orientation=layout.config.orientation,
-        cores=layout.config.cores,
+        scheme=place.memory_layout,
+        orientation=shards.orientation,
+        cores=shards.grid,
         nhw_cores=layout.config.nhw_cores,
-        channel_cores=layout.config.channel_cores,
+        channel_cores=sharded_input(place).channel_cores,
         input_rows=shards.shape[0],
         output_rows=layout.shards.out_rows,
         shard_width=shards.shape[1],
@@ -203,7 +223,10 @@ def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = Non
 
 def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanTensor:
     name = f"{laid_out.prefix}halo"
-    plan = plan_halo(halo_arguments(laid_out, sharded.spec.matrix), input_tensor=sharded.name, output_tensor=name)
+    try:
+        plan = plan_halo(halo_arguments(laid_out, sharded.spec.matrix), input_tensor=sharded.name, output_tensor=name)
+    except DeviceError as error:  # a reshape left other shards than the convolution was laid out for
+        return builder.run("HaloDeviceOperation", Relayout(Conversion.COPY), [sharded], refused=str(error))
     work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
     return builder.run(
         "HaloDeviceOperation",
@@ -220,7 +243,7 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanT
 def _grid_refusal(laid_out: LaidOut) -> str | None:
     """Why the halo can not address the cores, in the real library's words and ours; None if it can."""
     first = laid_out.layout.config.cores.bounding_box().start
-    if (first.x, first.y) == (0, 0):
+    if first.x == first.y == 0:
         return None
     return (
         f"Sliding-window shard grid core 0 is {first.x}-{first.y} but the origin-anchored row walk addresses it as "
@@ -232,8 +255,7 @@ def _grid_refusal(laid_out: LaidOut) -> str | None:
 
 def _reader_indices(laid_out: LaidOut, *, check: bool) -> PlanTensor:
     """The index tensor of the program's activation readers."""
-    layout = laid_out.layout
-    height = layout.blocks.act_h_tiles
+    layout, height = laid_out.layout, laid_out.layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
     rows = tuple(tiles * TILE for tiles in (height - second, second) if tiles)
     words = reader_index_words(

@@ -4,11 +4,19 @@ The input becomes tiles, sharded unless the library chose the layout, and is mul
 0.81.1 on a device without kernels, and the recorded runs of 1x1 kernels.
 """
 
-from typing import Final
+from dataclasses import replace
 
+from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
@@ -16,7 +24,8 @@ from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.l1_path import LaidOut, operands, upload_weights
-from ops.calls.convolution.problem import compute_config, lower
+from ops.calls.convolution.matmul_refusals import matmul_refusal
+from ops.calls.convolution.problem import compute_config, flattened_memory, lower
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, sharded_input
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
@@ -27,11 +36,6 @@ from ops.programs.matmul.interleaved import interleaved_config
 from ops.programs.movement import placement
 from ops.programs.movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
 from ops.programs.movement.reshape import flattened, reshaped
-
-# Activations that a matmul program can apply itself (tt-metal 0.81.1).
-FUSED_ACTIVATIONS: Final = frozenset(
-    {"relu", "silu", "tanh", "gelu", "relu6", "sigmoid", "hardsigmoid", "hardtanh", "selu", "softplus"}
-)
 
 
 def matmul_path(
@@ -61,7 +65,8 @@ def matmul_path(
     if on_host:
         given = uploaded_rows(builder, start, place, place if shard else DRAM_MEMORY_CONFIG, name)
     else:
-        given = matmul_input(builder, start, place, name, deallocate=deallocate, shard=shard)
+        new = place if laid_out.reshards else None
+        given = matmul_input(builder, start, new, name, deallocate=deallocate, shard=shard)
     consumed = given.name != start.name or (deallocate and given.in_l1)
     upload_weights(builder, laid_out)
     tiles = matmul_tiles(builder, given, "input.tiled", consumed=consumed)
@@ -95,7 +100,10 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
     if memory.is_sharded():
         if not _must_reshard(call, memory):
             layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=TILE, matmul=True)
-            return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=memory), True
+            kept = flattened_memory(call)
+            return LaidOut(
+                arguments=call, problem=problem, options=options, layout=layout, input_memory=kept, reshards=False
+            ), True
         if _parts_channels(call, memory):
             scheme = BLOCK
         if scheme is None:
@@ -106,8 +114,15 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
     chosen = scheme or choose_scheme(problem, options, device_spec, matmul=True)
     config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
     layout = lay_out(problem, options, device_spec, config, alignment=TILE, matmul=True)
+    place = layout.input_memory
+    reshards = scheme is None or place != memory
     laid_out = LaidOut(
-        arguments=call, problem=problem, options=options, layout=layout, input_memory=layout.input_memory
+        arguments=call,
+        problem=problem,
+        options=options,
+        layout=layout,
+        input_memory=place if reshards else flattened_memory(call),
+        reshards=reshards,
     )
     return laid_out, scheme is not None
 
@@ -149,10 +164,29 @@ def _sharded_matmul(builder: PlanBuilder, laid_out: LaidOut, tiles: PlanTensor) 
     rows, columns = laid_out.problem.in_rows, laid_out.problem.out_channels
     # To the real library, what PadDeviceOperation adds is part of the tensor, so the output has those rows, too.
     padded = (1, 1, round_up(tiles.spec.shape[-2], TILE), round_up(columns, TILE))
-    place = laid_out.layout.output_memory
+    place = _cores_with_blocks(laid_out.layout, problem)
     made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
     activation = laid_out.arguments.conv_config.activation
     return _matmul(builder, laid_out, tiles, made, problem, _sharded_config(laid_out.layout), activation)
+
+
+def _cores_with_blocks(layout: ConvLayout, problem: MatmulProblem) -> MemoryConfig:
+    """Where the output lies: on as many of the input's cores as there are output blocks, from the first one on."""
+    place, box = layout.output_memory, layout.out_config.cores.bounding_box()
+    shards = place.shard_spec
+    if shards is None or layout.scheme is WIDTH:
+        return place
+    high = div_up(problem.m_tiles, layout.shards.out_row_tiles)
+    wide = div_up(problem.n_tiles, layout.shards.out_col_tiles)
+    if layout.scheme is HEIGHT:
+        grid = first_cores(min(high, shards.num_cores()), box.cols, box.rows)
+    else:
+        by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+        cols, rows = (wide, high) if by_rows else (high, wide)
+        grid = first_cores(min(cols, box.cols) * min(rows, box.rows), min(cols, box.cols), box.rows)
+    if grid.num_cores() == shards.num_cores():
+        return place
+    return replace(place, shard_spec=ShardSpec(grid, shards.shape, shards.orientation))
 
 
 def _sharded_config(layout: ConvLayout) -> MatmulConfig:
@@ -230,38 +264,12 @@ def _matmul(
         ),
         dataflow=True,
         key=("matmul", work, tiles.spec, made),
-        refused=_refusal(laid_out, problem, tiles.spec.memory_config, activation),
+        refused=matmul_refusal(laid_out, problem, tiles.spec.memory_config, activation, builder.device_spec.grid),
     )
 
 
-def _refusal(
-    laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig, activation: tuple[str, tuple[float, ...]] | None
-) -> str | None:
-    """Why no such program can be built, if so."""
-    held = div_up(laid_out.problem.in_channels, TILE)
-    if held != problem.k_tiles:
-        cores = laid_out.layout.config.channel_cores
-        return (
-            f"K dimension in tiles must match between input A ({held}) and input B ({problem.k_tiles})\n"
-            f"core_grid: {cores} cores do not divide the {held} channel tiles; give a grid that does"
-        )
-    if memory.memory_layout is WIDTH:
-        return (
-            f"MatmulMultiCoreReuseMultiCastProgramConfig: Unsupported memory layout TensorMemoryLayout::{WIDTH.name}.\n"
-            "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout "
-            "and reshard_if_not_optimal"
-        )
-    if activation is not None and activation[0] not in FUSED_ACTIVATIONS:
-        return (
-            f"Unsupported UnaryOpType for fused activation: UnaryOpType::{activation[0].upper()}\n"
-            f"A sharded 1x1 convolution fuses {', '.join(sorted(FUSED_ACTIVATIONS)).upper()}; without shard_layout any "
-            "activation runs as an operation of its own"
-        )
-    return None
-
-
 def matmul_input(
-    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str, *, deallocate: bool, shard: bool
+    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig | None, name: str, *, deallocate: bool, shard: bool
 ) -> PlanTensor:
     """An input on the device, before weights are uploaded.
 
@@ -270,7 +278,7 @@ def matmul_input(
     Args:
         builder: The plan.
         source: The input as the caller left it.
-        config: The shards it is dealt to, or would be: their scheme matters in any case.
+        config: The shards it is dealt to, or would be: their scheme matters in any case; None leaves it as it is.
         name: Name of the sharded copy; intermediates start with it.
         deallocate: Conv2dConfig.deallocate_activation.
         shard: Whether it is sharded at all; not if the library chose the shard layout itself.
@@ -279,7 +287,7 @@ def matmul_input(
         The source, or a copy of the plan's own.
     """
     current = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
-    if current.spec.memory_config == config:
+    if config is None:
         return current
     if current.spec.layout is Layout.ROW_MAJOR and config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         tiles = tilized(builder, current, f"{name}.tiles")

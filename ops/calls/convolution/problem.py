@@ -12,6 +12,7 @@ from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, Operan
 from ops.frame.frame import Frame
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import channel_alignment
+from ops.programs.movement.reshape import flattened, memory_after
 
 DEFAULT_PHASES = 4  # HiFi4, when no compute config is given
 
@@ -144,3 +145,8 @@ def needs_new_shards(call: ConvArguments, memory: MemoryConfig) -> bool:
     if by_columns and memory.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
         return True
     return shards.shape[1] % input_alignment(call, memory) != 0
+
+
+def flattened_memory(call: ConvArguments) -> MemoryConfig:
+    """Where an input on the device lies as rows of channels."""
+    return memory_after(call.input.spec, flattened(call.input.spec.shape))

@@ -20,6 +20,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
 from device.numbers.integers import round_up
 from ops.calls.convolution.arguments import ConvArguments, Operand
+from ops.calls.convolution.image_checks import image_refusals
 from ops.calls.convolution.problem import is_matmul, needs_new_shards, takes_l1_path
 
 SHARD_LAYOUTS = (
@@ -42,21 +43,13 @@ def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:
 
 
 def _input_in_dram(call: ConvArguments) -> Iterator[str]:
-    config = call.input.spec.memory_config
     if takes_l1_path(call) or call.input.on_host:
         return
-    slices = call.slice_config.num_slices if call.slice_config else 0
-    if config.buffer_type is not BufferType.DRAM and slices:
-        yield (
-            "Conv DRAM expects the input tensor to be in DRAM.\n"
-            f"dram_slice_config: {slices} slices are read from DRAM, but input_tensor is in {config.buffer_type.name}; "
-            "put it in DRAM, or leave dram_slice_config out"
-        )
-    if config.buffer_type is BufferType.DRAM and config.is_sharded():
-        yield (
-            "Input Tensor to Conv DRAM should be in Interleaved Memory Layout\n"
-            f"input_tensor: it is {config.memory_layout.name} in DRAM; use DRAM_MEMORY_CONFIG"
-        )
+    if is_matmul(call) and call.input.spec.memory_config.buffer_type is not BufferType.DRAM:
+        return  # no slices are cut for it
+    given = call.slice_config is not None and call.slice_config.num_slices
+    if given or not call.rules.one_slice_skips_dram or call.input.spec.memory_config.buffer_type is BufferType.DRAM:
+        yield from image_refusals(call)
 
 
 def _row_major_output(call: ConvArguments) -> Iterator[str]:
@@ -106,7 +99,8 @@ def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
 
 def _sharded_in_l1(call: ConvArguments) -> bool:
     """Whether the call runs in one piece on shards that are in L1 already."""
-    return takes_l1_path(call) and not call.input.on_host and call.input.spec.memory_config.is_sharded()
+    in_one_piece = takes_l1_path(call) or is_matmul(call)
+    return in_one_piece and not call.input.on_host and call.input.spec.memory_config.is_sharded()
 
 
 def _shard_layout(call: ConvArguments) -> Iterator[str]:

@@ -133,20 +133,26 @@ class ConvLayout:
 
     @property
     def program_cores(self) -> CoreRangeSet:
-        """The rectangle around all input and output cores, on which the conv2d program runs."""
-        boxes = [c.cores.bounding_box() for c in (self.config, self.out_config)]
+        """The rectangle on which the conv2d program runs, around all input and output cores.
+
+        A WIDTH program runs around the more of the two alone, the output's if they are as many.
+        """
+        ends = [self.out_config, self.config]
+        if self.scheme is WIDTH:
+            ends = [max(ends, key=lambda end: end.cores.num_cores())]
+        boxes = [one.cores.bounding_box() for one in ends]
         last = CoreCoord(max(b.end.x for b in boxes), max(b.end.y for b in boxes))
         return CoreRangeSet([CoreRange(CoreCoord(0, 0), last)])
 
     def unplaced_core(self, device_cols: int) -> CoreCoord | None:
-        """The first idle core of a WIDTH program that it does not run on, as the real library numbers idle cores.
+        """The first core of a WIDTH program that it does not run on, as the real library numbers them.
 
-        Those without output channels are numbered row by row over the whole device, not over the grid in use.
+        They are numbered row by row over the whole device, not over the grid in use.
         """
         if self.scheme is not WIDTH:
             return None
         placed = set(self.program_cores.cores())
-        for number in range(self.out_config.channel_cores, self.config.cores.num_cores()):
+        for number in range(self.config.cores.num_cores()):
             row, col = divmod(number, device_cols)
             core = CoreCoord(col, row)
             if core not in placed:

@@ -120,10 +120,14 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
         halo: What decides it.
         input_tensor: Name of the sharded input.
         output_tensor: Name of the output; the config tensors are called ``<output>.padding_0`` and so on.
+
+    Raises:
+        DeviceError: The shards of the output do not fit the cores of the input.
     """
     ranges = stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
-    words = config_words(halo.frame, ranges, core_order(halo), input_rows=halo.input_rows, tiled=halo.tiled)
     max_sticks = ranges.max_sticks
+    output = halo_output(halo, max_sticks)
+    words = config_words(halo.frame, ranges, core_order(halo), input_rows=halo.input_rows, tiled=halo.tiled)
     resident = tuple(
         (f"{output_tensor}.{name}", config_tensor_spec(halo, count))
         for name, count in zip(CONFIG_NAMES, (*words.padding, *words.gather), strict=True)
@@ -132,7 +136,7 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
         arguments=halo,
         ranges=ranges,
         max_sticks=max_sticks,
-        output=halo_output(halo, max_sticks),
+        output=output,
         resident=resident,
         circular_buffers=_circular_buffers(halo, max_sticks, resident, input_tensor, output_tensor),
     )

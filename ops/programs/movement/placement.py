@@ -188,20 +188,20 @@ def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
 
 
 def sharded_input(
-    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str, *, deallocate: bool
+    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig | None, name: str, *, deallocate: bool
 ) -> PlanTensor:
     """An input on the device, flattened to rows of channels and dealt to cores.
 
     Args:
         builder: The plan.
         source: The input as the caller or `dram_image` left it.
-        config: Where its shards go; a sharded input that lies there already is used as it is.
+        config: Where its shards go; None leaves them where they are.
         name: Name of the sharded copy.
         deallocate: Conv2dConfig.deallocate_activation: an input in L1 is released once it is copied, and the copy
             moved up.
     """
     rows = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
-    if rows.spec.memory_config == config:
+    if config is None:
         return rows
     copy = to_shards(builder, rows, config, name)
     replace_input(builder, source, rows, copy, deallocate=deallocate)

@@ -2,7 +2,8 @@
 
 Rules: tt-metal 0.81.1, ttnn.reshape. A tile holds rows of one image row only, so that an image whose width is no
 multiple of 32 has padding rows inside; flattening it moves rows between tiles. Block floats are converted to bfloat16
-and back around that.
+and back around that. A sharded tensor is dealt to its cores anew (`resharding`): tiles by the same program, rows and
+block floats by way of an interleaved tensor.
 """
 
 from math import lcm, prod
@@ -11,12 +12,13 @@ import numpy as np
 
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import FACE, TILE
 from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat
 from device.numbers.integers import div_up
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.movement.work import FillPad, Reshape, Typecast
+from ops.programs.movement.resharding import dealt_anew
+from ops.programs.movement.work import Conversion, FillPad, Relayout, Reshape, Typecast
 
 SEGMENT_WORDS = 4  # input page, offset in it, offset in the output page, elements
 SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
@@ -36,6 +38,14 @@ def is_view(spec: TensorSpec, shape: tuple[int, ...]) -> bool:
     return spec.layout is Layout.ROW_MAJOR or before[-2] == after[-2] or whole_tiles
 
 
+def memory_after(spec: TensorSpec, shape: tuple[int, ...]) -> MemoryConfig:
+    """Where `reshaped` leaves a tensor under another shape of the same volume."""
+    if is_view(spec, shape) or not spec.memory_config.is_sharded():
+        return spec.memory_config
+    apart = TensorSpec(shape, spec.data_format, spec.layout, MemoryConfig(buffer_type=spec.memory_config.buffer_type))
+    return dealt_anew(apart, spec.memory_config)
+
+
 def reshaped(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
     """The tensor under another shape of the same volume; the source stays allocated.
 
@@ -49,7 +59,7 @@ def reshaped(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], n
         Under the source's name, and without a step, when it is a view.
 
     Raises:
-        ArgumentError: The volumes differ, or the tensor is sharded and its rows would have to move.
+        ArgumentError: The volumes differ.
     """
     spec = source.spec
     if prod(shape) != spec.volume:
@@ -62,23 +72,71 @@ def reshaped(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], n
         same = tuple(shape) == spec.shape
         seen = spec if same else TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
         return PlanTensor(source.name, seen)
-    if spec.memory_config.is_sharded():
-        raise ArgumentError(
-            f"input_tensor: a sharded tensor of shape {list(spec.shape)} can not become {list(shape)} in place; "
-            "give it as [1, 1, N*H*W, C]"
-        )
     if spec.layout is Layout.ROW_MAJOR:
-        made = TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
-        return builder.run("ReshapeViewDeviceOperation", Reshape(shape), [source], output=PlanTensor(name, made))
+        return _reshaped_rows(builder, source, shape, name)
     if spec.data_format.is_block:
         return _reshaped_block_floats(builder, source, shape, name)
-    return _reshaped_tiles(builder, source, shape, name)
+    place = memory_after(spec, shape)
+    if place.is_sharded() is spec.memory_config.is_sharded():
+        return _reshaped_tiles(builder, source, shape, place, name)
+    apart = _unsharded(builder, source, name)
+    moved = _reshaped_tiles(builder, apart, shape, place, name)
+    builder.free(apart)
+    return moved
 
 
-def _reshaped_tiles(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
+def _reshaped_rows(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
+    """Row-major rows of another length; shards are left for it, and made again."""
+    spec, place = source.spec, memory_after(source.spec, shape)
+    apart = _unsharded(builder, source, name)
+    made = TensorSpec(shape, spec.data_format, spec.layout, apart.spec.memory_config)
+    last = f"{name}.moved" if place.is_sharded() else name
+    moved = builder.run("ReshapeViewDeviceOperation", Reshape(shape), [apart], output=PlanTensor(last, made))
+    result = _sharded(builder, moved, place, name)
+    if apart.name != source.name:
+        builder.free(apart)
+    return result
+
+
+def _unsharded(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
+    """The tensor interleaved in the memory where it is; itself if it is."""
+    config = source.spec.memory_config
+    if not config.is_sharded():
+        return source
+    return _relaid(
+        builder,
+        Conversion.SHARDED_TO_INTERLEAVED,
+        source,
+        MemoryConfig(buffer_type=config.buffer_type),
+        f"{name}.interleaved",
+    )
+
+
+def _sharded(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
+    """An interleaved tensor dealt to shards, and released; itself if it is to stay interleaved."""
+    if not place.is_sharded():
+        return source
+    dealt = _relaid(builder, Conversion.INTERLEAVED_TO_SHARDED, source, place, name)
+    builder.free(source)
+    return dealt
+
+
+def _relaid(
+    builder: PlanBuilder, conversion: Conversion, source: PlanTensor, place: MemoryConfig, name: str
+) -> PlanTensor:
+    spec = source.spec
+    made = TensorSpec(spec.shape, spec.data_format, spec.layout, place)
+    return builder.run(
+        f"{conversion.value}DeviceOperation", Relayout(conversion), [source], output=PlanTensor(name, made)
+    )
+
+
+def _reshaped_tiles(
+    builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, name: str
+) -> PlanTensor:
     """Rows move between tiles, as a map says that the program keeps in DRAM."""
     spec = source.spec
-    made = TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
+    made = TensorSpec(shape, spec.data_format, spec.layout, place)
     before, after = _three_axes(spec.shape), _three_axes(shape)
     pages = after[0] * div_up(after[1], TILE) * div_up(after[2], TILE)
     words = SEGMENT_WORDS * segments_per_page(before, after)
@@ -94,12 +152,18 @@ def _reshaped_tiles(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, 
 
 def _reshaped_block_floats(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
     """Block floats move as bfloat16; padding is zeroed before the way back because it shares exponents."""
-    wide = typecast(builder, source, BFLOAT16, f"{name}.bfloat16")
-    moved = _reshaped_tiles(builder, wide, shape, f"{name}.moved")
+    spec, place = source.spec, memory_after(source.spec, shape)
+    apart = _unsharded(builder, source, name)
+    wide = typecast(builder, apart, BFLOAT16, f"{name}.bfloat16")
+    if apart.name != source.name:
+        builder.free(apart)
+    moved = _reshaped_tiles(builder, wide, shape, wide.spec.memory_config, f"{name}.moved")
     if any(side % TILE for side in _three_axes(shape)[1:]):
         builder.run("FillPadDeviceOperation", FillPad(), [moved])
-    result = typecast(builder, moved, source.spec.data_format, name)
-    builder.free(moved, wide)
+    narrow = typecast(builder, moved, spec.data_format, f"{name}.narrow" if place.is_sharded() else name)
+    builder.free(moved)
+    result = _sharded(builder, narrow, place, name)
+    builder.free(wide)
     return result
 
 

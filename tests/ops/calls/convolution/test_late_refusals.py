@@ -58,6 +58,7 @@ def refusals(made: ConvArguments) -> list[tuple[str, str]]:
         (128, (0, 0, 3, 1), True),
         (64, (0, 0, 0, 1), False),
         (64, (0, 0, 0, 3), True),
+        (192, (0, 0, 6, 1), True),  # output cores beyond the columns of the input
         (96, (0, 0, 7, 1), False),
         (256, (0, 0, 3, 0), False),
     ],

@@ -108,7 +108,7 @@ def test_the_input_is_sharded(given, deallocate, steps):
 def test_an_input_that_lies_right_is_used_as_it_is():
     config = shards("HEIGHT", (32, 64), cols=2)
     given = source((1, 1, 64, 64), config=config)
-    result, words = told(placement.sharded_input, given, config, "s", deallocate=True)
+    result, words = told(placement.sharded_input, given, None, "s", deallocate=True)
     assert (result.name, words) == ("x", "")
 
 
