@@ -179,14 +179,6 @@ def _folding(call: ConvArguments) -> Iterator[str]:
         yield f"folding windows of tiles in L1 is not simulated; {way_out}"
 
 
-def _activation_reuse(call: ConvArguments) -> Iterator[str]:
-    if call.conv_config.enable_activation_reuse:
-        yield (
-            "conv_config.enable_activation_reuse is not simulated: its circular buffers and K blocks differ; "
-            "leave it out"
-        )
-
-
 def _depthwise(call: ConvArguments) -> Iterator[str]:
     depthwise = call.groups == call.in_channels == call.out_channels and call.groups > 1
     one_row = call.kernel_size[0] == 1 and call.input_height == 1
@@ -197,4 +189,4 @@ def _depthwise(call: ConvArguments) -> Iterator[str]:
         )
 
 
-SIMULATED_CHECKS: Final[tuple[Check, ...]] = (_folding, _activation_reuse, _depthwise)
+SIMULATED_CHECKS: Final[tuple[Check, ...]] = (_folding, _depthwise)

@@ -13,7 +13,8 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import compute_config, input_alignment, lower, needs_new_shards
+from ops.calls.convolution.problem import compute_config, input_alignment, lower, needs_new_shards, placed_options
+from ops.programs.conv2d.activation_reuse import reuse_refusal
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import (
@@ -67,14 +68,15 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     Raises:
         DeviceError: The blocks do not fit the shares of the cores.
     """
-    problem, options = lower(call)
+    problem, estimated = lower(call)
+    options = placed_options(call, estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = input_alignment(call, memory)
     if not needs_new_shards(call, memory):
         layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
         place = memory
     else:
-        scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
+        scheme = call.conv_config.shard_layout or choose_scheme(problem, estimated, device_spec, matmul=False)
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
         layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
         shards = memory.shard_spec
@@ -169,7 +171,7 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
         out_first=not rules.transposed,
         folded=call.folded,
         mirror=rules.transposed and call.mirror_kernel,
-        full_inner_dim=rules.orders_full_inner_dim and laid_out.options.full_inner_dim,
+        full_inner_dim=rules.orders_full_inner_dim and laid_out.options.joins_kernel_rows(layout.scheme),
         scheme=layout.scheme,
         padded_in_channels=shards.in_channels,
         padded_out_channels=columns,
@@ -256,7 +258,7 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
             layout.shards,
             layout.blocks,
             laid_out.problem.kernel,
-            full_inner_dim=options.full_inner_dim,
+            full_inner_dim=options.joins_kernel_rows(layout.scheme),
         ),
         fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
         partials_format=partials_format(buffers),
@@ -270,6 +272,8 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
     problem, layout = laid_out.problem, laid_out.layout
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
+    if laid_out.options.activation_reuse:
+        refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     if refused is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
         refused = (
             "Multicast runtime arguments target an unplaced core\n"

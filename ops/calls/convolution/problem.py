@@ -70,6 +70,7 @@ def lower(call: ConvArguments) -> tuple[ConvProblem, ConvOptions]:
         act_double_buffer=config.enable_act_double_buffer,
         weights_double_buffer=config.enable_weights_double_buffer,
         full_inner_dim=config.full_inner_dim,
+        activation_reuse=config.enable_activation_reuse,
         force_split_reader=config.force_split_reader,
         config_tensors_in_dram=config.config_tensors_in_dram,
         core_grid=config.core_grid if config.override_sharding_config else None,
@@ -77,6 +78,15 @@ def lower(call: ConvArguments) -> tuple[ConvProblem, ConvOptions]:
         packer_l1_acc=compute.packer_l1_acc,
     )
     return problem, options
+
+
+def placed_options(call: ConvArguments, estimated: ConvOptions) -> ConvOptions:
+    """The choices that the micro-op is built with, where they differ from what estimates count with."""
+    if not estimated.activation_reuse:
+        return estimated
+    if not call.rules.reuses_activations:
+        return replace(estimated, activation_reuse=False)
+    return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
 
 
 def as_slice(call: ConvArguments, source: Operand) -> ConvArguments:

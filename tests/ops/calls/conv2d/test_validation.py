@@ -98,7 +98,6 @@ def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
         ({"groups": 3}, "conv2d: groups must divide in_channels"),
         ({"groups": 0}, "conv2d: groups must be at least 1"),
         ({"dilation": (0, 1)}, "conv2d: dilation must be at least"),
-        ({"conv_config": ConvConfig(enable_activation_reuse=True)}, "conv2d: .*enable_activation_reuse is not simul"),
         (
             FOLDED | {"conv_config": ConvConfig(shard_layout=TensorMemoryLayout.BLOCK_SHARDED)},
             "conv2d: folding windows is simulated without a shard_layout only: .*enable_kernel_stride_folding=False",
