@@ -9,6 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
 from ops.calls.convolution.l1_path import l1_path, operand_names
+from ops.calls.convolution.output_checks import rows_in_dram
 from ops.calls.convolution.problem import as_slice, frame_of, image_shape, output_format, slices_skip_dram
 from ops.calls.convolution.slicing import (
     OutputSlice,
@@ -19,6 +20,7 @@ from ops.calls.convolution.slicing import (
     output_slices,
     slice_call,
 )
+from ops.calls.convolution.validation import CONFIG_CHECKS, raise_first
 from ops.programs.conv2d.partition import ParallelConfig
 from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
@@ -45,8 +47,10 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, *, free_l1_bytes: int) 
         config = given
     else:
         config = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
+    raise_first(replace(call, slice_config=config), CONFIG_CHECKS)
     if slices_skip_dram(call, config.num_slices):
         return l1_path(builder, call, source)
+    raise_first(call, (rows_in_dram,))
     check_slice_count(call, config)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     frame = frame_of(call)

@@ -4,6 +4,7 @@ Also what one slice of the DRAM path runs, with the arguments of `problem.as_sli
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -13,6 +14,7 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.output_checks import TILES_HINT
 from ops.calls.convolution.problem import compute_config, input_alignment, lower, needs_new_shards, placed_options
 from ops.programs.conv2d.activation_reuse import reuse_refusal
 from ops.programs.conv2d.auto_shard import choose_scheme
@@ -34,11 +36,13 @@ from ops.programs.conv2d.layout import (
     sharded_input,
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
+from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
+
+CONV2D: Final = "Conv2dDeviceOperation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,10 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
     output = _conv(builder, laid_out, activations)
+    if output is activations:  # the program was refused
+        if copied and activations.name != sharded.name and builder.is_live(sharded):
+            builder.free(sharded)
+        return output
     framed = activations.name != sharded.name
     if framed and not call.rules.frees_halo_last:
         builder.free(activations)
@@ -232,7 +240,7 @@ def _grid_refusal(laid_out: LaidOut) -> str | None:
     )
 
 
-def _reader_indices(laid_out: LaidOut, *, check: bool) -> PlanTensor:
+def _reader_indices(laid_out: LaidOut) -> PlanTensor:
     """The index tensor of the program's activation readers."""
     layout = laid_out.layout
     height = layout.blocks.act_h_tiles
@@ -241,8 +249,6 @@ def _reader_indices(laid_out: LaidOut, *, check: bool) -> PlanTensor:
     words = reader_index_words(
         laid_out.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores, block_rows=rows
     )
-    if check:
-        check_reader_indices(words * WORD_BYTES, output_rows=layout.shards.out_rows)
     return PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments(laid_out), words))
 
 
@@ -274,14 +280,16 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
-    if refused is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
-        refused = (
+    indices = _reader_indices(laid_out)
+    words = indices.spec.shape[-1] * WORD_BYTES
+    unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
+    if unfinished is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
+        unfinished = (
             "Multicast runtime arguments target an unplaced core\n"
             f"conv_config.core_grid: the WIDTH_SHARDED convolution leaves cores without output channels, and counts "
             f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
             "cores as there are tiles of output channels"
         )
-    indices = _reader_indices(laid_out, check=refused is None)
     shard = halo.spec.memory_config.shard_spec
     halo_elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
     buffers = buffers_arguments(
@@ -289,21 +297,26 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         laid_out.options,
         layout,
         halo_bytes=halo_elements * (problem.act_format.element_bytes or 0),
-        reader_indices_bytes=indices.spec.shape[-1] * WORD_BYTES,
+        reader_indices_bytes=words,
     )
+    work, reads = conv_work(laid_out, buffers), [halo, *operands(builder, laid_out.arguments)]
+    if laid_out.options.untilize_out and problem.out_format.is_block:
+        builder.run(CONV2D, work, reads, refused=f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}")
+        return halo
     output = PlanTensor(f"{laid_out.prefix}output", output_spec(laid_out))
-    work = conv_work(laid_out, buffers)
+    made = conv_circular_buffers(
+        buffers, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
+    )
     return builder.run(
-        "Conv2dDeviceOperation",
+        CONV2D,
         work,
-        [halo, *operands(builder, laid_out.arguments)],
+        reads,
         output=output,
         resident=[indices],
-        circular_buffers=conv_circular_buffers(
-            buffers, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
-        ),
+        circular_buffers=() if refused else made,
         key=("conv2d", work),
         refused=refused,
+        unfinished=unfinished,
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from device.errors import DeviceError
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
@@ -91,8 +92,17 @@ def estimated_buffers(
     """Circular buffers as the estimates count them: all but HEIGHT multicast, every output row has a reader index.
 
     Raises:
-        DeviceError: The readers of a block float would reuse activations.
+        DeviceError: An activation block is higher than a core's share of the output, or the readers of a block float
+            would reuse activations.
     """
+    shards, height = layout.shards, layout.blocks.act_h_tiles
+    if height > shards.out_row_tiles:
+        raise DeviceError(
+            f"Conv2d output block size {height * shards.out_col_tiles} exceeds the per-core output size "
+            f"{shards.out_row_tiles * shards.out_col_tiles}\n"
+            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
+            "leave it 0 or set shard_layout to a scheme with more rows for each core"
+        )
     if options.activation_reuse and layout.split_reader:
         check_estimated_format(problem.in_format)
     indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX

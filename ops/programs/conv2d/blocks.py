@@ -211,6 +211,12 @@ def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel
     """Why the WIDTH program cannot walk through these blocks, in the real library's words and ours; None if it can."""
     if config.scheme is not WIDTH:
         return None
+    if shards.out_row_tiles < blocks.act_h_tiles:
+        return (
+            f"Output block height (in # of tiles) ({shards.out_row_tiles}) should be greater than or equal to "
+            f"activation block height (in # of tiles) ({blocks.act_h_tiles})\n"
+            f"act_block_h_override: a core computes {shards.out_rows} rows; use 0"
+        )
     window = shards.in_channels * kernel[0] * kernel[1]
     if window % (blocks.act_w_tiles * TILE):
         return (

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from math import prod
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
@@ -147,13 +146,13 @@ class ConvLayout:
         return CoreRangeSet([CoreRange(CoreCoord(0, 0), last)])
 
     def unplaced_core(self, device_cols: int) -> CoreCoord | None:
-        """The first idle core of a WIDTH program that it does not run on, as the real library numbers idle cores.
+        """The first idle core of a WIDTH program without input or output, as the real library numbers idle cores.
 
         Those without output channels are numbered row by row over the whole device, not over the grid in use.
         """
         if self.scheme is not WIDTH:
             return None
-        placed = set(self.program_cores.cores())
+        placed = {*self.config.cores.cores(), *self.out_config.cores.cores()}
         for number in range(self.out_config.channel_cores, self.config.cores.num_cores()):
             row, col = divmod(number, device_cols)
             core = CoreCoord(col, row)
@@ -242,7 +241,7 @@ def lay_out(
         matmul: It runs as a matmul.
 
     Raises:
-        DeviceError: An activation block is higher than a core's share of the output.
+        DeviceError: The blocks can not be cut so, or no activation can be reused.
     """
     out_config = output_parallel_config(config, spec.grid, out_channels=problem.out_channels, matmul=matmul)
     shards = plan_shards(
@@ -266,13 +265,6 @@ def lay_out(
     )
     if options.activation_reuse:
         check_reuse(config, act_h_tiles=blocks.act_h_tiles, columns=problem.frame.columns.outputs)
-    if blocks.act_h_tiles > shards.out_row_tiles:
-        raise DeviceError(
-            f"Conv2d output block size {blocks.act_h_tiles * shards.out_col_tiles} exceeds the per-core output size "
-            f"{shards.out_row_tiles * shards.out_col_tiles}\n"
-            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
-            "leave it 0 or set shard_layout to a scheme with more rows for each core"
-        )
     split = not matmul and uses_split_reader(
         config.scheme,
         spec.reader,

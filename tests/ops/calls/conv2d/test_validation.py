@@ -5,7 +5,7 @@ import pytest
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
+from device.numbers.formats import BFLOAT16, INT32
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
@@ -69,10 +69,6 @@ def test_a_good_call_passes():
         (
             {"input": in_dram(), "conv_config": ConvConfig(override_output_sharding_config=True)},
             "Conv2D DRAM slicing doesn't support override_output_sharding_config.",
-        ),
-        (
-            {"out_format": BFLOAT8_B, "conv_config": ConvConfig(output_layout=Layout.ROW_MAJOR)},
-            "Only TILE layout is supported for BFLOAT8_B dtype!",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
@@ -45,9 +45,9 @@ def refusals(made: ConvArguments) -> list[tuple[str, str]]:
     """The operations of a plan that are refused, each with the first line of its reason."""
     steps = plan_convolution(made, SPEC, free_l1_bytes=1300000).steps
     return [
-        (one.name, one.refused.split("\n", maxsplit=1)[0])
+        (one.name, text.split("\n", maxsplit=1)[0])
         for one in steps
-        if isinstance(one, Operation) and one.refused is not None
+        if isinstance(one, Operation) and (text := one.refused or one.unfinished) is not None
     ]
 
 
@@ -80,3 +80,15 @@ def test_a_memory_config_without_shards_is_refused_at_the_end() -> None:
     made = call(256, HEIGHT, (0, 0, 3, 1))
     place = MemoryConfig(HEIGHT, BufferType.L1)
     assert [line for _, line in refusals(replace(made, memory_config=place))] == ["bad optional access"]
+
+
+def test_rows_of_a_block_float_are_refused_when_the_output_is_made() -> None:
+    made = call(256, HEIGHT, (0, 0, 3, 1))
+    rows = replace(made, out_format=BFLOAT8_B, conv_config=replace(made.conv_config, output_layout=Layout.ROW_MAJOR))
+    wanted = ("Conv2dDeviceOperation", "Only TILE layout is supported for BFLOAT8_B dtype!")
+    assert refusals(rows) == [wanted]
+
+
+def test_lists_of_readers_are_refused_before_idle_cores() -> None:
+    narrow = replace(call(128, WIDTH, (0, 0, 3, 1)), input_height=64, input_width=1)
+    assert refusals(narrow)[0][1].startswith("Reader indices buffer page size")
