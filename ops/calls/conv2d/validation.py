@@ -114,6 +114,11 @@ def _folded_sizes(call: ConvArguments) -> Iterator[str]:
                 f"Padded input {name} ({length}) must be divisible by stride ({stride}) for kernel stride folding.\n"
                 f"{way_out}, or pad to whole windows"
             )
+    if call.stride[0] > call.kernel_size[0] or call.stride[1] > call.kernel_size[1]:
+        yield (
+            "Conv2D kernel stride folding: Stride must be less than or equal to kernel size\n"
+            f"{way_out}: windows of {call.kernel_size} at stride {call.stride} leave pixels out"
+        )
     if any(call.padding) and call.input.spec.layout is Layout.TILE:
         yield f"ttnn.pad: on device tile padding does not support front padding\n{way_out}, or give rows"
 

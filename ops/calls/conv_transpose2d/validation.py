@@ -11,6 +11,7 @@ from dataclasses import replace
 from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, Layout
 from ops.calls.convolution.arguments import ConvArguments, SliceType
+from ops.calls.convolution.output_checks import output_override
 from ops.calls.convolution.problem import frame_of, is_matmul, takes_l1_path
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.calls.convolution.soundness import way_out
@@ -53,7 +54,7 @@ def validate_weights_preparation(call: ConvArguments) -> None:
     """
     if _searches_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
-    raise_first(call, (_weight, _prepared_slices, _prepared_shards), CONFIG_CHECKS)
+    raise_first(call, (_weight, _prepared_slices, output_override, _prepared_shards), CONFIG_CHECKS)
 
 
 def validate_bias_preparation(call: ConvArguments) -> None:

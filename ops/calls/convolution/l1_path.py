@@ -6,7 +6,6 @@ Also what one slice of the DRAM path runs, with the arguments of `problem.as_sli
 from dataclasses import dataclass
 from typing import Final
 
-from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
@@ -35,7 +34,7 @@ from ops.programs.conv2d.layout import (
     scheme_alignment,
     sharded_input,
 )
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import HEIGHT, WIDTH
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.conv2d.work import ConvWork
@@ -86,17 +85,7 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else layout.input_memory
-    _check_output_override(call, layout)
     return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=place, prefix=prefix)
-
-
-def _check_output_override(call: ConvArguments, layout: ConvLayout) -> None:
-    if call.conv_config.override_output_sharding_config and layout.scheme is not BLOCK:
-        raise DeviceError(
-            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
-            f"conv_config.override_output_sharding_config: the call is {layout.scheme.name}; "
-            "set shard_layout=BLOCK_SHARDED, or leave the override out"
-        )
 
 
 def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "") -> PlanTensor:

@@ -6,7 +6,7 @@ from typing import Final
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import is_matmul, output_format, takes_l1_path
+from ops.calls.convolution.problem import is_matmul, needs_new_shards, output_format, takes_l1_path
 
 CORE_GRID_HINT: Final = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
 TILES_HINT: Final = "\noutput_layout: a block float exists in TILE only; use TILE_LAYOUT, or another dtype"
@@ -36,7 +36,9 @@ def output_override(call: ConvArguments) -> Iterator[str]:
         return
     if config.core_grid is None:
         yield "When override_output_sharding_config is set to true, core_grid must have a value." + CORE_GRID_HINT
-    if config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
+    place = call.input.spec.memory_config
+    kept = takes_l1_path(call) and place.is_sharded() and not call.input.on_host and not needs_new_shards(call, place)
+    if not kept and config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
         yield (
             "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
             f"conv_config.shard_layout: {config.shard_layout} cannot be combined with "

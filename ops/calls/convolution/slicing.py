@@ -180,6 +180,7 @@ def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSp
         raise AssertionError("the window of a slice is always sharded")
     in_bytes = shards.shape[0] * shards.shape[1] * (problem.act_format.element_bytes or 0)
     if call.rules.transposed:
+        options = replace(options, output_grid=None)
         row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
         alignment = channel_alignment(
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None

@@ -13,6 +13,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
 from ops.frame.frame import Frame
 from ops.programs.conv2d.activation_reuse import check_reuse
 from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards, weight_rows
@@ -45,6 +46,7 @@ class ConvOptions:
         force_split_reader: None lets the rates decide.
         config_tensors_in_dram: Config tensors live in DRAM.
         core_grid: Cores given by the caller; None for the library's choice.
+        output_grid: Grid of the output given by the caller (BLOCK only); None for all cores.
         fp32_dest: Dst accumulates in float32.
         packer_l1_acc: Partial sums are to be added in L1.
     """
@@ -60,6 +62,7 @@ class ConvOptions:
     force_split_reader: bool | None = None
     config_tensors_in_dram: bool = False
     core_grid: CoreRangeSet | None = None
+    output_grid: GridSpec | None = None
     fp32_dest: bool = False
     packer_l1_acc: bool = False
 
@@ -241,9 +244,11 @@ def lay_out(
         matmul: It runs as a matmul.
 
     Raises:
-        DeviceError: The blocks can not be cut so, or no activation can be reused.
+        DeviceError: The blocks can not be cut so, no activation can be reused, or the given output grid does not fit.
     """
-    out_config = output_parallel_config(config, spec.grid, out_channels=problem.out_channels, matmul=matmul)
+    out_config = output_parallel_config(
+        config, spec.grid, out_channels=problem.out_channels, matmul=matmul, given=options.output_grid
+    )
     shards = plan_shards(
         config,
         out_config,

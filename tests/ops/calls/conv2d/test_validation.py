@@ -67,6 +67,10 @@ def test_a_good_call_passes():
             "Padded input height (7) must be divisible by stride (2) for kernel stride folding.",
         ),
         (
+            FOLDED | {"kernel_size": (1, 2), "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
+            "Conv2D kernel stride folding: Stride must be less than or equal to kernel size",
+        ),
+        (
             {"input": in_dram(), "conv_config": ConvConfig(override_output_sharding_config=True)},
             "Conv2D DRAM slicing doesn't support override_output_sharding_config.",
         ),
