@@ -218,12 +218,14 @@ def _as_prepared(call: ConvArguments) -> ConvArguments:
 
 
 def _within_reach(call: ConvArguments) -> ConvArguments:
-    """The call with no more slices than there can be, as the real preparation counts them."""
+    """The call with an input that slices can be cut out of, and no more slices than there can be."""
     config = call.slice_config
     if config is None or takes_l1_path(call) or is_matmul(call):
         return call
+    spec = call.input.spec
+    image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
     fewer = min(config.num_slices, most_slices(call, config.slice_type))
-    return replace(call, slice_config=replace(config, num_slices=fewer))
+    return replace(call, input=image, slice_config=replace(config, num_slices=fewer))
 
 
 def _placeholder(shape: tuple[int, ...]) -> Operand:

@@ -54,7 +54,7 @@ def validate_weights_preparation(call: ConvArguments) -> None:
     """
     if _searches_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
-    raise_first(call, (_weight, _prepared_slices, output_override, _prepared_shards), CONFIG_CHECKS)
+    raise_first(call, (_weight, _prepared_slices, _kept_shards, output_override, _slice_shards), CONFIG_CHECKS)
 
 
 def validate_bias_preparation(call: ConvArguments) -> None:
@@ -189,12 +189,17 @@ def _prepared_slices(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _prepared_shards(call: ConvArguments) -> Iterator[str]:
-    if not takes_l1_path(call) or call.input.spec.memory_config.is_sharded():
-        yield from _kept_shard_layout(call)
+def _kept_shards(call: ConvArguments) -> Iterator[str]:
+    if takes_l1_path(call) and call.input.spec.memory_config.is_sharded():
+        yield from _missing_shard_layout(call)
 
 
-def _kept_shard_layout(call: ConvArguments) -> Iterator[str]:
+def _slice_shards(call: ConvArguments) -> Iterator[str]:
+    if not takes_l1_path(call):
+        yield from _missing_shard_layout(call)
+
+
+def _missing_shard_layout(call: ConvArguments) -> Iterator[str]:
     """Shards, those of a slice too, whose layout is neither given nor kept."""
     if call.conv_config.reshard_if_not_optimal and call.conv_config.shard_layout is None:
         yield (
@@ -215,7 +220,7 @@ def _bias_of_dram_input(call: ConvArguments) -> Iterator[str]:
             "conv_config.weights_dtype: the bias of a call with an input in DRAM can not be prepared in it; pass the "
             "bias as it was made, with weights on the host, or put the input in L1"
         )
-    yield from _kept_shard_layout(call)
+    yield from _missing_shard_layout(call)
 
 
 def require_possible_slices(call: ConvArguments) -> None:

@@ -20,7 +20,7 @@ from ops.calls.convolution.slicing import (
     output_slices,
     slice_call,
 )
-from ops.calls.convolution.validation import CONFIG_CHECKS, raise_first
+from ops.calls.convolution.validation import CONFIG_CHECKS, input_in_dram, raise_first
 from ops.programs.conv2d.partition import ParallelConfig
 from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
@@ -50,7 +50,7 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, *, free_l1_bytes: int) 
     raise_first(replace(call, slice_config=config), CONFIG_CHECKS)
     if slices_skip_dram(call, config.num_slices):
         return l1_path(builder, call, source)
-    raise_first(call, (rows_in_dram,))
+    raise_first(replace(call, slice_config=config), (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
     check_slice_count(call, config)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     frame = frame_of(call)

@@ -46,16 +46,17 @@ def _slices(call: ConvArguments) -> int:
     return call.slice_config.num_slices if call.slice_config else 0
 
 
-def _input_in_dram(call: ConvArguments) -> Iterator[str]:
+def input_in_dram(call: ConvArguments) -> Iterator[str]:
+    """An input of slices that is not where they are cut out; with no number given, it may be the L1 path."""
     config = call.input.spec.memory_config
     if takes_l1_path(call) or call.input.on_host:
         return
     slices = _slices(call)
-    if config.buffer_type is not BufferType.DRAM and slices:
+    if config.buffer_type is not BufferType.DRAM and (slices or not call.rules.one_slice_skips_dram):
         yield (
             "Conv DRAM expects the input tensor to be in DRAM.\n"
-            f"dram_slice_config: {slices} slices are read from DRAM, but input_tensor is in {config.buffer_type.name}; "
-            "put it in DRAM, or leave dram_slice_config out"
+            f"dram_slice_config: slices are read from DRAM, but input_tensor is in {config.buffer_type.name}; put it "
+            "in DRAM, or leave dram_slice_config out"
         )
     if config.buffer_type is BufferType.DRAM and config.is_sharded():
         yield (
@@ -205,7 +206,7 @@ def claimed_volume(call: ConvArguments) -> int:
     return prod((call.batch_size, call.input_height, call.input_width, call.in_channels))
 
 
-INPUT_CHECKS: tuple[Check, ...] = (rows_of_blocks, _input_in_dram, _input_volume)
+INPUT_CHECKS: tuple[Check, ...] = (rows_of_blocks, input_in_dram, _input_volume)
 SIZE_CHECKS: tuple[Check, ...] = (_stride,)
 CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks, output_override, _new_shard_layout)
 SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _blocks, output_override)  # before a number of slices is looked for
