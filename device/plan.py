@@ -87,6 +87,7 @@ class Operation:
         key: Equal keys mean the same cached program (resident tensors are then not made again).
         refused: Why its program cannot be built, if it cannot: raised as a DeviceError once its outputs are
             allocated, so that what does not fit before that is reported first, as on a real device.
+        unfinished: Why its program cannot be finished: raised as a DeviceError once its resident tensors are, too.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Operation:
     work: Work | None = None
     key: Hashable = None
     refused: str | None = None
+    unfinished: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

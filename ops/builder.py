@@ -97,6 +97,7 @@ class PlanBuilder:
         dataflow: bool = False,
         key: Hashable = None,
         refused: str | None = None,
+        unfinished: str | None = None,
     ) -> PlanTensor:
         """One device operation.
 
@@ -110,6 +111,7 @@ class PlanBuilder:
             dataflow: They are dataflow buffers.
             key: What decides its program; by default the operation, its first input, its result and its work.
             refused: Why the program can not be built, if it can not.
+            unfinished: Why it can not be finished once its config tensors are made.
 
         Returns:
             What it wrote.
@@ -127,6 +129,7 @@ class PlanBuilder:
                 work=work,
                 key=(operation, source, written.spec, work) if key is None else key,
                 refused=refused,
+                unfinished=unfinished,
             ),
             () if output is None else (output.spec,),
         )

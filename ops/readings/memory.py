@@ -108,6 +108,8 @@ class _MemoryReading:
             raise DeviceError(step.refused)
         for one in step.resident:
             self.unkept.append(device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch))
+        if step.unfinished is not None:
+            raise DeviceError(step.unfinished)
         resident = {one.tensor: buffer for one, buffer in zip(step.resident, self.unkept, strict=True)}
         known = {**self.buffers, **resident}
         addresses = {

@@ -1,5 +1,7 @@
 """Preparing weights and bias ahead of a transposed convolution, laid out as the call itself would."""
 
+from dataclasses import replace
+
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import FLOAT32
@@ -13,7 +15,9 @@ from ops.calls.conv_transpose2d.validation import (
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.problem import is_matmul, takes_l1_path
 from ops.calls.convolution.sizes import require_addressable
+from ops.calls.convolution.slicing import most_slices
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -108,6 +112,7 @@ def prepare_conv_transpose2d_weights(
         slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
         mirror_kernel=mirror_kernel,
     )
+    arguments = _as_prepared(arguments)
     validate_weights_preparation(arguments)
     return _prepare(arguments, "weight", weight_tensor.cpu(), device, "ttnn.prepare_conv_transpose2d_weights")
 
@@ -188,6 +193,7 @@ def prepare_conv_transpose2d_bias(
         compute_config=None if compute_config is None else compute_config.argument(),
         slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
     )
+    arguments = _as_prepared(arguments)
     validate_bias_preparation(arguments)
     return _prepare(arguments, "bias", bias_tensor, device, "ttnn.prepare_conv_transpose2d_bias")
 
@@ -203,6 +209,25 @@ def _future_input(
     )
 
 
+def _as_prepared(call: ConvArguments) -> ConvArguments:
+    """The call as its operands are prepared: what its own checks refuse of its cores is left to them."""
+    config = call.conv_config
+    if config.core_grid is None:
+        call = replace(call, conv_config=replace(config, override_sharding_config=False))
+    return call
+
+
+def _within_reach(call: ConvArguments) -> ConvArguments:
+    """The call with an input that slices can be cut out of, and no more slices than there can be."""
+    config = call.slice_config
+    if config is None or takes_l1_path(call) or is_matmul(call):
+        return call
+    spec = call.input.spec
+    image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
+    fewer = min(config.num_slices, most_slices(call, config.slice_type))
+    return replace(call, input=image, slice_config=replace(config, num_slices=fewer))
+
+
 def _placeholder(shape: tuple[int, ...]) -> Operand:
     """A host tensor whose shape alone matters."""
     return Operand(spec=TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR), on_host=True)
@@ -212,6 +237,7 @@ def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device
     """Carries out, of the whole call's plan, only the upload of one tensor."""
     require_possible(arguments)
     require_addressable(arguments, device.spec)
+    arguments = _within_reach(arguments)
     require_possible_slices(arguments)
     plan = plan_convolution(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
     name = plan.results[role]

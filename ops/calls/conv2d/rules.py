@@ -53,4 +53,5 @@ CONV2D: Final = ConvRules(
     frees_halo_last=True,
     skips_halo=True,
     orders_full_inner_dim=True,
+    reuses_activations=True,
 )

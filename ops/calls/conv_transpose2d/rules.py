@@ -62,4 +62,5 @@ CONV_TRANSPOSE2D: Final = ConvRules(
     frees_halo_last=False,
     skips_halo=False,
     orders_full_inner_dim=False,
+    reuses_activations=False,
 )

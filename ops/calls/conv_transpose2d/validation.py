@@ -6,10 +6,12 @@ refused: other frameworks do, the real library computes it rightly. Evidence: ca
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from device.errors import ArgumentError
-from device.memory.memory_config import Layout
+from device.memory.memory_config import BufferType, Layout
 from ops.calls.convolution.arguments import ConvArguments, SliceType
+from ops.calls.convolution.output_checks import output_override
 from ops.calls.convolution.problem import frame_of, is_matmul, takes_l1_path
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.calls.convolution.soundness import way_out
@@ -30,6 +32,7 @@ from ops.calls.convolution.validation import (
     sizes_given,
 )
 from ops.frame.axis import NoWindowError, transposed_outputs
+from ops.programs.conv2d.partition import WIDTH
 
 
 def validate(call: ConvArguments) -> None:
@@ -51,7 +54,7 @@ def validate_weights_preparation(call: ConvArguments) -> None:
     """
     if _searches_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
-    raise_first(call, (_weight,), CONFIG_CHECKS)
+    raise_first(call, (_weight, _prepared_slices, _kept_shards, output_override, _slice_shards), CONFIG_CHECKS)
 
 
 def validate_bias_preparation(call: ConvArguments) -> None:
@@ -60,7 +63,7 @@ def validate_bias_preparation(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    raise_first(call, (_bias_format_known, _bias_on_host), CONFIG_CHECKS, BIAS_CHECKS)
+    raise_first(call, (_bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, BIAS_CHECKS)
 
 
 def require_possible(call: ConvArguments) -> None:
@@ -171,6 +174,53 @@ def _bias_format_known(call: ConvArguments) -> Iterator[str]:
 def _bias_on_host(call: ConvArguments) -> Iterator[str]:
     if call.bias is not None and not call.bias.on_host:
         yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
+
+
+def _prepared_slices(call: ConvArguments) -> Iterator[str]:
+    config = call.slice_config
+    if config is None or takes_l1_path(call):
+        return
+    sizes = output_size(replace(call, output_padding=(0, 0)))  # the real preparation does not know of it
+    length = sizes[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
+    if config.num_slices > length:
+        yield (
+            f"Number of slices {config.num_slices} should be less or equal than the dimension being sliced {length} "
+            f"in Conv2D DRAM Slicing\ndram_slice_config: at most {length} slices fit the output; 0 finds the number"
+        )
+
+
+def _kept_shards(call: ConvArguments) -> Iterator[str]:
+    if takes_l1_path(call) and call.input.spec.memory_config.is_sharded():
+        yield from _missing_shard_layout(call)
+
+
+def _slice_shards(call: ConvArguments) -> Iterator[str]:
+    if not takes_l1_path(call):
+        yield from _missing_shard_layout(call)
+
+
+def _missing_shard_layout(call: ConvArguments) -> Iterator[str]:
+    """Shards, those of a slice too, whose layout is neither given nor kept."""
+    if call.conv_config.reshard_if_not_optimal and call.conv_config.shard_layout is None:
+        yield (
+            "bad optional access\nconv_config.shard_layout: with reshard_if_not_optimal, set it to what the call will "
+            "use, or leave reshard_if_not_optimal out"
+        )
+
+
+def _bias_of_dram_input(call: ConvArguments) -> Iterator[str]:
+    """The real preparation plans slices of a convolution over the frame, with weights in rows, for an input in DRAM."""
+    config = call.conv_config
+    pointwise = call.kernel_size == call.dilation == (1, 1) and config.shard_layout is not WIDTH
+    if call.input.spec.memory_config.buffer_type is not BufferType.DRAM or pointwise:
+        return
+    if config.weights_format is not None and config.weights_format.is_block:
+        yield (
+            f"Only TILE layout is supported for {config.weights_format.name.upper()} dtype!\n"
+            "conv_config.weights_dtype: the bias of a call with an input in DRAM can not be prepared in it; pass the "
+            "bias as it was made, with weights on the host, or put the input in L1"
+        )
+    yield from _missing_shard_layout(call)
 
 
 def require_possible_slices(call: ConvArguments) -> None:

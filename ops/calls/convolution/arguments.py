@@ -133,6 +133,7 @@ class ConvRules:
         frees_halo_last: The halo's output is released after the output was moved to memory_config, not before.
         skips_halo: The micro-op reads a WIDTH sharded input itself if it has no padding.
         orders_full_inner_dim: Weights are prepared in the order that full_inner_dim reads them in.
+        reuses_activations: The micro-op obeys enable_activation_reuse; else only estimates count on it.
     """
 
     function: str
@@ -147,6 +148,7 @@ class ConvRules:
     frees_halo_last: bool
     skips_halo: bool
     orders_full_inner_dim: bool
+    reuses_activations: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

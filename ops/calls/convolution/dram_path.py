@@ -9,8 +9,8 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
 from device.plan import Step
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
-from ops.calls.convolution.image_checks import image_refusals
 from ops.calls.convolution.l1_path import l1_path, operand_names
+from ops.calls.convolution.output_checks import rows_in_dram
 from ops.calls.convolution.problem import as_slice, frame_of, image_shape, output_format, slices_skip_dram
 from ops.calls.convolution.slicing import (
     OutputSlice,
@@ -21,6 +21,7 @@ from ops.calls.convolution.slicing import (
     output_slices,
     slice_call,
 )
+from ops.calls.convolution.validation import CONFIG_CHECKS, input_in_dram, raise_first
 from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.slicing import sliced_input, write_slice
@@ -47,11 +48,10 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, *, free_l1_bytes: int) 
         config = given
     else:
         config = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
+    raise_first(replace(call, slice_config=config), CONFIG_CHECKS)
     if slices_skip_dram(call, config.num_slices):
         return l1_path(builder, call, source)
-    if not call.input.on_host:  # a call without a number of slices gets here with an input in L1, too
-        for text in image_refusals(call):
-            raise DeviceError(text)
+    raise_first(replace(call, slice_config=config), (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
     check_slice_count(call, config)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     frame = frame_of(call)

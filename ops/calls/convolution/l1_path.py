@@ -4,6 +4,7 @@ Also what one slice of the DRAM path runs, with the arguments of `problem.as_sli
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -13,7 +14,16 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import compute_config, flattened_memory, input_alignment, lower, needs_new_shards
+from ops.calls.convolution.output_checks import TILES_HINT
+from ops.calls.convolution.problem import (
+    compute_config,
+    flattened_memory,
+    input_alignment,
+    lower,
+    needs_new_shards,
+    placed_options,
+)
+from ops.programs.conv2d.activation_reuse import reuse_refusal
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import (
@@ -32,8 +42,8 @@ from ops.programs.conv2d.layout import (
     scheme_alignment,
     sharded_input,
 )
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
+from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
@@ -41,6 +51,8 @@ from ops.programs.movement import placement
 from ops.programs.movement.work import Conversion, Relayout
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
+
+CONV2D: Final = "Conv2dDeviceOperation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +84,20 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     Raises:
         DeviceError: The blocks do not fit the shares of the cores.
     """
-    problem, options = lower(call)
+    problem, estimated = lower(call)
+    options = placed_options(call, estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = input_alignment(call, memory)
     if not needs_new_shards(call, memory):
         layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
         place = memory
     else:
-        scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
+        scheme = call.conv_config.shard_layout or choose_scheme(problem, estimated, device_spec, matmul=False)
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
         layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else layout.input_memory
-    _check_output_override(call, layout)
     reshards = place != memory
     if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
         place = flattened_memory(call)
@@ -100,15 +112,6 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         reshards=reshards,
         prefix=prefix,
     )
-
-
-def _check_output_override(call: ConvArguments, layout: ConvLayout) -> None:
-    if call.conv_config.override_output_sharding_config and layout.scheme is not BLOCK:
-        raise DeviceError(
-            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
-            f"conv_config.override_output_sharding_config: the call is {layout.scheme.name}; "
-            "set shard_layout=BLOCK_SHARDED, or leave the override out"
-        )
 
 
 def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "") -> PlanTensor:
@@ -143,6 +146,10 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
     output = _conv(builder, laid_out, activations)
+    if output is activations:  # the program was refused
+        if copied and activations.name != sharded.name and builder.is_live(sharded):
+            builder.free(sharded)
+        return output
     framed = activations.name != sharded.name
     if framed and not call.rules.frees_halo_last:
         builder.free(activations)
@@ -189,7 +196,7 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
         out_first=not rules.transposed,
         folded=call.folded,
         mirror=rules.transposed and call.mirror_kernel,
-        full_inner_dim=rules.orders_full_inner_dim and laid_out.options.full_inner_dim,
+        full_inner_dim=rules.orders_full_inner_dim and laid_out.options.joins_kernel_rows(layout.scheme),
         scheme=layout.scheme,
         padded_in_channels=shards.in_channels,
         padded_out_channels=columns,
@@ -253,7 +260,7 @@ def _grid_refusal(laid_out: LaidOut) -> str | None:
     )
 
 
-def _reader_indices(laid_out: LaidOut, *, check: bool) -> PlanTensor:
+def _reader_indices(laid_out: LaidOut) -> PlanTensor:
     """The index tensor of the program's activation readers."""
     layout, height = laid_out.layout, laid_out.layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
@@ -261,8 +268,6 @@ def _reader_indices(laid_out: LaidOut, *, check: bool) -> PlanTensor:
     words = reader_index_words(
         laid_out.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores, block_rows=rows
     )
-    if check:
-        check_reader_indices(words * WORD_BYTES, output_rows=layout.shards.out_rows)
     return PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments(laid_out), words))
 
 
@@ -278,7 +283,7 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
             layout.shards,
             layout.blocks,
             laid_out.problem.kernel,
-            full_inner_dim=options.full_inner_dim,
+            full_inner_dim=options.joins_kernel_rows(layout.scheme),
         ),
         fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
         partials_format=partials_format(buffers),
@@ -292,14 +297,18 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
     problem, layout = laid_out.problem, laid_out.layout
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
-    if refused is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
-        refused = (
+    if laid_out.options.activation_reuse:
+        refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
+    indices = _reader_indices(laid_out)
+    words = indices.spec.shape[-1] * WORD_BYTES
+    unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
+    if unfinished is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
+        unfinished = (
             "Multicast runtime arguments target an unplaced core\n"
             f"conv_config.core_grid: the WIDTH_SHARDED convolution leaves cores without output channels, and counts "
             f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
             "cores as there are tiles of output channels"
         )
-    indices = _reader_indices(laid_out, check=refused is None)
     shard = halo.spec.memory_config.shard_spec
     halo_elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
     buffers = buffers_arguments(
@@ -307,21 +316,26 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         laid_out.options,
         layout,
         halo_bytes=halo_elements * (problem.act_format.element_bytes or 0),
-        reader_indices_bytes=indices.spec.shape[-1] * WORD_BYTES,
+        reader_indices_bytes=words,
     )
+    work, reads = conv_work(laid_out, buffers), [halo, *operands(builder, laid_out.arguments)]
+    if laid_out.options.untilize_out and problem.out_format.is_block:
+        builder.run(CONV2D, work, reads, refused=f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}")
+        return halo
     output = PlanTensor(f"{laid_out.prefix}output", output_spec(laid_out))
-    work = conv_work(laid_out, buffers)
+    made = conv_circular_buffers(
+        buffers, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
+    )
     return builder.run(
-        "Conv2dDeviceOperation",
+        CONV2D,
         work,
-        [halo, *operands(builder, laid_out.arguments)],
+        reads,
         output=output,
         resident=[indices],
-        circular_buffers=conv_circular_buffers(
-            buffers, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
-        ),
+        circular_buffers=() if refused else made,
         key=("conv2d", work),
         refused=refused,
+        unfinished=unfinished,
     )
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import FLOAT32, DataFormat
-from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, Operand, SliceType
+from device.spec.parts import GridSpec
+from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand, SliceType
 from ops.frame.frame import Frame
 from ops.programs.conv2d.layout import ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import channel_alignment
@@ -71,13 +72,31 @@ def lower(call: ConvArguments) -> tuple[ConvProblem, ConvOptions]:
         act_double_buffer=config.enable_act_double_buffer,
         weights_double_buffer=config.enable_weights_double_buffer,
         full_inner_dim=config.full_inner_dim,
+        activation_reuse=config.enable_activation_reuse,
         force_split_reader=config.force_split_reader,
         config_tensors_in_dram=config.config_tensors_in_dram,
         core_grid=config.core_grid if config.override_sharding_config else None,
+        output_grid=_output_grid(config),
         fp32_dest=compute.fp32_dest,
         packer_l1_acc=compute.packer_l1_acc,
     )
     return problem, options
+
+
+def _output_grid(config: ConvConfig) -> GridSpec | None:
+    if not config.override_output_sharding_config or config.core_grid is None:
+        return None
+    box = config.core_grid.bounding_box()
+    return GridSpec(cols=box.cols, rows=box.rows)
+
+
+def placed_options(call: ConvArguments, estimated: ConvOptions) -> ConvOptions:
+    """The choices that the micro-op is built with, where they differ from what estimates count with."""
+    if not estimated.activation_reuse:
+        return estimated
+    if not call.rules.reuses_activations:
+        return replace(estimated, activation_reuse=False)
+    return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
 
 
 def as_slice(call: ConvArguments, source: Operand) -> ConvArguments:

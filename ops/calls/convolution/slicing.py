@@ -17,13 +17,12 @@ from ops.calls.convolution.arguments import AxisWindow, ConvArguments, SliceConf
 from ops.calls.convolution.problem import frame_of, lower
 from ops.frame.axis import NoWindowError
 from ops.frame.frame import Frame
-from ops.programs.conv2d.auto_shard import choose_scheme, estimated_buffers, estimated_halo_bytes
+from ops.programs.conv2d.auto_shard import choose_scheme, estimated_blocks, estimated_buffers, estimated_halo_bytes
 from ops.programs.conv2d.circular_buffers import local_bytes
 from ops.programs.conv2d.layout import (
     ConvOptions,
     ConvProblem,
     choose_cores,
-    estimated_blocks,
     lay_out,
     scheme_alignment,
 )
@@ -185,19 +184,22 @@ def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSp
         raise AssertionError("the window of a slice is always sharded")
     in_bytes = shards.shape[0] * shards.shape[1] * (problem.act_format.element_bytes or 0)
     if call.rules.transposed:
+        options = replace(options, output_grid=None)
         row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
         alignment = channel_alignment(
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
         )
         counted = _over(problem, _with_nominal_rows(_without_filling(problem.frame, part), part))
         layout = lay_out(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
+        tap = layout.shards.in_channels
         blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
     else:
         alignment, counted = scheme_alignment(problem, config.scheme), problem
         layout = lay_out(counted, options, device_spec, config, alignment=alignment)
+        tap = round_up(problem.in_channels, alignment)
         blocks = estimated_blocks(counted, layout, alignment)
         in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
-    buffers = estimated_buffers(counted, options, layout, accumulation_blocks=blocks)
+    buffers = estimated_buffers(counted, options, layout, accumulation_blocks=blocks, tap_channels=tap)
     halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, shards.shape[1])
     output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
     return max(halo_bytes + output_bytes + local_bytes(buffers), in_bytes + halo_bytes)

@@ -39,7 +39,7 @@ def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
         call: The call.
     """
     operations = [step for step in plan.steps if isinstance(step, Operation)]
-    if any(one.refused for one in operations):  # the real library ends with an error of its own
+    if any(one.refused or one.unfinished for one in operations):  # the real library ends with an error of its own
         return None
     works = [one.work for one in operations]
     return next((f"{call.rules.function}: {text}" for text in _faults(works, call)), None)

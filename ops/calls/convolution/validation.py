@@ -17,10 +17,11 @@ from typing import Final
 from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT32
 from device.numbers.integers import round_up
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.image_checks import image_refusals
+from ops.calls.convolution.output_checks import CORE_GRID_HINT, output_override, rows_of_blocks
 from ops.calls.convolution.problem import is_matmul, needs_new_shards, takes_l1_path
 
 SHARD_LAYOUTS = (
@@ -28,7 +29,6 @@ SHARD_LAYOUTS = (
     TensorMemoryLayout.BLOCK_SHARDED,
     TensorMemoryLayout.WIDTH_SHARDED,
 )
-CORE_GRID_HINT: Final = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
 HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
 Check = Callable[[ConvArguments], Iterator[str]]
@@ -42,26 +42,20 @@ def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:
                 raise ArgumentError(text)
 
 
-def _input_in_dram(call: ConvArguments) -> Iterator[str]:
+def _slices(call: ConvArguments) -> int:
+    """How many slices are given; 0 if that is left to the library."""
+    return call.slice_config.num_slices if call.slice_config else 0
+
+
+def input_in_dram(call: ConvArguments) -> Iterator[str]:
+    """An input of slices that is not where they are cut out; with no number given, it may be the L1 path."""
     if takes_l1_path(call) or call.input.on_host:
         return
-    if is_matmul(call) and call.input.spec.memory_config.buffer_type is not BufferType.DRAM:
+    in_dram = call.input.spec.memory_config.buffer_type is BufferType.DRAM
+    if is_matmul(call) and not in_dram:
         return  # no slices are cut for it
-    given = call.slice_config is not None and call.slice_config.num_slices
-    if given or not call.rules.one_slice_skips_dram or call.input.spec.memory_config.buffer_type is BufferType.DRAM:
+    if in_dram or _slices(call) or not call.rules.one_slice_skips_dram:
         yield from image_refusals(call)
-
-
-def _row_major_output(call: ConvArguments) -> Iterator[str]:
-    out_format = call.out_format or call.input.spec.data_format
-    if call.conv_config.output_layout is Layout.TILE or not out_format.is_block:
-        return
-    sliced = not takes_l1_path(call) and out_format == BFLOAT8_B
-    yield (
-        "Conv output can't be in Row Major if output dtype is BFloat8_B."
-        if sliced
-        else "Only TILE layout is supported for BFLOAT8_B dtype!"
-    ) + f"\noutput_layout: {out_format} exists in TILE only; use TILE_LAYOUT, or another dtype"
 
 
 def _input_volume(call: ConvArguments) -> Iterator[str]:
@@ -130,12 +124,13 @@ def _no_shard_layout(layout: TensorMemoryLayout | None) -> str:
 
 def _core_grid(call: ConvArguments) -> Iterator[str]:
     config, sharded = call.conv_config, _sharded_in_l1(call)
-    if not config.override_sharding_config:
+    slices = None if takes_l1_path(call) or is_matmul(call) else _slices(call)
+    if not config.override_sharding_config or slices == 0:  # once their number is known, it is asked again
         return
     if config.core_grid is None:
         yield (
             "If override_sharding_config is set, core_grid must be set as well."
-            if sharded
+            if sharded or (slices or 0) > 1
             else "Core grid must be provided when overriding sharding config"
         ) + CORE_GRID_HINT
     if sharded and config.shard_layout is None:
@@ -143,20 +138,6 @@ def _core_grid(call: ConvArguments) -> Iterator[str]:
             "If override_sharding_config is set, shard_layout must be set as well.\n"
             f"conv_config.shard_layout: set it to one of {', '.join(one.name for one in SHARD_LAYOUTS)}, "
             "or leave the override out"
-        )
-
-
-def _output_override(call: ConvArguments) -> Iterator[str]:
-    config = call.conv_config
-    if not config.override_output_sharding_config:
-        return
-    if config.core_grid is None:
-        yield "When override_output_sharding_config is set to true, core_grid must have a value." + CORE_GRID_HINT
-    if config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
-        yield (
-            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
-            f"conv_config.shard_layout: {config.shard_layout} cannot be combined with "
-            "override_output_sharding_config; use BLOCK_SHARDED"
         )
 
 
@@ -219,10 +200,10 @@ def claimed_volume(call: ConvArguments) -> int:
     return prod((call.batch_size, call.input_height, call.input_width, call.in_channels))
 
 
-INPUT_CHECKS: tuple[Check, ...] = (_input_in_dram, _row_major_output, _input_volume)
+INPUT_CHECKS: tuple[Check, ...] = (rows_of_blocks, input_in_dram, _input_volume)
 SIZE_CHECKS: tuple[Check, ...] = (_stride,)
-CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks, _output_override, _new_shard_layout)
-SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _blocks, _output_override)  # before a number of slices is looked for
+CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks, output_override, _new_shard_layout)
+SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _blocks, output_override)  # before a number of slices is looked for
 BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)
 BIAS_CHECKS: tuple[Check, ...] = (_bias_side, *BIAS_SHAPE_CHECKS)
 

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, replace
 
+from device.errors import DeviceError
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.integers import round_up
+from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.activation_reuse import check_estimated_format
 from ops.programs.conv2d.circular_buffers import BufferRequest, buffer_requests, local_bytes
 from ops.programs.conv2d.layout import (
     ConvLayout,
@@ -13,7 +15,6 @@ from ops.programs.conv2d.layout import (
     ConvProblem,
     buffers_arguments,
     choose_cores,
-    estimated_blocks,
     lay_out,
     scheme_alignment,
 )
@@ -70,7 +71,11 @@ def estimate_l1(
     config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
     layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
     buffers = estimated_buffers(
-        problem, options, layout, accumulation_blocks=estimated_blocks(problem, layout, alignment)
+        problem,
+        options,
+        layout,
+        accumulation_blocks=estimated_blocks(problem, layout, alignment),
+        tap_channels=round_up(problem.in_channels, alignment),
     )
     halo_bytes = estimated_halo_bytes(problem, layout.config.nhw_cores, layout.shards.in_width)
     return L1Estimate(
@@ -82,9 +87,24 @@ def estimate_l1(
 
 
 def estimated_buffers(
-    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int
+    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int, tap_channels: int
 ) -> list[BufferRequest]:
-    """Circular buffers as the estimates count them: all but HEIGHT multicast, every output row has a reader index."""
+    """Circular buffers as the estimates count them: all but HEIGHT multicast, every output row has a reader index.
+
+    Raises:
+        DeviceError: An activation block is higher than a core's share of the output, or the readers of a block float
+            would reuse activations.
+    """
+    shards, height = layout.shards, layout.blocks.act_h_tiles
+    if height > shards.out_row_tiles:
+        raise DeviceError(
+            f"Conv2d output block size {height * shards.out_col_tiles} exceeds the per-core output size "
+            f"{shards.out_row_tiles * shards.out_col_tiles}\n"
+            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
+            "leave it 0 or set shard_layout to a scheme with more rows for each core"
+        )
+    if options.activation_reuse and layout.split_reader:
+        check_estimated_format(problem.in_format)
     indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
     arguments = buffers_arguments(
         problem,
@@ -94,8 +114,17 @@ def estimated_buffers(
         reader_indices_bytes=indices,
         multicast=layout.scheme is not HEIGHT,
         accumulation_blocks=accumulation_blocks,
+        tap_channels=tap_channels,
     )
     return buffer_requests(arguments)
+
+
+def estimated_blocks(problem: ConvProblem, layout: ConvLayout, alignment: int) -> int:
+    """K blocks as the real library counts them in L1 estimates, before the weights are laid out."""
+    kh, kw = problem.kernel
+    rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
+    columns = div_up(problem.out_channels, TILE) // layout.shards.out_col_tiles
+    return rows // layout.blocks.act_w_tiles * (columns if layout.scheme is BLOCK else 1)
 
 
 def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int) -> int:

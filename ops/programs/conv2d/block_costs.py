@@ -12,7 +12,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.engine import Task, task_of
 from device.time.stages import Stage
 from ops.programs.conv2d.costs import ConvCosts
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import HEIGHT, WIDTH
 from ops.programs.conv2d.work import ConvWork
 
 NARROW_TILES = 8  # rows of up to so many tiles are untilized by the packer (tt-metal, conv2d program)
@@ -86,7 +86,7 @@ def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
         bursts, burst_bytes = kernel_rows * kernel_columns, stick_bytes // work.options.act_block_w_div
     elif problem.frame.columns.spacing > 1:
         bursts, burst_bytes = kernel_columns, stick_bytes
-    if work.options.full_inner_dim and layout.scheme is BLOCK:
+    if work.options.joins_kernel_rows(layout.scheme):
         bursts *= kernel_rows
     per_burst = max(costs.read_issue_cycles, burst_bytes / spec.noc.link_bytes_per_cycle)
     return costs.read_latency_cycles + tile_rows * TILE * bursts * per_burst

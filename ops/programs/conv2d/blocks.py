@@ -8,7 +8,7 @@ from device.errors import DeviceError
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import Integers, div_up, round_up
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
 
 # (height, width) of an output sub-block in tiles, in the order in which the real library tries them.
 SUBBLOCKS = (
@@ -140,7 +140,7 @@ def k_block_tiles(
 ) -> int:
     """Width of one K block in tiles: a kernel row (of one channel shard), or for WIDTH a channel shard's whole window.
 
-    With full_inner_dim a BLOCK core takes all kernel rows of its shard at once.
+    With full_inner_dim a HEIGHT or BLOCK core takes all kernel rows of its shard at once.
 
     Raises:
         DeviceError: The parts of a WIDTH shard's window are narrower than a tile.
@@ -156,7 +156,7 @@ def k_block_tiles(
             )
         return tiles
     width = shards.in_channels if scheme is HEIGHT else shards.in_width
-    kernel_rows = kernel[0] if full_inner_dim and scheme is BLOCK else 1
+    kernel_rows = kernel[0] if full_inner_dim else 1
     return div_up(width * kernel[1] * kernel_rows, TILE)
 
 
@@ -178,7 +178,7 @@ def plan_blocks(
         kernel: (kh, kw).
         act_block_h_override: Rows, 0 for the whole share of a core.
         act_block_w_div: Parts of a K block (WIDTH only).
-        full_inner_dim: A BLOCK core takes all kernel rows of its shard as one K block.
+        full_inner_dim: A HEIGHT or BLOCK core takes all kernel rows of its shard as one K block.
         dst_tiles: Tiles that Dst holds in half-sync: 8 for bfloat16, 4 for float32.
     """
     act_h = act_block_height(shards.out_rows, act_block_h_override)
@@ -191,12 +191,10 @@ def plan_blocks(
         full_inner_dim=full_inner_dim,
     )
     sub_h, sub_w = subblock(act_h, shards.out_col_tiles, dst_tiles)
-    if config.scheme is HEIGHT:
-        k_blocks = kernel[0]
-    elif config.scheme is BLOCK:
-        k_blocks = (1 if full_inner_dim else kernel[0]) * config.channel_cores
-    else:
+    if config.scheme is WIDTH:
         k_blocks = shards.in_channels * kernel[0] * kernel[1] // TILE // act_w
+    else:
+        k_blocks = (1 if full_inner_dim else kernel[0]) * config.channel_cores
     return Blocks(
         act_h_tiles=act_h, act_w_tiles=act_w, subblock_h_tiles=sub_h, subblock_w_tiles=sub_w, k_blocks=k_blocks
     )
@@ -213,6 +211,12 @@ def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel
     """Why the WIDTH program cannot walk through these blocks, in the real library's words and ours; None if it can."""
     if config.scheme is not WIDTH:
         return None
+    if shards.out_row_tiles < blocks.act_h_tiles:
+        return (
+            f"Output block height (in # of tiles) ({shards.out_row_tiles}) should be greater than or equal to "
+            f"activation block height (in # of tiles) ({blocks.act_h_tiles})\n"
+            f"act_block_h_override: a core computes {shards.out_rows} rows; use 0"
+        )
     window = shards.in_channels * kernel[0] * kernel[1]
     if window % (blocks.act_w_tiles * TILE):
         return (
@@ -291,19 +295,7 @@ def k_block_order(
     """
     kh, cores, height = kernel[0], config.channel_cores, blocks.act_w_tiles * TILE
     width = shards.in_width
-    if config.scheme is HEIGHT:
-        return tuple(
-            KBlock(
-                kernel_rows=range(i, i + 1),
-                first_channel=0,
-                channels=width,
-                weight_row=i * height,
-                weight_stride=width,
-                weight_channels=width,
-            )
-            for i in range(kh)
-        )
-    if config.scheme is BLOCK:
+    if config.scheme is not WIDTH:
         rows = [range(kh)] if full_inner_dim else [range(i, i + 1) for i in range(kh)]
         return tuple(
             KBlock(

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from device.cores import CoreRangeSet
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
 from device.plan import CircularBuffer
+from ops.programs.conv2d.activation_reuse import reuse_tiles
 from ops.programs.conv2d.blocks import Blocks, Shards
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig
 
@@ -23,6 +24,8 @@ class ConvBuffersArguments:
         config: Cores of the input.
         multicast: Activations are sent between the cores of a row (`multicasts_activations`).
         accumulation_blocks: K blocks as the real library counts them to decide on L1 accumulation.
+        reused_columns: Columns of the output if activations are reused, else 0.
+        tap_channels: Rows of weights of a tap.
         shards: Shard shapes.
         blocks: Block sizes.
         kernel: (kh, kw).
@@ -44,6 +47,8 @@ class ConvBuffersArguments:
     config: ParallelConfig
     multicast: bool
     accumulation_blocks: int
+    reused_columns: int
+    tap_channels: int
     shards: Shards
     blocks: Blocks
     kernel: tuple[int, int]
@@ -135,10 +140,10 @@ def buffer_requests(conv: ConvBuffersArguments) -> list[BufferRequest]:
     h_blocks = shards.out_row_tiles // act_h
     buffered = 2 if conv.weights_double_buffer else 1
     weight_blocks = conv.kernel[0] if scheme is HEIGHT and h_blocks > 1 else buffered
+    if scheme is HEIGHT and conv.reused_columns:
+        weight_blocks = 1
 
-    double = 2 if conv.act_double_buffer else 1
-    second_tiles = (act_h // 2 if conv.split_reader else 0) * act_w * double
-    first_tiles = act_h * act_w * double - second_tiles
+    first_tiles, second_tiles = _gathered(conv)
     # A BLOCK core whose activations need no conversion gathers them in the buffer they are multicast through.
     gathers_in_act = scheme is BLOCK and conv.act_format == conv.out_format and conv.multicast
     gathered_tiles = {HEIGHT: 0, BLOCK: 0 if gathers_in_act else first_tiles, WIDTH: 2 * act_w}[scheme]
@@ -166,6 +171,27 @@ def buffer_requests(conv: ConvBuffersArguments) -> list[BufferRequest]:
         _page("act_sharded", conv.halo_bytes, conv.act_format, "halo"),
     )
     return [one for one in made if one.size_bytes]
+
+
+def _gathered(conv: ConvBuffersArguments) -> tuple[int, int]:
+    """Tiles that the first reader gathers, and the second."""
+    blocks, double = conv.blocks, 2 if conv.act_double_buffer else 1
+    second = blocks.act_h_tiles // 2 if conv.split_reader else 0
+    heights = (blocks.act_h_tiles - second, second)
+    if not (conv.reused_columns and conv.split_reader):
+        return heights[0] * blocks.act_w_tiles * double, heights[1] * blocks.act_w_tiles * double
+    first_tiles, second_tiles = (
+        reuse_tiles(
+            conv.act_format,
+            act_h_tiles=height,
+            act_w_tiles=blocks.act_w_tiles,
+            columns=conv.reused_columns,
+            channels=conv.tap_channels,
+            kernel=conv.kernel,
+        )
+        for height in heights
+    )
+    return first_tiles * double, second_tiles * double
 
 
 def _partials(conv: ConvBuffersArguments) -> BufferRequest:

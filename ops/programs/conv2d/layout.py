@@ -5,16 +5,18 @@ together; the choice of a shard scheme, the L1 estimates of slicing and the plan
 """
 
 from dataclasses import dataclass
+from math import prod
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
-from device.numbers.integers import div_up, round_up
+from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
 from ops.frame.frame import Frame
-from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards
+from ops.programs.conv2d.activation_reuse import check_reuse
+from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards, weight_rows
 from ops.programs.conv2d.circular_buffers import ConvBuffersArguments, multicasts_activations
 from ops.programs.conv2d.partition import (
     BLOCK,
@@ -40,9 +42,11 @@ class ConvOptions:
         act_double_buffer: Activations are double buffered.
         weights_double_buffer: Weights are double buffered.
         full_inner_dim: BLOCK: all kernel rows in one K block.
+        activation_reuse: HEIGHT: the same, and readers keep what neighboring rows of the image share.
         force_split_reader: None lets the rates decide.
         config_tensors_in_dram: Config tensors live in DRAM.
         core_grid: Cores given by the caller; None for the library's choice.
+        output_grid: Grid of the output given by the caller (BLOCK only); None for all cores.
         fp32_dest: Dst accumulates in float32.
         packer_l1_acc: Partial sums are to be added in L1.
     """
@@ -54,11 +58,17 @@ class ConvOptions:
     act_double_buffer: bool = False
     weights_double_buffer: bool = False
     full_inner_dim: bool = False
+    activation_reuse: bool = False
     force_split_reader: bool | None = None
     config_tensors_in_dram: bool = False
     core_grid: CoreRangeSet | None = None
+    output_grid: GridSpec | None = None
     fp32_dest: bool = False
     packer_l1_acc: bool = False
+
+    def joins_kernel_rows(self, scheme: TensorMemoryLayout) -> bool:
+        """Whether all kernel rows of a shard are one K block."""
+        return {HEIGHT: self.activation_reuse, BLOCK: self.full_inner_dim}.get(scheme, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,9 +250,11 @@ def lay_out(
         matmul: It runs as a matmul.
 
     Raises:
-        DeviceError: An activation block is higher than a core's share of the output.
+        DeviceError: The blocks can not be cut so, no activation can be reused, or the given output grid does not fit.
     """
-    out_config = output_parallel_config(config, spec.grid, out_channels=problem.out_channels, matmul=matmul)
+    out_config = output_parallel_config(
+        config, spec.grid, out_channels=problem.out_channels, matmul=matmul, given=options.output_grid
+    )
     shards = plan_shards(
         config,
         out_config,
@@ -259,16 +271,11 @@ def lay_out(
         kernel=problem.kernel,
         act_block_h_override=options.act_block_h_override,
         act_block_w_div=options.act_block_w_div,
-        full_inner_dim=options.full_inner_dim,
+        full_inner_dim=options.joins_kernel_rows(config.scheme),
         dst_tiles=spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest),
     )
-    if blocks.act_h_tiles > shards.out_row_tiles:
-        raise DeviceError(
-            f"Conv2d output block size {blocks.act_h_tiles * shards.out_col_tiles} exceeds the per-core output size "
-            f"{shards.out_row_tiles * shards.out_col_tiles}\n"
-            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
-            "leave it 0 or set shard_layout to a scheme with more rows for each core"
-        )
+    if options.activation_reuse:
+        check_reuse(config, act_h_tiles=blocks.act_h_tiles, columns=problem.frame.columns.outputs)
     split = not matmul and uses_split_reader(
         config.scheme,
         spec.reader,
@@ -282,7 +289,7 @@ def lay_out(
         weight_format=problem.weight_format,
         out_format=problem.out_format,
         fp32_dest=options.fp32_dest,
-        forced=options.force_split_reader,
+        forced=True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader,
     )
     return ConvLayout(config=config, out_config=out_config, shards=shards, blocks=blocks, split_reader=split)
 
@@ -303,6 +310,7 @@ def buffers_arguments(
     reader_indices_bytes: int,
     multicast: bool | None = None,
     accumulation_blocks: int | None = None,
+    tap_channels: int | None = None,
 ) -> ConvBuffersArguments:
     """What decides the circular buffers of the micro-op.
 
@@ -314,16 +322,21 @@ def buffers_arguments(
         reader_indices_bytes: Bytes of the reader indices of one core.
         multicast: Whether activations are multicast, where an estimate takes another view of it.
         accumulation_blocks: K blocks that decide on L1 accumulation, where an estimate counts them in another way.
+        tap_channels: Rows of weights of a tap, where an estimate counts them in another way.
     """
     blocks = layout.blocks
     if multicast is None:
         multicast = multicasts_activations(layout.config, layout.out_config)
     if accumulation_blocks is None:
         accumulation_blocks = blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1)
+    if tap_channels is None:
+        tap_channels = weight_rows(layout.scheme, blocks, layout.shards, problem.kernel) // prod(problem.kernel)
     return ConvBuffersArguments(
         config=layout.config,
         multicast=multicast,
         accumulation_blocks=accumulation_blocks,
+        reused_columns=problem.frame.columns.outputs if options.activation_reuse else 0,
+        tap_channels=tap_channels,
         shards=layout.shards,
         blocks=blocks,
         kernel=problem.kernel,
@@ -341,11 +354,3 @@ def buffers_arguments(
         reader_indices_bytes=reader_indices_bytes,
         halo_bytes=halo_bytes,
     )
-
-
-def estimated_blocks(problem: ConvProblem, layout: ConvLayout, alignment: int) -> int:
-    """K blocks as the real library counts them in L1 estimates, before the weights are laid out."""
-    kh, kw = problem.kernel
-    rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
-    columns = div_up(problem.out_channels, TILE) // layout.shards.out_col_tiles
-    return rows // layout.blocks.act_w_tiles * (columns if layout.scheme is BLOCK else 1)

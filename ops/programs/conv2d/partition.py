@@ -6,6 +6,7 @@ All functions are pure; `tiles` counts are tiles of 32 rows or 32 channels.
 from dataclasses import dataclass
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
@@ -132,9 +133,23 @@ def input_parallel_config(
 
 
 def output_parallel_config(
-    config: ParallelConfig, grid: GridSpec, *, out_channels: int, matmul: bool
+    config: ParallelConfig, grid: GridSpec, *, out_channels: int, matmul: bool, given: GridSpec | None = None
 ) -> ParallelConfig:
-    """Cores that hold the output, given those of the input."""
+    """Cores that hold the output, given those of the input.
+
+    Args:
+        config: Cores of the input.
+        grid: All cores.
+        out_channels: O.
+        matmul: It runs as a matmul.
+        given: The caller's grid for the output, BLOCK only; none takes all cores.
+
+    Raises:
+        DeviceError: The given grid does not fit the scheme, or the cores of the rows.
+    """
+    if given is not None:
+        _check_given(config, given)
+        grid = given
     out_tiles = div_up(out_channels, TILE)
     if matmul or config.scheme is HEIGHT:
         return config
@@ -152,3 +167,19 @@ def output_parallel_config(
         cores=used,
         orientation=config.orientation,
     )
+
+
+def _check_given(config: ParallelConfig, given: GridSpec) -> None:
+    if config.scheme is not BLOCK:
+        raise DeviceError(
+            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
+            f"conv_config.override_output_sharding_config: the call is, or is tried as, {config.scheme.name}; "
+            "set shard_layout=BLOCK_SHARDED, or leave the override out"
+        )
+    across = given.cols if config.orientation is ShardOrientation.COL_MAJOR else given.rows
+    if across != config.nhw_cores:
+        raise DeviceError(
+            "NHW cores must match for input and output when overriding the grid size.\n"
+            f"conv_config.core_grid: it has {across} cores for the rows of the output, and the input lies on "
+            f"{config.nhw_cores}; give as many, or set override_sharding_config too"
+        )

@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from device.errors import DeviceError
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
@@ -67,24 +66,22 @@ def reader_indices(frame: Frame, *, output_rows: int, cores: int, block_rows: tu
     return words
 
 
-def check_reader_indices(page_bytes: int, *, output_rows: int) -> None:
-    """Refuses a list for which the real library has not reserved room: one index per output row, in whole tiles.
+def reader_indices_refusal(page_bytes: int, *, output_rows: int) -> str | None:
+    """Why the real library has no room for a list, in its words and ours: one index per output row, in whole tiles.
 
     Args:
         page_bytes: Bytes of the list of one core.
         output_rows: Output rows of a core.
-
-    Raises:
-        DeviceError: The list is longer.
     """
     room = round_up(output_rows, TILE) * WORD_BYTES
-    if page_bytes > room:
-        raise DeviceError(
-            f"Reader indices buffer page size {page_bytes} exceeds worst-case CB size {room} "
-            "(config tensor layout changed?)\n"
-            "shard_layout: every row of the image that a core computes takes 4 bytes, and the real library reserves 2 "
-            f"for each of its {output_rows} outputs; use wider images or another shard_layout"
-        )
+    if page_bytes <= room:
+        return None
+    return (
+        f"Reader indices buffer page size {page_bytes} exceeds worst-case CB size {room} "
+        "(config tensor layout changed?)\n"
+        "shard_layout: every row of the image that a core computes takes 4 bytes, and the real library reserves 2 "
+        f"for each of its {output_rows} outputs; use wider images or another shard_layout"
+    )
 
 
 def _blocks(

@@ -33,7 +33,8 @@ class WeightsLayout:
         folded: The window of an ordinary convolution that was folded into channels: the raw weight has it as kernel,
             while ``kernel`` is 1x1 and ``in_channels`` are those of all its positions.
         mirror: Whether kh and kw are flipped here (False: the caller's kernel is flipped already).
-        full_inner_dim: Whether BLOCK_SHARDED pads all kernel rows of a shard together, not each by itself.
+        full_inner_dim: Whether HEIGHT_SHARDED and BLOCK_SHARDED pad all kernel rows of a shard together, not each by
+            itself.
         scheme: HEIGHT_SHARDED and BLOCK_SHARDED pad every kernel row to whole tiles, BLOCK_SHARDED for one shard of
             channels after the other; WIDTH_SHARDED and INTERLEAVED (a plain matmul) run through the kernel unpadded.
         padded_in_channels: C rounded up as the activation shards have it; channel_shards divide it.
@@ -107,7 +108,7 @@ class WeightsLayout:
 
     @property
     def _joins_rows(self) -> bool:
-        return self.full_inner_dim and self.scheme is TensorMemoryLayout.BLOCK_SHARDED
+        return self.full_inner_dim and self.scheme is not TensorMemoryLayout.WIDTH_SHARDED
 
     @property
     def rows(self) -> int:

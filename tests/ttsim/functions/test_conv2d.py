@@ -153,3 +153,17 @@ def test_wrong_calls_are_refused():
         run(device, image, weight, dram_slice_config=None)
     with pytest.raises(ArgumentError, match="weight_tensor must have the shape"):
         run(device, image, np.ones((32, 16, 2, 2), np.float32))
+
+
+def test_activation_reuse_gives_the_same_values():
+    """One K block for all kernel rows, and integers are exact in any order."""
+    rng = np.random.default_rng(5)
+    image = rng.integers(-2, 3, (1, 200, 20, 8)).astype(np.float32)
+    weight = rng.integers(-1, 2, (8, 8, 3, 3)).astype(np.float32)
+    outputs = []
+    for reuse in (True, False):
+        device = ttsim.open_device(l1_small_size=32768)
+        config = ttsim.Conv2dConfig(shard_layout=SCHEMES[1], enable_activation_reuse=reuse)
+        output = run(device, image, weight, conv_config=config, padding=(1, 1), stride=(1, 1))
+        outputs.append(output.to_numpy().astype(float))
+    assert outputs[0].tolist() == outputs[1].tolist()

@@ -1,13 +1,15 @@
 """What a convolution is refused for only when its plan is walked through: texts read from calls of the real library."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
@@ -15,7 +17,11 @@ from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.plan import plan_convolution
 
 SPEC = load_spec("wormhole_n150")
-WIDTH, HEIGHT = TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.HEIGHT_SHARDED
+WIDTH, HEIGHT, BLOCK = (
+    TensorMemoryLayout.WIDTH_SHARDED,
+    TensorMemoryLayout.HEIGHT_SHARDED,
+    TensorMemoryLayout.BLOCK_SHARDED,
+)
 
 
 def call(channels: int, scheme: TensorMemoryLayout, grid: tuple[int, int, int, int]) -> ConvArguments:
@@ -45,9 +51,9 @@ def refusals(made: ConvArguments) -> list[tuple[str, str]]:
     """The operations of a plan that are refused, each with the first line of its reason."""
     steps = plan_convolution(made, SPEC, free_l1_bytes=1300000).steps
     return [
-        (one.name, one.refused.split("\n", maxsplit=1)[0])
+        (one.name, text.split("\n", maxsplit=1)[0])
         for one in steps
-        if isinstance(one, Operation) and one.refused is not None
+        if isinstance(one, Operation) and (text := one.refused or one.unfinished) is not None
     ]
 
 
@@ -81,3 +87,42 @@ def test_a_memory_config_without_shards_is_refused_at_the_end() -> None:
     made = call(256, HEIGHT, (0, 0, 3, 1))
     place = MemoryConfig(HEIGHT, BufferType.L1)
     assert [line for _, line in refusals(replace(made, memory_config=place))] == ["bad optional access"]
+
+
+def test_rows_of_a_block_float_are_refused_when_the_output_is_made() -> None:
+    made = call(256, HEIGHT, (0, 0, 3, 1))
+    rows = replace(made, out_format=BFLOAT8_B, conv_config=replace(made.conv_config, output_layout=Layout.ROW_MAJOR))
+    wanted = ("Conv2dDeviceOperation", "Only TILE layout is supported for BFLOAT8_B dtype!")
+    assert refusals(rows) == [wanted]
+
+
+def test_lists_of_readers_are_refused_before_idle_cores() -> None:
+    narrow = replace(call(128, WIDTH, (0, 0, 3, 1)), input_height=64, input_width=1)
+    assert refusals(narrow)[0][1].startswith("Reader indices buffer page size")
+
+
+def override(scheme: TensorMemoryLayout | None, grid: tuple[int, int, int, int], *, inputs: bool) -> ConvArguments:
+    """Cores given for the output, and for the input if so asked."""
+    made = call(160, HEIGHT, grid)
+    config = replace(made.conv_config, override_output_sharding_config=True, override_sharding_config=inputs)
+    return replace(made, conv_config=replace(config, shard_layout=scheme))
+
+
+def test_a_given_grid_is_that_of_the_output() -> None:
+    plan = plan_convolution(override(BLOCK, (0, 0, 1, 7), inputs=False), SPEC, free_l1_bytes=1300000)
+    shards = plan.tensors["output"].memory_config.shard_spec
+    assert shards is not None
+    assert (shards.grid.bounding_box().cols, shards.shape[1]) == (2, 96)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "grid", "line"),
+    [
+        (BLOCK, (0, 0, 3, 6), "NHW cores must match for input and output when overriding the grid size."),
+        (None, (0, 0, 1, 7), "Output sharding config override is only supported for BLOCK_SHARDED layout."),
+    ],
+)
+def test_a_given_grid_that_does_not_fit(scheme: TensorMemoryLayout | None, grid: Any, line: str) -> None:
+    with pytest.raises(DeviceError) as refused:
+        plan_convolution(override(scheme, grid, inputs=False), SPEC, free_l1_bytes=1300000)
+    assert str(refused.value).splitlines()[0] == line

@@ -155,6 +155,7 @@ def test_every_option_comes_from_somewhere():
             ConvConfig(
                 act_block_h_override=32, act_block_w_div=3, transpose_shards=True, output_layout=Layout.ROW_MAJOR,
                 enable_act_double_buffer=True, enable_weights_double_buffer=True, full_inner_dim=True,
+                    enable_activation_reuse=True, override_output_sharding_config=True,
                 force_split_reader=True, config_tensors_in_dram=True, core_grid=GRID, override_sharding_config=True,
             ),
             compute_config=ComputeConfig(fidelity_phases=1, fp32_dest=True, packer_l1_acc=True),

@@ -17,7 +17,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.validation import (
     output_size,
@@ -143,22 +143,31 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "Conv output can't be in Row Major if output dtype is BFloat8_B.",
     ),
     (
-        "row-major bfloat8_b in L1",
+        "row-major bfloat8_b of a matmul in L1",
         {
             "out_format": BFLOAT8_B,
             "conv_config": ConvConfig(output_layout=Layout.ROW_MAJOR),
             "slice_config": L1_FULL,
+            "kernel_size": (1, 1),
+            "stride": (1, 1),
+            "padding": (0, 0, 0, 0),
         },
         "Only TILE layout is supported for BFLOAT8_B dtype!",
     ),
     (
-        "row-major bfloat4_b",
-        {"out_format": BFLOAT4_B, "conv_config": ConvConfig(output_layout=Layout.ROW_MAJOR)},
-        "Only TILE layout is supported for BFLOAT8_B dtype!",
+        "override without a grid, in slices",
+        {
+            "conv_config": ConvConfig(override_sharding_config=True, shard_layout=HEIGHT),
+            "slice_config": SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2),
+        },
+        "If override_sharding_config is set, core_grid must be set as well.",
     ),
     (
         "override without a grid",
-        {"conv_config": ConvConfig(override_sharding_config=True, shard_layout=HEIGHT)},
+        {
+            "conv_config": ConvConfig(override_sharding_config=True, shard_layout=HEIGHT),
+            "slice_config": SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=1),
+        },
         "Core grid must be provided when overriding sharding config",
     ),
     (
@@ -277,13 +286,28 @@ def test_preparing_weights() -> None:
 
 def test_preparing_a_bias() -> None:
     known = ConvConfig(weights_format=BFLOAT8_B)
-    validate_bias_preparation(call(conv_config=known, bias=bias(1, 1, 1, 32)))
+    validate_bias_preparation(call(conv_config=replace(known, weights_format=BFLOAT16), bias=bias(1, 1, 1, 32)))
+    with pytest.raises(ArgumentError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
+        validate_bias_preparation(call(conv_config=known, bias=bias(1, 1, 1, 32)))
+    resharded = ConvConfig(weights_format=BFLOAT16, reshard_if_not_optimal=True)
+    with pytest.raises(ArgumentError, match=r"^bad optional access\nconv_config.shard_layout"):
+        validate_bias_preparation(call(conv_config=resharded, bias=bias(1, 1, 1, 32)))
     with pytest.raises(ArgumentError, match=r"^bad optional access"):
         validate_bias_preparation(call(bias=bias(1, 1, 1, 32)))
     with pytest.raises(ArgumentError, match=r"^conv bias should be placed on host"):
         validate_bias_preparation(call(conv_config=known, bias=bias(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)))
     with pytest.raises(ArgumentError, match=r"^Bias must have the same length"):
-        validate_bias_preparation(call(conv_config=known, bias=bias(1, 1, 1, 16)))
+        validate_bias_preparation(call(conv_config=replace(known, weights_format=BFLOAT16), bias=bias(1, 1, 1, 16)))
+
+
+def test_preparing_weights_for_shards_of_no_layout() -> None:
+    resharded = ConvConfig(weights_format=BFLOAT16, reshard_if_not_optimal=True)
+    with pytest.raises(ArgumentError, match=r"^bad optional access\nconv_config.shard_layout"):
+        validate_weights_preparation(call(conv_config=resharded))
+    validate_weights_preparation(call(conv_config=resharded, slice_config=L1_FULL))
+    many = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=500)
+    with pytest.raises(ArgumentError, match=r"^Number of slices 500 should be less or equal than the dimension being"):
+        validate_weights_preparation(call(conv_config=replace(resharded, shard_layout=HEIGHT), slice_config=many))
 
 
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [

@@ -111,5 +111,5 @@ def test_the_callers_grid_does_not_enter_an_estimate():
 def test_what_activations_travel_in_counts_even_on_one_core(scheme):
     """One tile of channels on either side, so that no scheme has a second core to send to."""
     facts = problem(8, 8, 32, 32)
-    buffers = estimated_buffers(facts, ConvOptions(), of(facts, scheme).layout, accumulation_blocks=9)
+    buffers = estimated_buffers(facts, ConvOptions(), of(facts, scheme).layout, accumulation_blocks=9, tap_channels=32)
     assert next(b.size_bytes for b in buffers if b.name == "act") > 0

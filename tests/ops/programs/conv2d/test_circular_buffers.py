@@ -42,6 +42,8 @@ def arguments(scheme, **changes):
         "config": cores_of(scheme)[0],
         "multicast": scheme is not HEIGHT,
         "accumulation_blocks": 3,
+        "reused_columns": 0,
+        "tap_channels": 64,
         "shards": Shards(in_rows=192, in_channels=64, in_width=32, out_rows=192, out_channels=128, out_width=64),
         "blocks": Blocks(act_h_tiles=3, act_w_tiles=5, subblock_h_tiles=1, subblock_w_tiles=2, k_blocks=3),
         "kernel": (7, 3),

@@ -13,6 +13,8 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
+from ops.programs.conv2d.auto_shard import estimated_buffers
+from ops.programs.conv2d.blocks import width_refusal
 from ops.programs.conv2d.layout import (
     ConvOptions,
     ConvProblem,
@@ -135,11 +137,15 @@ def test_float32_dst_halves_the_subblock():
 def test_blocks_higher_than_a_cores_output_are_refused():
     facts = problem(frame=frame(2, 2))
     config = choose_cores(facts, ConvOptions(), SPEC, WIDTH, alignment=32)
+    options = ConvOptions(act_block_h_override=128)
+    layout = lay_out(facts, options, SPEC, config, alignment=32)
+    refused = width_refusal(config, layout.shards, layout.blocks, facts.kernel) or ""
+    assert refused.startswith("Output block height (in # of tiles) (1) should be greater than or equal to activation ")
     with pytest.raises(
         DeviceError,
         match=r"^Conv2d output block size 4 exceeds the per-core output size 1\nact_block_h_override=128 is ",
     ):
-        lay_out(facts, ConvOptions(act_block_h_override=128), SPEC, config, alignment=32)
+        estimated_buffers(facts, options, layout, accumulation_blocks=1, tap_channels=32)
 
 
 def test_split_reader_is_the_callers_or_the_rates_choice_and_never_a_matmuls():

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.errors import DeviceError
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from device.spec.parts import TransferRate
@@ -13,9 +12,9 @@ from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame, window_starts
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.reader_indices import (
-    check_reader_indices,
     reader_index_words,
     reader_indices,
+    reader_indices_refusal,
     transfer_rate,
     uses_split_reader,
 )
@@ -80,9 +79,9 @@ def test_length_is_counted_without_the_lists(convolution):
 
 
 def test_list_longer_than_the_real_library_reserves():
-    check_reader_indices(64, output_rows=20)  # rounded up to a tile: 32 rows of 2 bytes
-    with pytest.raises(DeviceError, match=r"^Reader indices buffer page size 68 exceeds worst-case CB size 64 \("):
-        check_reader_indices(68, output_rows=32)
+    assert reader_indices_refusal(64, output_rows=20) is None  # rounded up to a tile: 32 rows of 2 bytes
+    refused = reader_indices_refusal(68, output_rows=32) or ""
+    assert refused.startswith("Reader indices buffer page size 68 exceeds worst-case CB size 64 (")
 
 
 RATE = TransferRate(floor_bytes_per_ns=1.0, peak_bytes_per_ns=13.0, peak_at_bytes=64)
