@@ -71,10 +71,17 @@ def _length(window: AxisWindow) -> int:
 def _slice(call: ConvArguments, frame: Frame, rows: tuple[int, int], columns: tuple[int, int]) -> OutputSlice:
     down = call.rules.window(call, 0, rows, frame.rows.outputs)
     across = call.rules.window(call, 1, columns, frame.columns.outputs)
-    whole = (down.start, down.stop, across.start, across.stop) == (0, call.input_height, 0, call.input_width)
-    if call.conv_config.output_layout is Layout.TILE and not whole:
-        across = call.rules.filled(call, across, -(columns[1] - columns[0]) % TILE)
-    return OutputSlice(rows, columns, down, across)
+    part = OutputSlice(rows, columns, down, across)
+    filling = _filling(call, part)
+    return replace(part, across=call.rules.filled(call, across, filling)) if filling else part
+
+
+def _filling(call: ConvArguments, part: OutputSlice) -> int:
+    """Columns of output beyond a slice's own that fill its last tile; none if it reads the whole image."""
+    whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
+    if call.conv_config.output_layout is not Layout.TILE or whole:
+        return 0
+    return -(part.columns[1] - part.columns[0]) % TILE
 
 
 def _rounding(call: ConvArguments, slice_type: SliceType) -> int:
@@ -150,7 +157,7 @@ def _input_cores(
     scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
     if options.act_block_h_override or options.core_grid is not None:
         options = replace(options, act_block_h_override=0, core_grid=None)
-    nominal = _over(problem, _with_nominal_rows(problem.frame, part))
+    nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
     return choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
 
 
@@ -185,7 +192,7 @@ def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSp
         alignment = channel_alignment(
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
         )
-        counted = _over(problem, _with_nominal_rows(_without_filling(problem.frame, part), part))
+        counted = _over(problem, _nominal(problem.frame, part))
         layout = lay_out(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
         blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
     else:
@@ -204,21 +211,23 @@ def _over(problem: ConvProblem, frame: Frame) -> ConvProblem:
     return problem if frame is problem.frame else replace(problem, frame=frame)
 
 
-def _without_filling(frame: Frame, part: OutputSlice) -> Frame:
-    """The frame without the columns that only fill the slice's last tile."""
-    filling = frame.columns.outputs - (part.columns[1] - part.columns[0])
-    if not filling:
-        return frame
-    columns = replace(frame.columns, trailing=frame.columns.trailing - filling)
-    return replace(frame, columns=columns)
+def _nominal(frame: Frame, part: OutputSlice, *, filling: int = 0) -> Frame:
+    """The frame with as many outputs as the slice stands for, where its own call computes more or fewer.
 
-
-def _with_nominal_rows(frame: Frame, part: OutputSlice) -> Frame:
-    """The frame with as many output rows as the slice stands for, where its own call computes more or fewer."""
-    missing = (part.rows[1] - part.rows[0]) - frame.rows.outputs
-    if not missing:
+    Args:
+        frame: Of the slice's own call.
+        part: The slice.
+        filling: Columns that fill its last tile, and are to be counted.
+    """
+    rows = (part.rows[1] - part.rows[0]) - frame.rows.outputs
+    columns = (part.columns[1] - part.columns[0] + filling) - frame.columns.outputs
+    if not rows and not columns:
         return frame
-    return replace(frame, rows=replace(frame.rows, trailing=frame.rows.trailing + missing))
+    return replace(
+        frame,
+        rows=replace(frame.rows, trailing=frame.rows.trailing + rows),
+        columns=replace(frame.columns, trailing=frame.columns.trailing + columns),
+    )
 
 
 def guess_slice_type(call: ConvArguments) -> SliceType:
