@@ -13,6 +13,7 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.misfit import misfit
 from ops.calls.convolution.problem import compute_config, input_alignment, lower, needs_new_shards
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
@@ -270,6 +271,7 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
     problem, layout = laid_out.problem, laid_out.layout
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
+    refused = refused or misfit(layout, [one.spec.padded_shape for one in operands(builder, laid_out.arguments)])
     if refused is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
         refused = (
             "Multicast runtime arguments target an unplaced core\n"

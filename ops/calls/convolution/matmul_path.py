@@ -230,16 +230,26 @@ def _matmul(
         ),
         dataflow=True,
         key=("matmul", work, tiles.spec, made),
-        refused=_refusal(laid_out, problem, tiles.spec.memory_config, activation),
+        refused=_refusal(laid_out, problem, weights[0].spec, tiles.spec.memory_config, activation),
     )
 
 
 def _refusal(
-    laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig, activation: tuple[str, tuple[float, ...]] | None
+    laid_out: LaidOut,
+    problem: MatmulProblem,
+    weights: TensorSpec,
+    memory: MemoryConfig,
+    activation: tuple[str, tuple[float, ...]] | None,
 ) -> str | None:
     """Why no such program can be built, if so."""
-    held = div_up(laid_out.problem.in_channels, TILE)
-    if held != problem.k_tiles:
+    held, given = div_up(laid_out.problem.in_channels, TILE), weights.padded_shape[-2] // TILE
+    prepared = not laid_out.arguments.weight.on_host
+    if held != given and prepared:
+        return (
+            f"K dimension in tiles must match between input A ({held}) and input B ({given})\n"
+            f"weight_tensor: it was prepared for {given} tiles of channels, which fill other cores; pass it on the host"
+        )
+    if held != problem.k_tiles and not prepared:
         cores = laid_out.layout.config.channel_cores
         return (
             f"K dimension in tiles must match between input A ({held}) and input B ({problem.k_tiles})\n"

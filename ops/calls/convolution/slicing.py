@@ -118,6 +118,16 @@ def output_slices(call: ConvArguments, config: SliceConfig) -> Iterator[OutputSl
             start += size
 
 
+def first_slice(call: ConvArguments, config: SliceConfig) -> OutputSlice:
+    """The slice that weights are prepared for: the first, as high or as wide as any, and rounded up."""
+    frame, rounding = frame_of(call), _rounding(call, config.slice_type)
+    size = rounding * div_up(div_up(sliced_length(frame, config.slice_type), rounding), config.num_slices)
+    rows, columns = (0, frame.rows.outputs), (0, frame.columns.outputs)
+    if config.slice_type is SliceType.DRAM_HEIGHT:
+        return _slice(call, frame, (0, size), columns)
+    return _slice(call, frame, rows, (0, size))
+
+
 def slice_call(call: ConvArguments, part: OutputSlice) -> ConvArguments:
     """The call that computes one slice."""
     height, width = _length(part.down), _length(part.across)
