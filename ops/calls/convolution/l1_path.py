@@ -3,7 +3,7 @@
 Also what one slice of the DRAM path runs, with the arguments of `problem.as_slice`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -80,9 +80,20 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
-        place = memory if stays else layout.input_memory
+        place = memory if stays else _whole_height(call, layout.input_memory)
     _check_output_override(call, layout)
     return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=place, prefix=prefix)
+
+
+def _whole_height(call: ConvArguments, place: MemoryConfig) -> MemoryConfig:
+    """Shards as high as their input: a WIDTH window that was tiles keeps the rows that fill its last tiles."""
+    shards, given = place.shard_spec, call.input.spec
+    if shards is None or call.input.on_host or place.memory_layout is not WIDTH or given.layout is Layout.TILE:
+        return place
+    rows = max(shards.shape[0], given.matrix[0])
+    return (
+        place if rows == shards.shape[0] else replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
+    )
 
 
 def _check_output_override(call: ConvArguments, layout: ConvLayout) -> None:

@@ -4,8 +4,9 @@ The input becomes tiles, sharded unless the library chose the layout, and is mul
 0.81.1 on a device without kernels, and the recorded runs of 1x1 kernels.
 """
 
-from typing import Final
+from dataclasses import replace
 
+from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
@@ -16,10 +17,11 @@ from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.l1_path import LaidOut, operands, upload_weights
+from ops.calls.convolution.matmul_refusal import matmul_refusal
 from ops.calls.convolution.problem import compute_config, lower
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, sharded_input
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, block_range
 from ops.programs.eltwise.plan import activated, with_row
 from ops.programs.matmul.circular_buffers import matmul_circular_buffers
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
@@ -27,11 +29,6 @@ from ops.programs.matmul.interleaved import interleaved_config
 from ops.programs.movement import placement
 from ops.programs.movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
 from ops.programs.movement.reshape import flattened, reshaped
-
-# Activations that a matmul program can apply itself (tt-metal 0.81.1).
-FUSED_ACTIVATIONS: Final = frozenset(
-    {"relu", "silu", "tanh", "gelu", "relu6", "sigmoid", "hardsigmoid", "hardtanh", "selu", "softplus"}
-)
 
 
 def matmul_path(
@@ -149,10 +146,28 @@ def _sharded_matmul(builder: PlanBuilder, laid_out: LaidOut, tiles: PlanTensor) 
     rows, columns = laid_out.problem.in_rows, laid_out.problem.out_channels
     # To the real library, what PadDeviceOperation adds is part of the tensor, so the output has those rows, too.
     padded = (1, 1, round_up(tiles.spec.shape[-2], TILE), round_up(columns, TILE))
-    place = laid_out.layout.output_memory
+    place = _output_memory(laid_out.layout, rows)
     made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
     activation = laid_out.arguments.conv_config.activation
     return _matmul(builder, laid_out, tiles, made, problem, _sharded_config(laid_out.layout), activation)
+
+
+def _output_memory(layout: ConvLayout, rows: int) -> MemoryConfig:
+    """Where the output lies: on those of the convolution's cores that hold any of its rows."""
+    place = layout.output_memory
+    shards = place.shard_spec
+    if shards is None:
+        raise AssertionError("a convolution's output is sharded")
+    box, blocks = shards.grid.bounding_box(), div_up(rows, shards.shape[0])
+    if layout.scheme is HEIGHT:
+        cores = first_cores(min(blocks, shards.grid.num_cores()), box.cols, box.rows)
+    elif layout.scheme is BLOCK:
+        cores = block_range(blocks, layout.out_config.channel_cores, shards.orientation)
+    else:
+        return place
+    if cores.num_cores() == shards.grid.num_cores():
+        return place
+    return replace(place, shard_spec=replace(shards, grid=cores))
 
 
 def _sharded_config(layout: ConvLayout) -> MatmulConfig:
@@ -230,44 +245,8 @@ def _matmul(
         ),
         dataflow=True,
         key=("matmul", work, tiles.spec, made),
-        refused=_refusal(laid_out, problem, weights[0].spec, tiles.spec.memory_config, activation),
+        refused=matmul_refusal(laid_out, problem, weights[0].spec, tiles.spec.memory_config, activation),
     )
-
-
-def _refusal(
-    laid_out: LaidOut,
-    problem: MatmulProblem,
-    weights: TensorSpec,
-    memory: MemoryConfig,
-    activation: tuple[str, tuple[float, ...]] | None,
-) -> str | None:
-    """Why no such program can be built, if so."""
-    held, given = div_up(laid_out.problem.in_channels, TILE), weights.padded_shape[-2] // TILE
-    prepared = not laid_out.arguments.weight.on_host
-    if held != given and prepared:
-        return (
-            f"K dimension in tiles must match between input A ({held}) and input B ({given})\n"
-            f"weight_tensor: it was prepared for {given} tiles of channels, which fill other cores; pass it on the host"
-        )
-    if held != problem.k_tiles and not prepared:
-        cores = laid_out.layout.config.channel_cores
-        return (
-            f"K dimension in tiles must match between input A ({held}) and input B ({problem.k_tiles})\n"
-            f"core_grid: {cores} cores do not divide the {held} channel tiles; give a grid that does"
-        )
-    if memory.memory_layout is WIDTH:
-        return (
-            f"MatmulMultiCoreReuseMultiCastProgramConfig: Unsupported memory layout TensorMemoryLayout::{WIDTH.name}.\n"
-            "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout "
-            "and reshard_if_not_optimal"
-        )
-    if activation is not None and activation[0] not in FUSED_ACTIVATIONS:
-        return (
-            f"Unsupported UnaryOpType for fused activation: UnaryOpType::{activation[0].upper()}\n"
-            f"A sharded 1x1 convolution fuses {', '.join(sorted(FUSED_ACTIVATIONS)).upper()}; without shard_layout any "
-            "activation runs as an operation of its own"
-        )
-    return None
 
 
 def matmul_input(

@@ -133,8 +133,11 @@ class ConvLayout:
 
     @property
     def program_cores(self) -> CoreRangeSet:
-        """The rectangle around all input and output cores, on which the conv2d program runs."""
-        boxes = [c.cores.bounding_box() for c in (self.config, self.out_config)]
+        """The rectangle around all cores on which the program runs; of WIDTH, of the side with more (or the output)."""
+        sides = [self.config.cores, self.out_config.cores]
+        if self.scheme is WIDTH:
+            sides = [max(reversed(sides), key=CoreRangeSet.num_cores)]
+        boxes = [side.bounding_box() for side in sides]
         last = CoreCoord(max(b.end.x for b in boxes), max(b.end.y for b in boxes))
         return CoreRangeSet([CoreRange(CoreCoord(0, 0), last)])
 

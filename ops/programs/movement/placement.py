@@ -44,6 +44,16 @@ def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
 
 
+def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
+    """A sharded tensor dealt anew; rows that WIDTH shards hold beyond its own stay."""
+    shards = config.shard_spec
+    by_width = shards is not None and config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
+    if shards is None or not by_width or shards.shape[0] != spec.matrix[0] or spec.layout is Layout.TILE:
+        return in_memory(spec, config)
+    padded = (*spec.padded_shape[:-1], round_up(spec.shape[-1], shards.shape[1]))
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
+
+
 def converted(
     builder: PlanBuilder,
     conversion: Conversion,
@@ -92,7 +102,7 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
         copy = builder.allocate(name, sharded_spec(source.spec, config))
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, source, copy)
         return copy
-    copy = builder.allocate(name, in_memory(source.spec, config))
+    copy = builder.allocate(name, _resharded_spec(source.spec, config))
     if (direct := resharding(source.spec, config)) is not None:
         fill(builder, direct, source, copy)
     else:
