@@ -164,10 +164,10 @@ def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec)
 def _input_cores(
     call: ConvArguments, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
 ) -> ParallelConfig:
-    scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
+    nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
+    scheme = call.conv_config.shard_layout or choose_scheme(nominal, options, device_spec, matmul=False)
     if options.act_block_h_override or options.core_grid is not None:
         options = replace(options, act_block_h_override=0, core_grid=None)
-    nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
     return choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
 
 

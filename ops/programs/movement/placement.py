@@ -259,7 +259,7 @@ def uploaded_rows(
     """A host tensor padded to whole shards and uploaded.
 
     Tiles are uploaded to their cores as they are. Rows are padded on the host first if whole rows go to each core.
-    Otherwise they are uploaded unpadded and padded on the device; or, if channels do not fill the shards, by way of
+    Otherwise they are uploaded unpadded and padded on the device; or, if channels do not fill whole shards, by way of
     DRAM.
 
     Args:
@@ -277,7 +277,7 @@ def uploaded_rows(
     if shards.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, whole), source.name)
     rows = TensorSpec(flat, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG)
-    if flat[-1] != whole[-1]:
+    if shards.shard_spec is not None and flat[-1] % shards.shard_spec.shape[1]:
         target = builder.allocate(name, sharded_spec(rows, shards))
         by_way = builder.upload(f"{source.name}.rows", rows, source.name)
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, target)
