@@ -15,6 +15,7 @@ from ops.calls.convolution.l1_path import LaidOut, operand_names, weights_layout
 from ops.calls.convolution.plan import builder_of, plan_convolution
 from ops.calls.convolution.problem import frame_of, lower, slices_skip_dram, takes_l1_path
 from ops.calls.convolution.slicing import choose_slices, first_slice, input_cores, input_memory, sliced_length
+from ops.frame.axis import NoWindowError
 from ops.meanings import MEANINGS
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.layout import choose_cores, lay_out, scheme_alignment, sharded_input
@@ -70,14 +71,15 @@ def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: Sl
         device_spec: The device.
         slices: How it is cut on the DRAM path; None on the L1 path.
     """
-    call = replace(call, output_padding=(0, 0))
+    call = _without_output_padding(call)
     memory, row_major = call.input.spec.memory_config, call.input.spec.layout is Layout.ROW_MAJOR
     if slices is not None:
         part = first_slice(call, slices)
         memory = input_memory(call, part, input_cores(call, part, device_spec))
         row_major = row_major or slices.num_slices > 1
         height, width = part.down.stop - part.down.start, part.across.stop - part.across.start
-        call = replace(call, input_height=height, input_width=width)
+        window = replace(call, input_height=height, input_width=width)
+        call = window if _has_outputs(window) else call
     problem, options = lower(call)
     problem, options = replace(problem, row_major=row_major), replace(options, core_grid=None)
     scheme, matmul = call.conv_config.shard_layout, _is_matmul(call)
@@ -92,6 +94,20 @@ def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: Sl
     return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=memory)
 
 
+def _without_output_padding(call: ConvArguments) -> ConvArguments:
+    without = replace(call, output_padding=(0, 0))
+    return without if _has_outputs(without) else call
+
+
+def _has_outputs(call: ConvArguments) -> bool:
+    """Whether there are any: a window with the paddings of the whole image may have none."""
+    try:
+        frame_of(call)
+    except NoWindowError:
+        return False
+    return True
+
+
 def _is_matmul(call: ConvArguments) -> bool:
     """Whether the preparation takes the call for a matmul: strides and paddings are spent when it is asked."""
     return call.kernel_size == call.dilation == (1, 1) and call.conv_config.shard_layout is not WIDTH
@@ -103,7 +119,7 @@ def _slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int)
     Raises:
         DeviceError: There are more slices than outputs.
     """
-    call = replace(call, output_padding=(0, 0))
+    call = _without_output_padding(call)
     if takes_l1_path(call):
         return None
     config = call.slice_config
