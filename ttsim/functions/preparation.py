@@ -14,7 +14,7 @@ from ops.calls.conv_transpose2d.validation import (
     validate_weights_preparation,
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
-from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.preparation import plan_bias_preparation, plan_weights_preparation
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.slicing import most_slices
@@ -239,7 +239,8 @@ def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device
     require_addressable(arguments, device.spec)
     arguments = _within_reach(arguments)
     require_possible_slices(arguments)
-    plan = plan_convolution(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
+    planned = plan_weights_preparation if role == "weight" else plan_bias_preparation
+    plan = planned(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
     name = plan.results[role]
     upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
     part = Plan(steps=upload, tensors={name: plan.tensors[name]}, results={role: name})

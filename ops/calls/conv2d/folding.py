@@ -67,7 +67,7 @@ def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
     fold = FoldWindows(window=call.stride, image=shape, data_format=data_format)
     made = builder.run("Fold", fold, [image], output=PlanTensor("input.folded", folded))
     consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
-    for one in {copy.name: copy for copy in copies}.values():
+    for one in {copy.name: copy for copy in reversed(copies)}.values():
         if one.name != source.name:
             builder.free(one)
     if consumes:

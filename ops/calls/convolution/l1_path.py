@@ -14,6 +14,7 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.misfit import misfit
 from ops.calls.convolution.output_checks import TILES_HINT
 from ops.calls.convolution.problem import (
     compute_config,
@@ -97,7 +98,7 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
-        place = memory if stays else layout.input_memory
+        place = memory if stays else _whole_height(call, layout.input_memory)
     reshards = place != memory
     if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
         place = flattened_memory(call)
@@ -112,6 +113,17 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         reshards=reshards,
         prefix=prefix,
     )
+
+
+def _whole_height(call: ConvArguments, place: MemoryConfig) -> MemoryConfig:
+    """Shards as high as their input: a WIDTH window that was tiles keeps the rows that fill its last tiles."""
+    shards, given = place.shard_spec, call.input.spec
+    if shards is None or call.input.on_host or place.memory_layout is not WIDTH or given.layout is Layout.TILE:
+        return place
+    rows = max(shards.shape[0], given.matrix[0])
+    if rows == shards.shape[0]:
+        return place
+    return replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
 
 
 def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "") -> PlanTensor:
@@ -299,6 +311,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
+    refused = refused or misfit(layout, [one.spec.padded_shape for one in operands(builder, laid_out.arguments)])
     indices = _reader_indices(laid_out)
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)

@@ -264,7 +264,9 @@ def _matmul(
         ),
         dataflow=True,
         key=("matmul", work, tiles.spec, made),
-        refused=matmul_refusal(laid_out, problem, tiles.spec.memory_config, activation, builder.device_spec.grid),
+        refused=matmul_refusal(
+            laid_out, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
+        ),
     )
 
 

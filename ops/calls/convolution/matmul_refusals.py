@@ -6,13 +6,14 @@ A device finds out while it builds the program, so that buffers that do not fit 
 from typing import Final
 
 from device.cores import CoreCoord
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import MemoryConfig
 from device.memory.shard_cores import no_bank
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.parts import GridSpec
 from ops.calls.convolution.l1_path import LaidOut
-from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.matmul.config import MatmulProblem
 
 # Activations that a matmul program can apply itself (tt-metal 0.81.1).
@@ -24,6 +25,7 @@ FUSED_ACTIVATIONS: Final = frozenset(
 def matmul_refusal(
     laid_out: LaidOut,
     problem: MatmulProblem,
+    weights: TensorSpec,
     memory: MemoryConfig,
     activation: tuple[str, tuple[float, ...]] | None,
     device_grid: GridSpec,
@@ -33,11 +35,12 @@ def matmul_refusal(
     Args:
         laid_out: The call.
         problem: The matmul.
+        weights: The prepared weights.
         memory: Where its input lies.
         activation: What it fuses.
         device_grid: The device's cores.
     """
-    held = div_up(laid_out.problem.in_channels, TILE)
+    held, given = div_up(laid_out.problem.in_channels, TILE), weights.padded_shape[-2] // TILE
     cores, box = laid_out.layout.config.channel_cores, laid_out.layout.config.cores.bounding_box()
     if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
         outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
@@ -48,11 +51,18 @@ def matmul_refusal(
             f"TensorMemoryLayout::{memory.memory_layout.name}\n"
             "input_tensor: flattened, all its rows lie in one shard; give it as [1, 1, N*H*W, C], or on one core"
         )
-    if held != problem.k_tiles:
+    if held != given and not laid_out.arguments.weight.on_host:
+        return (
+            f"K dimension in tiles must match between input A ({held}) and input B ({given})\n"
+            f"weight_tensor: it was prepared for {given} tiles of channels, which fill other cores; pass it on the host"
+        )
+    if held != problem.k_tiles and laid_out.arguments.weight.on_host:
         return (
             f"K dimension in tiles must match between input A ({held}) and input B ({problem.k_tiles})\n"
             f"core_grid: {cores} cores do not divide the {held} channel tiles; give a grid that does"
         )
+    if (unfit := _shards_refusal(laid_out, memory)) is not None:
+        return unfit
     if memory.memory_layout is WIDTH and cores > box.cols:
         return (
             f"MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along x ({cores}) must be smaller than or "
@@ -71,5 +81,24 @@ def matmul_refusal(
             f"Unsupported UnaryOpType for fused activation: UnaryOpType::{activation[0].upper()}\n"
             f"A sharded 1x1 convolution fuses {', '.join(sorted(FUSED_ACTIVATIONS)).upper()}; without shard_layout any "
             "activation runs as an operation of its own"
+        )
+    return None
+
+
+def _shards_refusal(laid_out: LaidOut, memory: MemoryConfig) -> str | None:
+    """Why the shards of the input do not suit the blocks of the program."""
+    shards, per_core = memory.shard_spec, laid_out.layout.shards.out_row_tiles
+    if shards is None or memory.memory_layout is WIDTH:
+        return None
+    rows = shards.shape[0]
+    if rows != per_core * TILE:
+        program, given = {
+            HEIGHT: ("1D", f"shard_shape[0] ({rows}) / in0_tile height ({TILE})"),
+            BLOCK: ("", f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})"),
+        }[memory.memory_layout]
+        return (
+            f"MatmulMultiCoreReuseMultiCast{program}ProgramConfig: per_core_M ({per_core}) must equal {given}\n"
+            f"input_tensor: its rows fill {per_core} tiles on each of its cores; give it shards of {per_core * TILE} "
+            "rows, or set reshard_if_not_optimal"
         )
     return None

@@ -67,14 +67,12 @@ def _length(window: AxisWindow) -> int:
     return window.stop - window.start
 
 
-def _slice(
-    call: ConvArguments, rows: tuple[int, int], columns: tuple[int, int], down: AxisWindow, across: AxisWindow
-) -> OutputSlice:
-    filling = -(columns[1] - columns[0]) % TILE if call.conv_config.output_layout is Layout.TILE else 0
-    whole = (down.start, down.stop, across.start, across.stop) == (0, call.input_height, 0, call.input_width)
-    if filling and not whole:
-        across = call.rules.filled(call, across, filling)
-    return OutputSlice(rows, columns, down, across)
+def _filling(call: ConvArguments, part: OutputSlice) -> int:
+    """Columns of output beyond a slice's own that fill its last tile; none if it reads the whole image."""
+    whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
+    if call.conv_config.output_layout is not Layout.TILE or whole:
+        return 0
+    return -(part.columns[1] - part.columns[0]) % TILE
 
 
 def _rounding(call: ConvArguments, slice_type: SliceType) -> int:
@@ -94,10 +92,7 @@ def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
 def output_slices(call: ConvArguments, config: SliceConfig) -> Iterator[OutputSlice]:
     """The slices of a call, in order; those without outputs are left out."""
     frame, rounding = frame_of(call), _rounding(call, config.slice_type)
-    rows, columns = (0, frame.rows.outputs), (0, frame.columns.outputs)
-    by_height = config.slice_type is SliceType.DRAM_HEIGHT
-    length = sliced_length(frame, config.slice_type)
-    uncut = call.rules.window(call, 1, columns, columns[1]) if by_height else call.rules.window(call, 0, rows, rows[1])
+    length, uncut = sliced_length(frame, config.slice_type), _uncut_window(call, frame, config.slice_type)
     base, rest = divmod(div_up(length, rounding), config.num_slices)
     start = 0
     for index in range(config.num_slices):
@@ -105,13 +100,38 @@ def output_slices(call: ConvArguments, config: SliceConfig) -> Iterator[OutputSl
         bounds = start, min(length, start + size)
         if bounds[0] >= bounds[1]:
             continue
-        if by_height:
-            part = _slice(call, bounds, columns, call.rules.window(call, 0, bounds, length), uncut)
-        else:
-            part = _slice(call, rows, bounds, uncut, call.rules.window(call, 1, bounds, length))
+        part = _slice(call, frame, config.slice_type, bounds, uncut)
         yield part
         if not part.is_empty:
             start += size
+
+
+def first_slice(call: ConvArguments, config: SliceConfig) -> OutputSlice:
+    """The slice that weights are prepared for: the first, as high or as wide as any, and rounded up."""
+    frame, rounding = frame_of(call), _rounding(call, config.slice_type)
+    size = rounding * div_up(div_up(sliced_length(frame, config.slice_type), rounding), config.num_slices)
+    return _slice(call, frame, config.slice_type, (0, size), _uncut_window(call, frame, config.slice_type))
+
+
+def _uncut_window(call: ConvArguments, frame: Frame, slice_type: SliceType) -> AxisWindow:
+    """What a slice reads along the axis that is not cut, the same for all."""
+    axis = 1 if slice_type is SliceType.DRAM_HEIGHT else 0
+    outputs = (frame.rows.outputs, frame.columns.outputs)[axis]
+    return call.rules.window(call, axis, (0, outputs), outputs)
+
+
+def _slice(
+    call: ConvArguments, frame: Frame, slice_type: SliceType, bounds: tuple[int, int], uncut: AxisWindow
+) -> OutputSlice:
+    """The slice of some outputs along the axis that is cut."""
+    if slice_type is SliceType.DRAM_HEIGHT:
+        down = call.rules.window(call, 0, bounds, frame.rows.outputs)
+        part = OutputSlice(bounds, (0, frame.columns.outputs), down, uncut)
+    else:
+        across = call.rules.window(call, 1, bounds, frame.columns.outputs)
+        part = OutputSlice((0, frame.rows.outputs), bounds, uncut, across)
+    filling = _filling(call, part)
+    return replace(part, across=call.rules.filled(call, part.across, filling)) if filling else part
 
 
 def slice_call(call: ConvArguments, part: OutputSlice) -> ConvArguments:
@@ -150,10 +170,10 @@ def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec)
 def _input_cores(
     call: ConvArguments, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
 ) -> ParallelConfig:
-    scheme = call.conv_config.shard_layout or choose_scheme(problem, options, device_spec, matmul=False)
+    nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
+    scheme = call.conv_config.shard_layout or choose_scheme(nominal, options, device_spec, matmul=False)
     if options.act_block_h_override or options.core_grid is not None:
         options = replace(options, act_block_h_override=0, core_grid=None)
-    nominal = _over(problem, _with_nominal_rows(problem.frame, part))
     return choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
 
 
@@ -189,7 +209,7 @@ def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSp
         alignment = channel_alignment(
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
         )
-        counted = _over(problem, _with_nominal_rows(_without_filling(problem.frame, part), part))
+        counted = _over(problem, _nominal(problem.frame, part))
         layout = lay_out(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
         tap = layout.shards.in_channels
         blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
@@ -210,21 +230,23 @@ def _over(problem: ConvProblem, frame: Frame) -> ConvProblem:
     return problem if frame is problem.frame else replace(problem, frame=frame)
 
 
-def _without_filling(frame: Frame, part: OutputSlice) -> Frame:
-    """The frame without the columns that only fill the slice's last tile."""
-    filling = frame.columns.outputs - (part.columns[1] - part.columns[0])
-    if not filling:
-        return frame
-    columns = replace(frame.columns, trailing=frame.columns.trailing - filling)
-    return replace(frame, columns=columns)
+def _nominal(frame: Frame, part: OutputSlice, *, filling: int = 0) -> Frame:
+    """The frame with as many outputs as the slice stands for, where its own call computes more or fewer.
 
-
-def _with_nominal_rows(frame: Frame, part: OutputSlice) -> Frame:
-    """The frame with as many output rows as the slice stands for, where its own call computes more or fewer."""
-    missing = (part.rows[1] - part.rows[0]) - frame.rows.outputs
-    if not missing:
+    Args:
+        frame: Of the slice's own call.
+        part: The slice.
+        filling: Columns that fill its last tile, and are to be counted.
+    """
+    rows = (part.rows[1] - part.rows[0]) - frame.rows.outputs
+    columns = (part.columns[1] - part.columns[0] + filling) - frame.columns.outputs
+    if not rows and not columns:
         return frame
-    return replace(frame, rows=replace(frame.rows, trailing=frame.rows.trailing + missing))
+    return replace(
+        frame,
+        rows=replace(frame.rows, trailing=frame.rows.trailing + rows),
+        columns=replace(frame.columns, trailing=frame.columns.trailing + columns),
+    )
 
 
 def guess_slice_type(call: ConvArguments) -> SliceType:

@@ -17,6 +17,8 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.work import Conversion, Relayout
 
+L1_ALIGNMENT_BYTES: Final = 16
+
 # Which program copies a tensor, by whether source and target are sharded.
 _CONVERSIONS: Final[Mapping[tuple[bool, bool], Conversion]] = MappingProxyType(
     {
@@ -39,6 +41,16 @@ def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     if shards is None:
         return in_memory(spec, config)
     padded = (*spec.shape[:-2], round_up(spec.shape[-2], shards.shape[0]), round_up(spec.shape[-1], shards.shape[1]))
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
+
+
+def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
+    """A sharded tensor dealt anew; rows that WIDTH shards hold beyond its own stay."""
+    shards = config.shard_spec
+    by_width = shards is not None and config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
+    if shards is None or not by_width or shards.shape[0] != spec.matrix[0] or spec.layout is Layout.TILE:
+        return in_memory(spec, config)
+    padded = (*spec.padded_shape[:-1], round_up(spec.shape[-1], shards.shape[1]))
     return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
 
 
@@ -86,12 +98,13 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     that deals the shards anew, or by way of DRAM where no such program exists. Only a copy of an interleaved tensor
     counts whole shards; shards dealt anew count the rows that there are.
     """
-    sharded = source.spec.memory_config.is_sharded()
-    copy = builder.allocate(name, in_memory(source.spec, config) if sharded else sharded_spec(source.spec, config))
-    if not sharded:
+    if not source.spec.memory_config.is_sharded():
+        copy = builder.allocate(name, sharded_spec(source.spec, config))
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, source, copy)
-    elif can_reshard(source.spec, copy.spec):
-        fill(builder, Conversion.RESHARD, source, copy)
+        return copy
+    copy = builder.allocate(name, _resharded_spec(source.spec, config))
+    if (direct := resharding(source.spec, config)) is not None:
+        fill(builder, direct, source, copy)
     else:
         by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, copy)
@@ -99,12 +112,28 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     return copy
 
 
-def can_reshard(before: TensorSpec, after: TensorSpec) -> bool:
-    """Whether one program deals the shards anew: tiles always, rows only if the shard width stays."""
-    if before.layout is Layout.TILE:
-        return True
-    old, new = before.memory_config.shard_spec, after.memory_config.shard_spec
-    return old is not None and new is not None and old.shape[1] == new.shape[1]
+def resharding(before: TensorSpec, config: MemoryConfig) -> Conversion | None:
+    """The one program that deals shards anew; None if they go by way of DRAM.
+
+    Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must be whole multiples of 16
+    bytes in both places. Where the width changes with the scheme, and where Reshard can not, rows go by way of DRAM if
+    they are such multiples, and else through a Copy.
+    """
+    old, new = before.memory_config.shard_spec, config.shard_spec
+    if before.layout is Layout.TILE or old is None or new is None:
+        return Conversion.RESHARD
+    same_scheme = before.memory_config.memory_layout is config.memory_layout
+    aligned = [_is_aligned(before, width) for width in (old.shape[1], new.shape[1])]
+    if old.shape[1] == new.shape[1] or same_scheme:
+        by_height = same_scheme and config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        if by_height or all(aligned):
+            return Conversion.RESHARD
+    return None if all(aligned) else Conversion.COPY
+
+
+def _is_aligned(spec: TensorSpec, width: int) -> bool:
+    """Whether rows of a shard of that width follow each other in L1 without a gap."""
+    return width * (spec.data_format.element_bytes or 0) % L1_ALIGNMENT_BYTES == 0
 
 
 def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -118,12 +147,13 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
         return source
     made = in_memory(source.spec, config)
     sharded = source.spec.memory_config.is_sharded()
-    if config.is_sharded() and sharded and not can_reshard(source.spec, made):
+    direct = resharding(source.spec, config) if sharded and config.is_sharded() else None
+    if config.is_sharded() and sharded and direct is None:
         by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
         copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, name, made)
         builder.free(by_way)
         return copy
-    return converted(builder, _CONVERSIONS[sharded, config.is_sharded()], source, name, made)
+    return converted(builder, direct or _CONVERSIONS[sharded, config.is_sharded()], source, name, made)
 
 
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -229,7 +259,7 @@ def uploaded_rows(
     """A host tensor padded to whole shards and uploaded.
 
     Tiles are uploaded to their cores as they are. Rows are padded on the host first if whole rows go to each core.
-    Otherwise they are uploaded unpadded and padded on the device; or, if channels do not fill the shards, by way of
+    Otherwise they are uploaded unpadded and padded on the device; or, if channels do not fill whole shards, by way of
     DRAM.
 
     Args:
@@ -247,7 +277,7 @@ def uploaded_rows(
     if shards.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, whole), source.name)
     rows = TensorSpec(flat, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG)
-    if flat[-1] != whole[-1]:
+    if shards.shard_spec is not None and flat[-1] % shards.shard_spec.shape[1]:
         target = builder.allocate(name, sharded_spec(rows, shards))
         by_way = builder.upload(f"{source.name}.rows", rows, source.name)
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, target)

@@ -159,3 +159,35 @@ def test_numbers_do_not_depend_on_the_way(memory, scheme, layout):
     got = run_values(made, arrays, ValuesReading(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
     want = np.maximum(x[0, 0] @ w[:, :, 0, 0] + b[0, 0], 0)
     np.testing.assert_array_equal(got.astype(np.float32).reshape(64, 32), want)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "end", "cores"),
+    [
+        (HEIGHT, (4, 1), "{[0-0 - 1-0]}"),
+        (HEIGHT, (0, 4), "{[0-0 - 0-1]}"),
+        (BLOCK, (1, 4), "{[0-0 - 1-1]}"),
+    ],
+)
+def test_the_output_lies_on_cores_that_hold_some_of_it(scheme, end, cores):
+    """64 rows are two tiles."""
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(*end))])
+    made = plan(
+        call(L1_MEMORY_CONFIG, Layout.TILE, out=64, shard_layout=scheme, override_sharding_config=True, core_grid=grid)
+    )
+    shards = made.tensors[made.results["output"]].memory_config.shard_spec
+    assert shards is not None
+    assert str(shards.grid) == cores
+
+
+@pytest.mark.parametrize(
+    ("memory", "text"),
+    [
+        (sharded(HEIGHT, (64, 64), (1, 0)), "MatmulMultiCoreReuseMultiCast1DProgramConfig: per_core_M (1) must equal"),
+        (sharded(BLOCK, (64, 32), (1, 1)), "MatmulMultiCoreReuseMultiCastProgramConfig: per_core_M (1) must equal"),
+    ],
+)
+def test_shards_higher_than_the_rows_need_are_refused(memory, text):
+    refused = [step.refused for step in plan(call(memory, Layout.TILE, out=64)).steps if isinstance(step, Operation)]
+    assert refused[-1] is not None
+    assert refused[-1].startswith(text)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from device.errors import DeviceError, OutOfMemoryError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
@@ -313,3 +313,17 @@ def test_a_slice_counts_the_rows_it_stands_for():
     assert {part.rows[1] - part.rows[0] for part in parts} == {1}
     assert {frame_of(slice_call(made, part)).rows.outputs for part in parts} == {1, 2}
     assert max(slice_l1_bytes(made, part, SPEC, slices=162) for part in parts) < 1360544
+
+
+@pytest.mark.parametrize(("padding", "slices"), [((4, 5, 6, 5), 29), ((4, 4, 5, 5), 30), ((5, 5, 5, 6), 29)])
+def test_a_slice_counts_the_columns_it_stands_for(padding, slices):
+    """60x60, eight images, k4x5 s2 d3x2, 200 float32 channels become 64 in rows: the real library's numbers."""
+    sizes, scheme = {"stride": (2, 2), "dilation": (3, 2), "padding": padding}, TensorMemoryLayout.HEIGHT_SHARDED
+    made = call((60, 60), 200, 64, (4, 5), layout=Layout.ROW_MAJOR, scheme=scheme, batch=8, **sizes)
+    operands = {name: replace(one, spec=replace(one.spec, data_format=FLOAT32)) for name, one in _operands(made)}
+    made = replace(made, **operands, slice_config=sliced(ACROSS, 0))
+    assert choose_slices(made, SPEC, free_l1_bytes=1360544).num_slices == slices
+
+
+def _operands(made):
+    return ("input", made.input), ("weight", made.weight)

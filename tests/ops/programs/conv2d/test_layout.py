@@ -103,6 +103,15 @@ def test_the_program_runs_on_the_rectangle_of_both_sides():
     assert str(wide.program_cores) == "{[0-0 - 7-1]}"
 
 
+def test_a_width_program_runs_where_the_side_with_more_cores_lies():
+    """A column of four cores: beside four or six of the output, which lie row by row, its rows do not count."""
+    column = ConvOptions(core_grid=box(1, 4))
+    for out_channels, cores in ((128, "{[0-0 - 3-0]}"), (192, "{[0-0 - 5-0]}"), (96, "{[0-0 - 0-3]}")):
+        facts = problem(in_channels=128, out_channels=out_channels)
+        config = choose_cores(facts, column, SPEC, WIDTH, alignment=32)
+        assert str(lay_out(facts, column, SPEC, config, alignment=32).program_cores) == cores
+
+
 def test_where_tensors_lie():
     """256 outputs of 64 channels; a WIDTH shard is padded to whole tiles of rows only in its memory config."""
     height = laid_out(HEIGHT)

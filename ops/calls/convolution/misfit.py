@@ -1,0 +1,53 @@
+"""Why a convolution can not read weights and bias that were prepared for another call, in the real library's words."""
+
+from collections.abc import Sequence
+
+from device.memory.memory_config import ShardOrientation
+from device.memory.tiles import TILE
+from ops.programs.conv2d.layout import ConvLayout
+from ops.programs.conv2d.partition import BLOCK, WIDTH
+
+WAY_OUT = "prepare the weights for this call, or pass them on the host"
+
+
+def misfit(layout: ConvLayout, prepared: Sequence[tuple[int, ...]]) -> str | None:
+    """Why the program does not take what was prepared; None if it does (which need not mean that it is right).
+
+    Args:
+        layout: The layout of the call.
+        prepared: Padded shapes of the weights and, if there is one, of the bias.
+    """
+    rows, columns = (side // TILE for side in prepared[0][-2:])
+    block = layout.shards.out_col_tiles
+    if layout.scheme is WIDTH:
+        wanted = layout.blocks.k_blocks * layout.blocks.act_w_tiles
+        if rows != wanted:
+            return (
+                "The width of tensor a needs to match the height of tensor b\n"
+                f"weight_tensor: it has {rows} tiles of rows, and the call reads {wanted}; {WAY_OUT}"
+            )
+    if columns % block:
+        name = "weight_+matrix" if layout.scheme is WIDTH else "weight_matrix"
+        return (
+            f"{name}_width_ntiles {columns} should be divisible by weight_block_w_ntiles {block}\n"
+            f"weight_tensor: the call computes {block} tiles of output channels on a core; {WAY_OUT}"
+        )
+    return None if layout.scheme is WIDTH else _other_cores(layout, columns, prepared[-1][-1] // TILE)
+
+
+def _other_cores(layout: ConvLayout, columns: int, bias_columns: int) -> str | None:
+    """Why HEIGHT and BLOCK programs do not deal the weights' columns to their cores."""
+    slices, box = columns // layout.shards.out_col_tiles, layout.out_config.cores.bounding_box()
+    turned = layout.out_config.orientation is ShardOrientation.COL_MAJOR
+    axis, cores = ("y", box.rows) if turned else ("x", box.cols)
+    if layout.scheme is BLOCK and cores % slices:
+        return (
+            f"num_cores_{axis} {cores} should be divisible by num_weight_slices_width {slices}\n"
+            f"weight_tensor: it was prepared for {slices} cores of output channels; {WAY_OUT}"
+        )
+    if bias_columns != columns:
+        return (
+            f"Bias tiles ({bias_columns}) must equal weight matrix width in tiles ({columns})\n"
+            f"weight_tensor, bias_tensor: they were prepared for other cores; {WAY_OUT}"
+        )
+    return None

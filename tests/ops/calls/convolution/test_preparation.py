@@ -1,0 +1,101 @@
+"""The layout that weights are prepared for: recorded shapes of the real library's prepared tensors."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import load_spec
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.misfit import misfit
+from ops.calls.convolution.preparation import lay_out_preparation, plan_bias_preparation, plan_weights_preparation
+
+SPEC = load_spec("blackhole_p150")
+HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
+
+
+def grid(cols, rows):
+    return CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
+
+
+GRID = {"override_sharding_config": True, "core_grid": grid(6, 6)}
+TURNED = {"shard_layout": BLOCK, "transpose_shards": True}
+WIDER = {"padding": (2, 2, 1, 6), "dilation": (1, 3)}
+
+
+def call(size, channels, out_channels, kernel, stride, *, place=DRAM_MEMORY_CONFIG, layout=Layout.TILE, **changes):
+    spec = TensorSpec((1, 1, size[0] * size[1], channels), BFLOAT16, layout, place)
+    config = {name: changes.pop(name) for name in list(changes) if name in ConvConfig.__slots__}
+    return ConvArguments(
+        rules=CONV_TRANSPOSE2D,
+        input=Operand(spec=spec, on_host=False),
+        weight=Operand(spec=TensorSpec((channels, out_channels, *kernel), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
+        bias=Operand(spec=TensorSpec((1, 1, 1, out_channels), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
+        in_channels=channels,
+        out_channels=out_channels,
+        batch_size=1,
+        input_height=size[0],
+        input_width=size[1],
+        kernel_size=kernel,
+        stride=stride,
+        conv_config=ConvConfig(**{"weights_format": BFLOAT16, **config}),
+        **changes,
+    )
+
+
+def shape(plan, role):
+    return plan.tensors[plan.results[role]].padded_shape[-2:]
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        # a given core grid is not looked at
+        (call((11, 60), 64, 595, (4, 4), (3, 3), **GRID, shard_layout=BLOCK), (4096, 640)),
+        # tiles in DRAM lie as a window does, whose channels are a multiple of 8
+        (call((1, 1), 86, 256, (5, 4), (1, 3), shard_layout=BLOCK), (7040, 256)),
+        (call((63, 1), 16, 664, (4, 4), (3, 3), **WIDER, **TURNED), (1024, 672)),
+        # so they do where a 1x1 kernel runs as a matmul
+        (call((75, 3), 1024, 96, (1, 1), (1, 1), **TURNED), (1280, 320)),
+    ],
+)
+def test_rows_and_columns_of_prepared_weights(made, wanted):
+    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == wanted
+
+
+def test_full_inner_dim_orders_the_rows_of_block_weights():
+    """One channel of k2x2: eight of the shard four times fill one tile, not a tile for each kernel row."""
+    made = call((4, 32), 1, 253, (2, 2), (2, 1), layout=Layout.ROW_MAJOR, place=L1_MEMORY_CONFIG, shard_layout=BLOCK)
+    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == (64, 256)
+    made = replace(made, conv_config=replace(made.conv_config, full_inner_dim=True))
+    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == (32, 256)
+
+
+def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
+    """59 tiles of columns are a prime number, which a matmul does not deal; the weights have 60."""
+    made = call((2, 79), 11, 1888, (1, 1), (2, 2), shard_layout=BLOCK, transpose_shards=True)
+    weights = shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight")
+    bias = shape(plan_bias_preparation(made, SPEC, free_l1_bytes=1400000), "bias")
+    assert (weights[1], bias[1]) == (60 * 32, 59 * 32)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "shapes", "text"),
+    [
+        (BLOCK, [(1, 1, 1728, 128)], None),
+        (BLOCK, [(1, 1, 1728, 256)], "num_cores_x 4 should be divisible by num_weight_slices_width 8"),
+        (BLOCK, [(1, 1, 1728, 128), (1, 1, 32, 64)], "Bias tiles (2) must equal weight matrix width in tiles (4)"),
+        (HEIGHT, [(1, 1, 1728, 96)], "weight_matrix_width_ntiles 3 should be divisible by weight_block_w_ntiles 4"),
+        (WIDTH, [(1, 1, 1088, 128)], "The width of tensor a needs to match the height of tensor b"),
+    ],
+)
+def test_weights_for_another_call_are_refused(scheme, shapes, text):
+    layout = lay_out_preparation(
+        call((8, 8), 96, 128, (3, 3), (2, 2), place=L1_MEMORY_CONFIG, shard_layout=scheme), SPEC, None
+    ).layout
+    found = misfit(layout, shapes)
+    assert (None if found is None else found.splitlines()[0]) == text

@@ -1,0 +1,63 @@
+"""Which program deals shards anew: mirrors tt-metal's to_memory_config and the checks of its Reshard."""
+
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.plan import Operation
+from device.spec.device_spec import load_spec
+from ops.builder import PlanBuilder
+from ops.programs.movement.placement import resharding, uploaded_rows
+
+SPEC = load_spec("wormhole_n150")
+SCHEMES = {one.name[0]: one for one in TensorMemoryLayout if one.name.endswith("_SHARDED")}
+CORES = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(0, 0))])
+
+
+def shards(scheme, width):
+    return MemoryConfig(SCHEMES[scheme], BufferType.L1, ShardSpec(CORES, (32, width)))
+
+
+def rows(scheme, width, data_format=BFLOAT16, layout=Layout.ROW_MAJOR):
+    return TensorSpec((1, 1, 32, width), data_format, layout, shards(scheme, width))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "name"),
+    [
+        (("H", 24), ("H", 24), "Reshard"),
+        (("H", 23), ("H", 24), "Reshard"),
+        (("B", 16), ("B", 32), "Reshard"),
+        (("B", 12), ("B", 32), "Copy"),
+        (("B", 79), ("H", 472), "Copy"),
+        (("B", 80), ("H", 472), None),
+        (("W", 32), ("B", 32), "Reshard"),
+        (("W", 20), ("B", 20), "Copy"),
+    ],
+)
+def test_rows_are_dealt_anew(before, after, name):
+    found = resharding(rows(*before), shards(*after))
+    assert (None if found is None else found.value) == name
+
+
+def test_wider_numbers_fill_sixteen_bytes_sooner():
+    assert resharding(rows("B", 12, FLOAT32), shards("H", 48)) is None
+
+
+def test_tiles_are_always_dealt_anew_at_once():
+    found = resharding(rows("B", 32, layout=Layout.TILE), shards("H", 64))
+    assert found is not None
+    assert found.value == "Reshard"
+
+
+@pytest.mark.parametrize(("channels", "name"), [(128, "Pad"), (120, "InterleavedToSharded"), (160, "Pad")])
+def test_rows_on_the_host_are_padded_on_the_device_if_their_channels_are_whole_shards(channels, name):
+    """Five columns of cores with 32 channels each; 100 rows are no whole shards of 32."""
+    builder = PlanBuilder(SPEC, {"input": TensorSpec((1, 1, 100, channels), BFLOAT16, Layout.ROW_MAJOR)})
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(4, 3))])
+    place = MemoryConfig(SCHEMES["B"], BufferType.L1, ShardSpec(grid, (32, 32)))
+    made = uploaded_rows(builder, builder.tensor("input"), place, place, "sharded")
+    plan = builder.finish({"sharded": made.name})
+    assert [step.name for step in plan.steps if isinstance(step, Operation)] == [f"{name}DeviceOperation"]
