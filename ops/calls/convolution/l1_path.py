@@ -3,7 +3,7 @@
 Also what one slice of the DRAM path runs, with the arguments of `problem.as_slice`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -33,6 +33,7 @@ from ops.programs.conv2d.layout import (
     sharded_input,
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.prepared import weights_refusal
 from ops.programs.conv2d.reader_indices import WORD_BYTES, check_reader_indices, reader_index_words
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.conv2d.work import ConvWork
@@ -142,12 +143,17 @@ def _reads_input(laid_out: LaidOut) -> bool:
 
 
 def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
-    """Prepare weights and bias on the host and upload them; nothing for those that are on the device."""
+    """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for."""
     call, layout = laid_out.arguments, weights_layout(laid_out)
-    if call.weight.on_host:
+    names = operand_names(call)
+    if not call.weight.on_host:
+        builder.expect(names[0], PrepareWeights(layout))
+    else:
         made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
         builder.upload("weight.prepared", made, "weight", PrepareWeights(layout))
-    if call.bias is not None and call.bias.on_host:
+    if call.bias is not None and not call.bias.on_host:
+        builder.expect(names[1], PrepareBias(layout))
+    elif call.bias is not None:
         made = TensorSpec(
             layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape
         )
@@ -268,7 +274,9 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 
 
 def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
-    problem, layout = laid_out.problem, laid_out.layout
+    weights, layout = operands(builder, laid_out.arguments)[0].spec, laid_out.layout
+    problem = replace(laid_out.problem, weight_format=weights.data_format)  # programs ask the tensor, not the config
+    laid_out = replace(laid_out, problem=problem)
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
     if refused is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
         refused = (
@@ -277,6 +285,8 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
             f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
             "cores as there are tiles of output channels"
         )
+    if refused is None and not laid_out.arguments.weight.on_host:
+        refused = weights_refusal(layout, problem, weights)
     indices = _reader_indices(laid_out, check=refused is None)
     shard = halo.spec.memory_config.shard_spec
     halo_elements = 0 if shard is None else shard.shape[0] * shard.shape[1]

@@ -33,6 +33,8 @@ FUSED_ACTIVATIONS: Final = frozenset(
     {"relu", "silu", "tanh", "gelu", "relu6", "sigmoid", "hardsigmoid", "hardtanh", "selu", "softplus"}
 )
 
+PREPARE_AGAIN: Final = "it was prepared for another call; prepare it with the arguments of this one"
+
 
 def matmul_path(
     builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, from_dram: bool, free_l1_bytes: int
@@ -230,15 +232,36 @@ def _matmul(
         ),
         dataflow=True,
         key=("matmul", work, tiles.spec, made),
-        refused=_refusal(laid_out, problem, tiles.spec.memory_config, activation),
+        refused=_refusal(laid_out, problem, tiles.spec.memory_config, weights[0].spec, activation),
     )
 
 
 def _refusal(
-    laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig, activation: tuple[str, tuple[float, ...]] | None
+    laid_out: LaidOut,
+    problem: MatmulProblem,
+    memory: MemoryConfig,
+    weights: TensorSpec,
+    activation: tuple[str, tuple[float, ...]] | None,
 ) -> str | None:
     """Why no such program can be built, if so."""
     held = div_up(laid_out.problem.in_channels, TILE)
+    rows, columns = weights.padded_shape[-2:]
+    if laid_out.problem.in_channels != weights.shape[-2]:
+        return (
+            "The width of the first tensor must be equal to the height of the second tensor. "
+            f"Mismatch: width={laid_out.problem.in_channels} height={weights.shape[-2]}\n"
+            f"weight_tensor: {PREPARE_AGAIN}"
+        )
+    if held != rows // TILE and not laid_out.arguments.weight.on_host:
+        return (
+            f"K dimension in tiles must match between input A ({held}) and input B ({rows // TILE})\n"
+            f"weight_tensor: {PREPARE_AGAIN}"
+        )
+    if columns < problem.n_tiles * TILE:
+        return (
+            f"Shard width {problem.n_tiles * TILE} must match physical width {columns} for height sharded\n"
+            f"weight_tensor: {PREPARE_AGAIN}"
+        )
     if held != problem.k_tiles:
         cores = laid_out.layout.config.channel_cores
         return (

@@ -5,17 +5,20 @@ or the slices. Evidence: recorded outputs of the real library, version 0.81.1.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
 from device.errors import ArgumentError
 from device.memory.tiles import TILE
 from device.numbers.integers import Integers
-from device.plan import Operation, Plan, Work
+from device.plan import Allocate, Operation, Plan, Work
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import frame_of
 from ops.frame.axis import FrameAxis
 from ops.programs.conv2d.partition import BLOCK, WIDTH
+from ops.programs.conv2d.prepared import misfit
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite, Window
 
@@ -42,7 +45,23 @@ def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
     if any(one.refused for one in operations):  # the real library ends with an error of its own
         return None
     works = [one.work for one in operations]
-    return next((f"{call.rules.function}: {text}" for text in _faults(works, call)), None)
+    faults = chain(_misused(plan, call), _faults(works, call))
+    return next((f"{call.rules.function}: {text}" for text in faults), None)
+
+
+def _misused(plan: Plan, call: ConvArguments) -> Iterator[str]:
+    """Prepared weights and bias that operations take for others."""
+    made = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
+    made |= {name: one.made_by for name, one in (("weight", call.weight), ("bias", call.bias)) if one is not None}
+    for one in plan.expected:
+        if isinstance(one.work, PrepareWeights | PrepareBias):
+            role = "weight" if isinstance(one.work, PrepareWeights) else "bias"
+            text = misfit(made.get(one.tensor), plan.tensors[one.tensor], one.work)
+            if text is not None:
+                yield (
+                    f"{role}_tensor: {text}: the real library reads it as it lies and computes something else; "
+                    "prepare it with the arguments of this call, or pass it raw on the host"
+                )
 
 
 def _faults(works: list[Work | None], call: ConvArguments) -> Iterator[str]:
