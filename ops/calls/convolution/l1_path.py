@@ -308,7 +308,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         circular_buffers=conv_circular_buffers(
             buffers, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
         ),
-        key=("conv2d", work),
+        key=("conv2d", work, weights.padded_shape),
         refused=refused,
     )
 

@@ -231,7 +231,7 @@ def _matmul(
             out_sharded=made.memory_config.is_sharded(),
         ),
         dataflow=True,
-        key=("matmul", work, tiles.spec, made),
+        key=("matmul", work, tiles.spec, made, weights[0].spec.padded_shape),
         refused=_refusal(laid_out, problem, tiles.spec.memory_config, weights[0].spec, activation),
     )
 

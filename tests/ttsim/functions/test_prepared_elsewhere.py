@@ -81,3 +81,10 @@ def test_width_and_channels_end_with_the_words_of_the_real_library(device):
     _, prepared = call(device, "BLOCK")
     with pytest.raises(ttsim.DeviceError, match=r"^The width of tensor a needs to match the height of tensor b"):
         call(device, "WIDTH", prepared)
+
+
+def test_a_program_that_was_cached_reads_only_weights_of_its_size(device):
+    _, prepared = call(device, "BLOCK")
+    call(device, "WIDTH")
+    with pytest.raises(ttsim.DeviceError, match=r"^The width of tensor a needs to match the height of tensor b"):
+        call(device, "WIDTH", prepared)
