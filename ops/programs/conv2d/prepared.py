@@ -37,8 +37,8 @@ def misfit(made: Work | None, spec: TensorSpec, wanted: PrepareWeights | Prepare
     if isinstance(wanted, PrepareBias):
         if made is None:
             return None if spec.shape == layout.bias_logical_shape else f"it was not prepared, {_shape(spec)}"
-        if isinstance(made, PrepareBias) and made.layout.bias_padded_shape == layout.bias_padded_shape:
-            return None
+        if isinstance(made, PrepareBias) and made.layout.out_channels == layout.out_channels:
+            return None  # columns behind them are nobody's
         return f"prepared {_bias(made)}, used {_bias(wanted)}"
     if made is None:
         plain = spec.shape == layout.logical_shape and _is_plain(row_order(layout))
