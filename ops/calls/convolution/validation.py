@@ -18,10 +18,9 @@ from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
-from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
+from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.problem import fills_alignment, is_matmul, needs_new_shards, takes_l1_path
-from ops.calls.convolution.slicing import most_slices
-from ops.frame.axis import NoWindowError
+from ops.calls.convolution.slicing import given_slices, too_many
 
 SHARD_LAYOUTS = (
     TensorMemoryLayout.HEIGHT_SHARDED,
@@ -139,8 +138,8 @@ def _core_grid(call: ConvArguments) -> Iterator[str]:
     config, sharded = call.conv_config, _sharded_in_l1(call)
     if not config.override_sharding_config:
         return
-    slices = _given_slices(call)
-    if config.core_grid is None and not (slices is not None and _too_many(call, slices)):
+    slices = given_slices(call)
+    if config.core_grid is None and not (slices is not None and too_many(call, slices)):
         yield (
             "If override_sharding_config is set, core_grid must be set as well."
             if sharded or slices is not None
@@ -152,21 +151,6 @@ def _core_grid(call: ConvArguments) -> Iterator[str]:
             f"conv_config.shard_layout: set it to one of {', '.join(one.name for one in SHARD_LAYOUTS)}, "
             "or leave the override out"
         )
-
-
-def _given_slices(call: ConvArguments) -> SliceConfig | None:
-    """Several slices that the caller counted, each of which comes to its own call in shards."""
-    given = call.slice_config
-    several = given is not None and given.num_slices > 1 and not takes_l1_path(call) and not is_matmul(call)
-    return given if several and 0 not in call.stride else None
-
-
-def _too_many(call: ConvArguments, slices: SliceConfig) -> bool:
-    """Whether a call cannot be cut into so many slices, of which its plan tells first."""
-    try:
-        return slices.num_slices > most_slices(call, slices.slice_type)
-    except NoWindowError:
-        return False
 
 
 def _output_override(call: ConvArguments) -> Iterator[str]:
