@@ -114,6 +114,19 @@ class Relocate:
 Step = Allocate | Free | Operation | Relocate
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a reader takes a tensor for that it finds on the device.
+
+    Attributes:
+        tensor: Its name.
+        work: What would have prepared it for this reader.
+    """
+
+    tensor: str
+    work: Work
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What one call does, in order.
@@ -122,8 +135,10 @@ class Plan:
         steps: The steps.
         tensors: Shape, format, layout and place of every named tensor (inputs included).
         results: Names of what the call returns, by role ("output", "weight", "bias").
+        expected: What its operations take tensors for that were on the device before.
     """
 
     steps: tuple[Step, ...]
     tensors: Mapping[str, TensorSpec] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
+    expected: tuple[Expected, ...] = ()

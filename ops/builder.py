@@ -11,7 +11,7 @@ from typing import Final
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
-from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Step, Work
+from device.plan import Allocate, CircularBuffer, Expected, Free, Operation, Plan, Relocate, Step, Work
 from device.spec.device_spec import DeviceSpec
 
 CREATED: Final = "tt::tt_metal::create_device_tensor"
@@ -59,6 +59,7 @@ class PlanBuilder:
         self._held: dict[str, int] = {}  # what the plan allocated and has not released, with its bytes of an L1 bank
         self._freed: set[str] = set()
         self._adopted: list[str] = []
+        self._expected: list[Expected] = []
 
     def tensor(self, name: str) -> PlanTensor:
         """A tensor of the plan as it was made, or of the caller's."""
@@ -171,6 +172,10 @@ class PlanBuilder:
             self._held.pop(one.name, None)
             self._freed.add(one.name)
 
+    def expect(self, name: str, work: Work) -> None:
+        """A tensor that is on the device is read as if ``work`` had prepared it."""
+        self._expected.append(Expected(name, work))
+
     def adopt(self, tensor: PlanTensor) -> None:
         """Has a tensor of the plan released when the call returns, in the order of adoption."""
         self._adopted.append(tensor.name)
@@ -220,7 +225,7 @@ class PlanBuilder:
             AssertionError: The plan is wrong, which is a bug of whoever wrote it; the text names the step.
         """
         tensors = {**self._tensors, **(seen or {})}
-        plan = Plan(steps=tuple(self._steps), tensors=tensors, results=dict(results))
+        plan = Plan(steps=tuple(self._steps), tensors=tensors, results=dict(results), expected=tuple(self._expected))
         _verify(plan, given=self._given, known_works=known_works)
         return plan
 

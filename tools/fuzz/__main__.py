@@ -1,6 +1,6 @@
 """Make random calls on strict devices, and list those of which something does not hold.
 
-usage: python -m tools.fuzz [--seed N] [--count N] [--first N] [--values fast|exact]
+usage: python -m tools.fuzz [--seed N] [--count N] [--first N] [--values fast|exact] [--twins]
 
 Every fault is printed with its seed, its index and a call that can be pasted; exit status 1 if there is any.
 """
@@ -11,6 +11,7 @@ from collections import Counter
 
 from tools.fuzz.calls import draw
 from tools.fuzz.making import pasteable
+from tools.fuzz.metamorphic import disagreements
 from tools.fuzz.oracles import judge
 
 
@@ -23,6 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--first", type=int, default=0, help="index of the first call")
     parser.add_argument("--values", choices=("fast", "exact"), default="fast")
+    parser.add_argument("--twins", action="store_true", help="make each call in other ways, too, and compare")
     options = parser.parse_args(argv)
     outcomes: Counter[str] = Counter()
     slowest = 0.0
@@ -33,6 +35,10 @@ def main(argv: list[str] | None = None) -> int:
         slowest = max(slowest, verdict.seconds)
         if verdict.outcome == "fault":
             print(f"seed {options.seed}, index {index}: {verdict.text}\n  {pasteable(call)}")
+        if options.twins and verdict.outcome == "right":
+            for text in disagreements(call, values=options.values):
+                outcomes["fault"] += 1
+                print(f"seed {options.seed}, index {index}: {text}")
     told = ", ".join(f"{name} {outcomes[name]}" for name in ("right", "refused", "does not fit", "fault"))
     print(f"seed {options.seed}: {options.count} calls: {told}; the slowest took {slowest:.1f} s")
     return int(outcomes["fault"] > 0)

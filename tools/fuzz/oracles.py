@@ -125,21 +125,29 @@ def _wrong_values(call: Call, got: Array) -> Iterator[str]:
     if not np.isfinite(seen).all():
         yield f"{np.count_nonzero(~np.isfinite(seen))} values are not finite"
         return
-    formats = (call.input_dtype, call.weights_dtype, str(call.config.get("weights_dtype")))
-    bound = max([USUAL_ERROR, *(LARGEST_ERROR.get(one, 0.0) for one in formats)])
     size = np.linalg.norm(wanted)
     error = np.linalg.norm(seen - wanted) / size if size else np.linalg.norm(seen)
-    if error > bound:
-        yield f"relative L2 {error:.3g} is above {bound}"
-    rows, others = (
-        wanted.reshape(-1, wanted.shape[2] * wanted.shape[3]),
-        seen.reshape(-1, wanted.shape[2] * wanted.shape[3]),
-    )
+    if error > bound(call):
+        yield f"relative L2 {error:.3g} is above {bound(call)}"
+    columns = wanted.shape[2] * wanted.shape[3]
+    worst, cosine = least_cosine(wanted.reshape(-1, columns), seen.reshape(-1, columns))
+    if worst is not None:
+        yield f"row {worst} of {wanted.size // columns} correlates by {cosine:.3f}"
+
+
+def bound(call: Call) -> float:
+    """The largest relative L2 error of a call, by the coarsest of its formats."""
+    formats = (call.input_dtype, call.weights_dtype, str(call.config.get("weights_dtype")))
+    return max([USUAL_ERROR, *(LARGEST_ERROR.get(one, 0.0) for one in formats)])
+
+
+def least_cosine(rows: Array, others: Array) -> tuple[int | None, float]:
+    """The row that correlates too little with its counterpart, and by how much; None if there is none."""
     lengths = np.linalg.norm(rows, axis=1)
     counted = lengths > 0.1 * lengths.max(initial=0.0)
     products = (rows * others).sum(axis=1)[counted]
     both = (lengths * np.linalg.norm(others, axis=1))[counted]
     cosines = np.divide(products, both, out=np.zeros_like(products), where=both > 0)
-    if cosines.size and cosines.min() < LEAST_CORRELATION:
-        worst = int(np.flatnonzero(counted)[cosines.argmin()])
-        yield f"row {worst} of {len(rows)} correlates by {cosines.min():.3f}"
+    if not cosines.size or cosines.min() >= LEAST_CORRELATION:
+        return None, 1.0
+    return int(np.flatnonzero(counted)[cosines.argmin()]), float(cosines.min())

@@ -14,6 +14,7 @@ from device.events import Event, usage_per_core
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig
 from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.prepared import AsWanted
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
@@ -138,7 +139,8 @@ def _made(tensor: Tensor | TensorDescription, device: Device) -> Tensor:
         spec = TensorSpec(tensor.shape, tensor.dtype.format, tensor.layout, place)
     if on_host:
         return Tensor.of_host(np.broadcast_to(np.zeros((), spec.data_format.storage), spec.shape), spec)
-    return Tensor.of_buffer(device, device.machine.allocate(spec.buffer(device.spec), "input"), spec)
+    made_by = tensor.made_by if isinstance(tensor, Tensor) else AsWanted()
+    return Tensor.of_buffer(device, device.machine.allocate(spec.buffer(device.spec), "input"), spec, made_by=made_by)
 
 
 def _tensors(returned: Any) -> list[Tensor]:

@@ -13,7 +13,7 @@ from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
-from device.plan import Plan
+from device.plan import Allocate, Plan
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.validation import claimed_volume
 from ops.meaning import ValuesReading
@@ -96,9 +96,12 @@ def run(
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     buffers = place(plan, held, device, useful_flops=useful_flops)
     results = {}
+    prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
     for role, name in plan.results.items():
         own = tensors.get(name)
-        results[role] = own if own is not None else Tensor.of_buffer(device, buffers[name], plan.tensors[name])
+        if own is None:
+            own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], made_by=prepared.get(name))
+        results[role] = own
     if computes:
         made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
         for name in set(plan.results.values()) - set(tensors):
@@ -167,7 +170,7 @@ def _sticks(values: Array, sticks: int, channels: int) -> Array:
 
 def operand(tensor: Tensor) -> Operand:
     """A tensor as an argument of a plan."""
-    return Operand(spec=tensor.spec, on_host=tensor.device() is None)
+    return Operand(spec=tensor.spec, on_host=tensor.device() is None, made_by=tensor.made_by)
 
 
 def require_allocated(*tensors: Tensor | None) -> None:

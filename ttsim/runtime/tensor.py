@@ -17,6 +17,7 @@ from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array, quantize
+from device.plan import Work
 from ops.programs.movement.reshape import memory_after
 from ttsim.runtime.arrays import default_type, numbers, torch_from_numpy
 from ttsim.runtime.device import Device, DeviceStorage
@@ -38,9 +39,11 @@ class Tensor:
 
     Attributes:
         spec: Shape, format, layout and place.
+        made_by: What prepared it as weights or bias of a convolution, with the layout that it was prepared for; None of
+            all other tensors. Copies to other places keep it, and the padding that is part of what was prepared.
     """
 
-    __slots__ = ("__weakref__", "_storage", "_values", "spec")
+    __slots__ = ("__weakref__", "_storage", "_values", "made_by", "spec")
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class Tensor:
         rounded = quantize(values, data_format)
         self._values: Array | None = _frozen(rounded.copy() if np.shares_memory(rounded, values) else rounded)
         self._storage: DeviceStorage | None = None
+        self.made_by: Work | None = None
         if device is not None:
             placed = self.to(device, mem_config)
             self.spec, self._values, self._storage = placed.spec, None, placed._storage
@@ -83,21 +87,26 @@ class Tensor:
                 placed._storage.sharers.add(self)
 
     @classmethod
-    def of_host(cls, values: Array, spec: TensorSpec) -> "Tensor":
-        """A host tensor of rounded values that will not change, in spec.shape and the format's storage type."""
+    def of_host(cls, values: Array, spec: TensorSpec, *, made_by: Work | None = None) -> "Tensor":
+        """A host tensor of rounded values that will not change, in spec.shape and the format's storage type.
+
+        What was prepared comes in spec.padded_shape.
+        """
         tensor = cls.__new__(cls)
-        tensor.spec, tensor._values, tensor._storage = spec, _frozen(values), None
+        tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, _frozen(values), None, made_by
         return tensor
 
     @classmethod
-    def of_buffer(cls, device: Device, buffer: Buffer, spec: TensorSpec) -> "Tensor":
+    def of_buffer(cls, device: Device, buffer: Buffer, spec: TensorSpec, *, made_by: Work | None = None) -> "Tensor":
         """A device tensor that owns ``buffer`` from now on."""
-        return cls._sharing(DeviceStorage(device, buffer), spec)
+        tensor = cls._sharing(DeviceStorage(device, buffer), spec)
+        tensor.made_by = made_by
+        return tensor
 
     @classmethod
     def _sharing(cls, storage: DeviceStorage, spec: TensorSpec) -> "Tensor":
         tensor = cls.__new__(cls)
-        tensor.spec, tensor._values, tensor._storage = spec, None, storage
+        tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, None, storage, None
         storage.sharers.add(tensor)
         return tensor
 
@@ -181,13 +190,16 @@ class Tensor:
         if self._storage is None:
             if self._values is None:
                 raise not_allocated()
-            return self._values
+            return self._logical(self._values)
         if not self.buffer.written:
             raise DeviceError(
                 "the tensor has no values: its device was opened with values='off', which plans memory and cycles "
                 "only; open it with values='fast'"
             )
-        stored = self.buffer.values
+        return self._logical(self.buffer.values)
+
+    def _logical(self, stored: Array) -> Array:
+        """What is stored, without padding."""
         if stored.size == self.spec.volume:
             return _frozen(stored.reshape(self.spec.shape))
         lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(self.spec.shape))
@@ -196,8 +208,9 @@ class Tensor:
     def padded_values(self) -> Array:
         """Like ``values``, in the padded shape; padding that nobody wrote is zero."""
         values = self.values()
-        if self._storage is not None and self.buffer.values.shape == self.spec.padded_shape:
-            return self.buffer.values
+        stored = self._values if self._storage is None else self.buffer.values
+        if stored is not None and stored.shape == self.spec.padded_shape:
+            return stored
         lead = len(self.spec.padded_shape) - values.ndim
         padded = np.zeros(self.spec.padded_shape, values.dtype)
         padded[(0,) * lead + tuple(map(slice, values.shape))] = values
@@ -248,19 +261,32 @@ class Tensor:
         if not isinstance(target, Device):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
+        if self.made_by is not None:
+            spec = self._prepared_in(mem_config or DRAM_MEMORY_CONFIG)
+            return _placed(target, self.padded_values(), spec, by="Tensor::to_device", made_by=self.made_by)
         spec = TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config or DRAM_MEMORY_CONFIG)
         return _placed(target, self.values(), spec, by="Tensor::to_device")
+
+    def _prepared_in(self, place: MemoryConfig) -> TensorSpec:
+        """Prepared weights or bias in another place: all of their padding goes along."""
+        return TensorSpec(self.spec.shape, self.spec.data_format, self.layout, place, self.spec.padded_shape)
 
     def cpu(self) -> "Tensor":
         """The tensor on the host; itself if it is there."""
         if self._storage is None:
             return self
+        if self.made_by is not None:
+            return Tensor.of_host(self.padded_values(), self._prepared_in(DRAM_MEMORY_CONFIG), made_by=self.made_by)
         spec = TensorSpec(self.spec.shape, self.spec.data_format, self.layout)
         return Tensor.of_host(self.values(), spec)
 
     def with_memory_config(self, mem_config: MemoryConfig) -> "Tensor":
         """A device tensor in another place; raises DeviceError for a host tensor, or when there is no room."""
-        self.buffer  # noqa: B018 - raises for a tensor that is not on a device
+        written = self.buffer.written  # raises for a tensor that is not on a device
+        if self.made_by is not None and self._storage is not None:
+            values = self.padded_values() if written else None
+            by, spec = "tt::tt_metal::create_device_tensor", self._prepared_in(mem_config)
+            return _placed(self._storage.device, values, spec, by=by, made_by=self.made_by)
         return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config))
 
     def with_dtype(self, dtype: DataType) -> "Tensor":
@@ -327,14 +353,14 @@ class Tensor:
         return f"ttnn.Tensor({shown}, shape={self.shape}, dtype=DataType::{name}, layout=Layout::{self.layout.name})"
 
 
-def _placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -> Tensor:
+def _placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str, made_by: Work | None = None) -> Tensor:
     """A new device tensor, with values if there are any."""
 
     def placed() -> Tensor:
         buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by)
         if values is not None:
             buffer.store(values, spec)
-        return Tensor.of_buffer(device, buffer, spec)
+        return Tensor.of_buffer(device, buffer, spec, made_by=made_by)
 
     return in_turn(device.listened(), placed)
 

@@ -12,6 +12,7 @@ from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import DataFormat
+from device.plan import Work
 from ops.frame.axis import FrameAxis
 
 
@@ -90,11 +91,13 @@ class Operand:
         spec: Its shape, format, layout and place (of a host tensor the place says nothing).
         on_host: Whether it is on the host.
         name: Its name in a plan, where that is not the argument's own.
+        made_by: What prepared it, if it is prepared weights or a prepared bias.
     """
 
     spec: TensorSpec
     on_host: bool
     name: str = ""
+    made_by: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)

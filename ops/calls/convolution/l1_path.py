@@ -14,8 +14,8 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.misfit import misfit
 from ops.calls.convolution.output_checks import TILES_HINT
+from ops.calls.convolution.prepared_sizes import size_refusal
 from ops.calls.convolution.problem import (
     compute_config,
     flattened_memory,
@@ -181,12 +181,17 @@ def _reads_input(laid_out: LaidOut) -> bool:
 
 
 def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
-    """Prepare weights and bias on the host and upload them; nothing for those that are on the device."""
+    """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for."""
     call, layout = laid_out.arguments, weights_layout(laid_out)
-    if call.weight.on_host:
+    names = operand_names(call)
+    if not call.weight.on_host:
+        builder.expect(names[0], PrepareWeights(layout))
+    else:
         made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
         builder.upload("weight.prepared", made, "weight", PrepareWeights(layout))
-    if call.bias is not None and call.bias.on_host:
+    if call.bias is not None and not call.bias.on_host:
+        builder.expect(names[1], PrepareBias(layout))
+    elif call.bias is not None:
         made = TensorSpec(
             layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape
         )
@@ -307,11 +312,14 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 
 
 def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
-    problem, layout = laid_out.problem, laid_out.layout
+    weights, layout = operands(builder, laid_out.arguments)[0].spec, laid_out.layout
+    problem = replace(laid_out.problem, weight_format=weights.data_format)  # programs ask the tensor, not the config
+    laid_out = replace(laid_out, problem=problem)
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
-    refused = refused or misfit(layout, [one.spec.padded_shape for one in operands(builder, laid_out.arguments)])
+    prepared = [one.spec.padded_shape for one in operands(builder, laid_out.arguments)]
+    refused = refused or size_refusal(layout, problem.out_channels, prepared)
     indices = _reader_indices(laid_out)
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
@@ -346,7 +354,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         output=output,
         resident=[indices],
         circular_buffers=() if refused else made,
-        key=("conv2d", work),
+        key=("conv2d", work, weights.padded_shape),
         refused=refused,
         unfinished=unfinished,
     )

@@ -263,7 +263,7 @@ def _matmul(
             out_sharded=made.memory_config.is_sharded(),
         ),
         dataflow=True,
-        key=("matmul", work, tiles.spec, made),
+        key=("matmul", work, tiles.spec, made, weights[0].spec.padded_shape),
         refused=matmul_refusal(
             laid_out, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
         ),

@@ -41,6 +41,7 @@ def matmul_refusal(
         device_grid: The device's cores.
     """
     held, given = div_up(laid_out.problem.in_channels, TILE), weights.padded_shape[-2] // TILE
+    columns = weights.padded_shape[-1]
     cores, box = laid_out.layout.config.channel_cores, laid_out.layout.config.cores.bounding_box()
     if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
         outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
@@ -51,10 +52,21 @@ def matmul_refusal(
             f"TensorMemoryLayout::{memory.memory_layout.name}\n"
             "input_tensor: flattened, all its rows lie in one shard; give it as [1, 1, N*H*W, C], or on one core"
         )
+    if not laid_out.arguments.weight.on_host and laid_out.problem.in_channels != weights.shape[-2]:
+        return (
+            "The width of the first tensor must be equal to the height of the second tensor. "
+            f"Mismatch: width={laid_out.problem.in_channels} height={weights.shape[-2]}\n"
+            "weight_tensor: it was prepared for other channels; pass it on the host"
+        )
     if held != given and not laid_out.arguments.weight.on_host:
         return (
             f"K dimension in tiles must match between input A ({held}) and input B ({given})\n"
             f"weight_tensor: it was prepared for {given} tiles of channels, which fill other cores; pass it on the host"
+        )
+    if columns < problem.n_tiles * TILE:
+        return (
+            f"Shard width {problem.n_tiles * TILE} must match physical width {columns} for height sharded\n"
+            "weight_tensor: it was prepared for other channels; pass it on the host"
         )
     if held != problem.k_tiles and laid_out.arguments.weight.on_host:
         return (

@@ -7,7 +7,9 @@ and plans ask here alone which path a call takes.
 from dataclasses import replace
 
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.memory.tiles import TILE
 from device.numbers.formats import FLOAT32, DataFormat
+from device.numbers.integers import round_up
 from device.spec.parts import GridSpec
 from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand, SliceType
 from ops.frame.frame import Frame
@@ -57,6 +59,7 @@ def lower(call: ConvArguments) -> tuple[ConvProblem, ConvOptions]:
     problem = ConvProblem(
         frame=frame_of(call),
         in_channels=call.in_channels,
+        held_channels=_held_channels(call),
         out_channels=call.out_channels,
         in_format=call.input.spec.data_format,
         weight_format=weight_format(call),
@@ -88,6 +91,20 @@ def _output_grid(config: ConvConfig) -> GridSpec | None:
         return None
     box = config.core_grid.bounding_box()
     return GridSpec(cols=box.cols, rows=box.rows)
+
+
+def _held_channels(call: ConvArguments) -> int:
+    """Channels that shards are made of where an interleaved input in L1 has more than the call says; else 0."""
+    place, held = call.input.spec.memory_config, call.input.spec.shape[-1]
+    interleaved = takes_l1_path(call) and not call.input.on_host and not place.is_sharded()
+    return held if interleaved and fills_alignment(call) and not is_matmul(call) else 0
+
+
+def fills_alignment(call: ConvArguments) -> bool:
+    """Whether the input has more channels than the call says, just those that its own width aligns them to."""
+    held, tiled = call.input.spec.shape[-1], call.input.spec.layout is Layout.TILE
+    unit = TILE if tiled else next((one for one in (TILE, TILE // 2) if held % one == 0), TILE // 4)
+    return held > call.in_channels and held == round_up(call.in_channels, unit)
 
 
 def placed_options(call: ConvArguments, estimated: ConvOptions) -> ConvOptions:

@@ -14,7 +14,7 @@ from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import AxisWindow, ConvArguments, SliceConfig, SliceType
-from ops.calls.convolution.problem import frame_of, lower
+from ops.calls.convolution.problem import frame_of, is_matmul, lower, takes_l1_path
 from ops.frame.axis import NoWindowError
 from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import choose_scheme, estimated_blocks, estimated_buffers, estimated_halo_bytes
@@ -140,6 +140,21 @@ def slice_call(call: ConvArguments, part: OutputSlice) -> ConvArguments:
     padding = (*part.down.padding, *part.across.padding)
     more = (part.down.output_padding, part.across.output_padding)
     return replace(call, input_height=height, input_width=width, padding=padding, output_padding=more)
+
+
+def given_slices(call: ConvArguments) -> SliceConfig | None:
+    """Several slices that the caller counted, each of which comes to its own call in shards."""
+    given = call.slice_config
+    several = given is not None and given.num_slices > 1 and not takes_l1_path(call) and not is_matmul(call)
+    return given if several and 0 not in call.stride else None
+
+
+def too_many(call: ConvArguments, slices: SliceConfig) -> bool:
+    """Whether a call cannot be cut into so many slices, of which its plan tells first."""
+    try:
+        return slices.num_slices > most_slices(call, slices.slice_type)
+    except NoWindowError:
+        return False
 
 
 def check_slice_count(call: ConvArguments, config: SliceConfig) -> None:

@@ -5,17 +5,20 @@ or the slices. Evidence: recorded outputs of the real library, version 0.81.1.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
 from device.errors import ArgumentError
 from device.memory.tiles import TILE
-from device.numbers.integers import Integers
-from device.plan import Operation, Plan, Work
+from device.numbers.integers import Integers, div_up
+from device.plan import Allocate, Operation, Plan, Work
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import frame_of
 from ops.frame.axis import FrameAxis
-from ops.programs.conv2d.partition import BLOCK, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.prepared import misfit
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite, Window
 
@@ -42,7 +45,23 @@ def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
     if any(one.refused or one.unfinished for one in operations):  # the real library ends with an error of its own
         return None
     works = [one.work for one in operations]
-    return next((f"{call.rules.function}: {text}" for text in _faults(works, call)), None)
+    faults = chain(_misused(plan, call), _faults(works, call))
+    return next((f"{call.rules.function}: {text}" for text in faults), None)
+
+
+def _misused(plan: Plan, call: ConvArguments) -> Iterator[str]:
+    """Prepared weights and bias that operations take for others."""
+    made = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
+    made |= {name: one.made_by for name, one in (("weight", call.weight), ("bias", call.bias)) if one is not None}
+    for one in plan.expected:
+        if isinstance(one.work, PrepareWeights | PrepareBias):
+            role = "weight" if isinstance(one.work, PrepareWeights) else "bias"
+            text = misfit(made.get(one.tensor), plan.tensors[one.tensor], one.work)
+            if text is not None:
+                yield (
+                    f"{role}_tensor: {text}: the real library reads it as it lies and computes something else; "
+                    "prepare it with the arguments of this call, or pass it raw on the host"
+                )
 
 
 def _faults(works: list[Work | None], call: ConvArguments) -> Iterator[str]:
@@ -55,6 +74,7 @@ def _faults(works: list[Work | None], call: ConvArguments) -> Iterator[str]:
         elif isinstance(work, SliceWrite) and last is not None:
             windows.append(work.window)
             yield from _slice_faults(last, work.window, call)
+            yield from _idle_cores(last, call)
     if windows:
         yield from _unwritten(windows, call)
 
@@ -97,6 +117,23 @@ def _slice_faults(work: ConvWork, window: Window, call: ConvArguments) -> Iterat
                 f"whole image has inserted zeros or other pixels, as in the real library; {way_out(call)}, or put the "
                 "input in L1"
             )
+
+
+def _idle_cores(work: ConvWork, call: ConvArguments) -> Iterator[str]:
+    """A slice on the caller's HEIGHT_SHARDED cores that leaves some of them without outputs.
+
+    No plan tells the right ones from the wrong ones: on the same cores the same slice came out right on one chip and
+    wrong on the other, where what the first transfers of its halo carry was not there yet.
+    """
+    layout = work.layout
+    cores, used = layout.out_config.nhw_cores, div_up(work.problem.out_rows, layout.shards.out_rows)
+    if call.conv_config.override_sharding_config and layout.scheme is HEIGHT and used < cores:
+        yield (
+            f"conv_config.core_grid: a slice of {work.problem.out_rows} outputs leaves {cores - used} of its {cores} "
+            "HEIGHT_SHARDED cores idle, and then the real library's halo can send what is not there yet, so that "
+            f"outputs depend on what lay in memory; use fewer cores (such as the {used} that this slice needs), "
+            "another shard_layout, or put the input in L1"
+        )
 
 
 def _same_sources(whole: FrameAxis, part: FrameAxis, first: int, outputs: int) -> bool:

@@ -18,11 +18,11 @@ from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT32
-from device.numbers.integers import round_up
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.image_checks import image_refusals
 from ops.calls.convolution.output_checks import CORE_GRID_HINT, output_override, rows_of_blocks
-from ops.calls.convolution.problem import is_matmul, needs_new_shards, takes_l1_path
+from ops.calls.convolution.problem import fills_alignment, is_matmul, needs_new_shards, takes_l1_path
+from ops.calls.convolution.slicing import given_slices, too_many
 
 SHARD_LAYOUTS = (
     TensorMemoryLayout.HEIGHT_SHARDED,
@@ -127,7 +127,8 @@ def _core_grid(call: ConvArguments) -> Iterator[str]:
     slices = None if takes_l1_path(call) or is_matmul(call) else _slices(call)
     if not config.override_sharding_config or slices == 0:  # once their number is known, it is asked again
         return
-    if config.core_grid is None:
+    given = given_slices(call)
+    if config.core_grid is None and not (given is not None and too_many(call, given)):
         yield (
             "If override_sharding_config is set, core_grid must be set as well."
             if sharded or (slices or 0) > 1
@@ -261,16 +262,14 @@ def _input(call: ConvArguments) -> Iterator[str]:
 
 def _pads_channels(call: ConvArguments) -> bool:
     """Whether the input has channels behind those of the call that meet zero weights: it fills its shards in L1."""
-    spec = call.input.spec
-    place, channels = spec.memory_config, spec.shape[-1]
-    unit = TILE if spec.layout is Layout.TILE else 8
-    same_sticks = spec.volume * call.in_channels == claimed_volume(call) * channels
-    if not same_sticks or channels <= call.in_channels or not takes_l1_path(call) or call.input.on_host:
+    spec, place = call.input.spec, call.input.spec.memory_config
+    same_sticks = spec.volume * call.in_channels == claimed_volume(call) * spec.shape[-1]
+    if not same_sticks or not fills_alignment(call) or not takes_l1_path(call) or call.input.on_host:
         return False
     if place.shard_spec is not None:
-        held = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and place.shard_spec.shape[1] == channels
-        return held and channels % unit == 0
-    return place.memory_layout is TensorMemoryLayout.INTERLEAVED and channels == round_up(call.in_channels, unit)
+        height = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        return height and place.shard_spec.shape[1] == spec.shape[-1]
+    return place.memory_layout is TensorMemoryLayout.INTERLEAVED and not is_matmul(call)
 
 
 def _formats(call: ConvArguments) -> Iterator[str]:

@@ -200,8 +200,9 @@ def met_block(
     counts = tuple(tiles.count(t) for t in sorted(set(tiles)))
     columns = (HALF * np.array(halves, np.int64)[:, None] + np.arange(HALF)).ravel()
     rows = block.weight_rows(columns, len(block.kernel_rows) * kernel_columns)
-    gathered = weights[rows]
-    gathered[rows < 0] = 0
+    missing = (rows < 0) | (rows >= len(weights))  # beyond weights that were prepared for another use
+    gathered = weights[np.where(missing, 0, rows)]
+    gathered[missing] = 0
     channels = slice(block.first_channel, block.first_channel + block.channels)
     return MetBlock(taps, channels, counts, gathered)
 

@@ -78,6 +78,7 @@ class ConvProblem:
     Attributes:
         frame: The padded, zero-inserted input; its step is the stride of the conv2d micro-op.
         in_channels: C.
+        held_channels: Channels of an interleaved input in L1, if its caller filled it with more than C.
         out_channels: O.
         in_format: Format of the input tensor.
         weight_format: Format of prepared weights and bias.
@@ -96,6 +97,7 @@ class ConvProblem:
     row_major: bool
     sliced: bool = False
     bias: bool = False
+    held_channels: int = 0
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -259,7 +261,7 @@ def lay_out(
         config,
         out_config,
         in_rows=problem.in_rows,
-        in_channels=problem.in_channels,
+        in_channels=max(problem.in_channels, problem.held_channels),
         out_rows=problem.out_rows,
         out_channels=problem.out_channels,
         alignment=alignment,

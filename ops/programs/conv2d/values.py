@@ -52,7 +52,7 @@ def conv_values(
     rows, columns = problem.frame.rows, problem.frame.columns
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     operand = arithmetic.weight_operand(_unpacked(reading, weights[:, :width]), reading.mode)
-    row = None if bias is None else _unpacked(reading, bias[:width])
+    row = None if bias is None else _unpacked(reading, _filled(bias[:width], width))
     image = prepare_image(reading, sticks)
     result = np.empty((problem.frame.batch, rows.outputs, columns.outputs, problem.out_channels), out.storage)
     for down in output_phases(rows):
@@ -72,6 +72,11 @@ def _unpacked(reading: Reading, values: Array) -> Array:
     work = reading.work
     wide = values.astype(np.float32)
     return reading.arithmetic.unpack(wide, work.problem.weight_format, fp32_dest=work.options.fp32_dest)
+
+
+def _filled(bias: Array, width: int) -> Array:
+    """A bias with zeros behind it, where it was prepared for fewer columns."""
+    return np.pad(bias, (0, width - len(bias))) if len(bias) < width else bias
 
 
 def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:

@@ -11,8 +11,8 @@ from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
-from ops.calls.convolution.misfit import misfit
 from ops.calls.convolution.preparation import lay_out_preparation, plan_bias_preparation, plan_weights_preparation
+from ops.calls.convolution.prepared_sizes import size_refusal
 
 SPEC = load_spec("blackhole_p150")
 HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
@@ -89,7 +89,9 @@ def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
         (BLOCK, [(1, 1, 1728, 128)], None),
         (BLOCK, [(1, 1, 1728, 256)], "num_cores_x 4 should be divisible by num_weight_slices_width 8"),
         (BLOCK, [(1, 1, 1728, 128), (1, 1, 32, 64)], "Bias tiles (2) must equal weight matrix width in tiles (4)"),
-        (HEIGHT, [(1, 1, 1728, 96)], "weight_matrix_width_ntiles 3 should be divisible by weight_block_w_ntiles 4"),
+        (HEIGHT, [(1, 1, 1728, 160)], "weight_matrix_width_ntiles 5 should be divisible by weight_block_w_ntiles 4"),
+        (HEIGHT, [(1, 1, 1728, 256)], "num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2"),
+        (HEIGHT, [(1, 1, 1728, 64)], "Invalid weight shape. Incorrect weight tensor."),
         (WIDTH, [(1, 1, 1088, 128)], "The width of tensor a needs to match the height of tensor b"),
     ],
 )
@@ -97,5 +99,5 @@ def test_weights_for_another_call_are_refused(scheme, shapes, text):
     layout = lay_out_preparation(
         call((8, 8), 96, 128, (3, 3), (2, 2), place=L1_MEMORY_CONFIG, shard_layout=scheme), SPEC, None
     ).layout
-    found = misfit(layout, shapes)
+    found = size_refusal(layout, 128, shapes)
     assert (None if found is None else found.splitlines()[0]) == text

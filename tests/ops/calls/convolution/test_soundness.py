@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
@@ -67,6 +68,24 @@ def test_what_ends_with_an_error_of_the_real_library_is_left_to_it():
 @pytest.mark.parametrize(("scheme", "right"), [("H", True), ("W", True), ("B", False)])
 def test_full_inner_dim_is_wrong_with_block_shards(scheme, right):
     assert (fault(call(scheme=scheme, full_inner_dim=True)) is None) is right
+
+
+@pytest.mark.parametrize(
+    ("size", "slices", "columns", "rows", "scheme", "right"),
+    [
+        ((8, 8), (SliceType.DRAM_HEIGHT, 2), 2, 2, "H", True),
+        ((4, 33), (SliceType.DRAM_WIDTH, 2), 4, 4, "H", False),
+        ((8, 8), (SliceType.DRAM_HEIGHT, 2), 7, 1, "H", False),
+        ((8, 8), (SliceType.DRAM_HEIGHT, 2), 2, 1, "W", True),
+        ((16, 16), (SliceType.DRAM_HEIGHT, 2), 2, 4, "B", True),
+        ((8, 8), None, 4, 4, "H", True),
+    ],
+)
+def test_idle_cores_of_a_given_grid_make_height_slices_unreliable(size, slices, columns, rows, scheme, right):
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(columns - 1, rows - 1))])
+    found = fault(call(slices=slices, size=size, scheme=scheme, override_sharding_config=True, core_grid=grid))
+    assert (found is None) is right
+    assert right or "of its" in (found or "")
 
 
 @pytest.mark.parametrize(

@@ -415,6 +415,31 @@ def test_shards_that_must_be_dealt_anew_need_a_layout(config: dict[str, Any], fi
         validate(made)
 
 
+@pytest.mark.parametrize(
+    ("slices", "kernel", "first_line"),
+    [
+        (2, 3, "If override_sharding_config is set, core_grid must be set as well."),
+        (2, 1, "Core grid must be provided when overriding sharding config"),
+        (1, 3, "Core grid must be provided when overriding sharding config"),
+        (99, 3, None),  # too many: the plan says so
+    ],
+)
+def test_a_missing_core_grid_is_told_as_slices_see_it(slices: int, kernel: int, first_line: str | None) -> None:
+    made = call(
+        conv_config=ConvConfig(override_sharding_config=True),
+        slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=slices),
+        kernel_size=(kernel, kernel),
+        stride=(1, 1),
+        padding=(kernel // 2,) * 4,
+        weight=operand(32, 32, kernel, kernel),
+    )
+    if first_line is None:
+        validate(made)
+        return
+    with pytest.raises(ArgumentError, match="^" + re.escape(first_line)):
+        validate(made)
+
+
 def test_slices_are_looked_for_before_the_input_is_looked_at() -> None:
     search = SliceConfig(slice_type=SliceType.DRAM_WIDTH)
     made = call(input=operand(1, 1, 64, 32, place=COLUMN_MAJOR), slice_config=search)

@@ -1,4 +1,4 @@
-"""Why a convolution can not read weights and bias that were prepared for another call, in the real library's words."""
+"""Why a program can not read weights and bias of the size that they were prepared in, in the real library's words."""
 
 from collections.abc import Sequence
 
@@ -10,15 +10,21 @@ from ops.programs.conv2d.partition import BLOCK, WIDTH
 WAY_OUT = "prepare the weights for this call, or pass them on the host"
 
 
-def misfit(layout: ConvLayout, prepared: Sequence[tuple[int, ...]]) -> str | None:
+def size_refusal(layout: ConvLayout, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:
     """Why the program does not take what was prepared; None if it does (which need not mean that it is right).
 
     Args:
         layout: The layout of the call.
+        out_channels: Of the call.
         prepared: Padded shapes of the weights and, if there is one, of the bias.
     """
     rows, columns = (side // TILE for side in prepared[0][-2:])
-    block = layout.shards.out_col_tiles
+    block, cores = layout.shards.out_col_tiles, layout.out_config.channel_cores
+    if out_channels > columns * TILE:
+        return (
+            "Invalid weight shape. Incorrect weight tensor.\n"
+            f"weight_tensor: it has {columns * TILE} columns for {out_channels} output channels; {WAY_OUT}"
+        )
     if layout.scheme is WIDTH:
         wanted = layout.blocks.k_blocks * layout.blocks.act_w_tiles
         if rows != wanted:
@@ -32,7 +38,14 @@ def misfit(layout: ConvLayout, prepared: Sequence[tuple[int, ...]]) -> str | Non
             f"{name}_width_ntiles {columns} should be divisible by weight_block_w_ntiles {block}\n"
             f"weight_tensor: the call computes {block} tiles of output channels on a core; {WAY_OUT}"
         )
-    return None if layout.scheme is WIDTH else _other_cores(layout, columns, prepared[-1][-1] // TILE)
+    if layout.scheme is WIDTH:
+        if columns // block == cores:
+            return None
+        return (
+            f"num_blocks_output_w {cores} should be equal to num_blocks_weight_w {columns // block}\n"
+            f"weight_tensor: it was prepared for other cores; {WAY_OUT}"
+        )
+    return _other_cores(layout, columns, prepared[-1][-1] // TILE)
 
 
 def _other_cores(layout: ConvLayout, columns: int, bias_columns: int) -> str | None:
@@ -43,6 +56,11 @@ def _other_cores(layout: ConvLayout, columns: int, bias_columns: int) -> str | N
     if layout.scheme is BLOCK and cores % slices:
         return (
             f"num_cores_{axis} {cores} should be divisible by num_weight_slices_width {slices}\n"
+            f"weight_tensor: it was prepared for {slices} cores of output channels; {WAY_OUT}"
+        )
+    if layout.scheme is not BLOCK and slices != 1:
+        return (
+            f"num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w {slices}\n"
             f"weight_tensor: it was prepared for {slices} cores of output channels; {WAY_OUT}"
         )
     if bias_columns != columns:
