@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections import Counter
 
+from tools.command import run_tool
 from tools.fuzz.calls import draw
 from tools.fuzz.making import pasteable
 from tools.fuzz.oracles import judge
@@ -39,4 +40,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool("tools.fuzz", main))

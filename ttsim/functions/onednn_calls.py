@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, shown
 from device.numbers.formats import Array
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -165,7 +165,8 @@ def forward(
     names = operands.FORWARD
     if lowering not in [one.value for one in Lowering]:
         raise ArgumentError(
-            f"{names.operation}: lowering must be one of {', '.join(one.value for one in Lowering)}, not {lowering!r}"
+            f"{names.operation}: lowering must be one of {', '.join(one.value for one in Lowering)}, not "
+            f"{shown(lowering)}"
         )
     problem = validation.forward(
         operands.operand(names, "src", src),

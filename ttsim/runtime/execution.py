@@ -141,9 +141,15 @@ def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
         home = tensor.device()
         if home is not None and home is not device:
             raise DeviceError(
-                f"{name}_tensor lives on another device ({home!r}) than the call runs on ({device!r}); "
-                "bring it to the host with .cpu() and give it to this one with .to(device)"
+                f"{name}_tensor lives on another device, {_told_apart(home)}, than the call runs on, "
+                f"{_told_apart(device)}; bring it to the host with .cpu() and give it to this one with .to(device)"
             )
+
+
+def _told_apart(device: Device) -> str:
+    """A device by what tells it from others: devices of one kind may have the same number."""
+    closed = " and closed" if device.machine.closed else ""
+    return f"{device.spec.name} opened as {device.device_id}{closed} (object {id(device):#x})"
 
 
 def _array(name: str, tensor: Tensor) -> Array:

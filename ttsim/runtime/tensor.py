@@ -11,13 +11,14 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from device.errors import ArgumentTypeError, DeviceError
+from device.errors import ArgumentTypeError, DeviceError, shown
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array, quantize
-from ttsim.runtime.arrays import default_type, numbers, torch_from_numpy
-from ttsim.runtime.device import Device, DeviceStorage
+from ttsim.runtime.arrays import default_type, frozen, numbers, printed, rounded, torch_from_numpy
+from ttsim.runtime.device import Device
+from ttsim.runtime.storage import DeviceStorage
 from ttsim.runtime.turns import in_turn
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape
@@ -64,15 +65,14 @@ class Tensor:
         values = numbers(data)
         chosen = default_type(values) if data_type is None else data_type
         if not isinstance(chosen, DataType):
-            raise ArgumentTypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {chosen!r}")
+            raise ArgumentTypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {shown(chosen)}")
         require_type_or_none("Tensor", Device, device=device)
         require_type_or_none("Tensor", Layout, layout=layout)
         require_type_or_none("Tensor", MemoryConfig, mem_config=mem_config)
         data_format = chosen.format
         order = layout or (Layout.TILE if data_format.is_block else Layout.ROW_MAJOR)
         self.spec = TensorSpec(values.shape, data_format, order)
-        rounded = quantize(values, data_format)
-        self._values: Array | None = _frozen(rounded.copy() if np.shares_memory(rounded, values) else rounded)
+        self._values: Array | None = frozen(rounded(values, data_format))
         self._storage: DeviceStorage | None = None
         if device is not None:
             placed = self.to(device, mem_config)
@@ -84,7 +84,7 @@ class Tensor:
     def of_host(cls, values: Array, spec: TensorSpec) -> "Tensor":
         """A host tensor of rounded values that will not change, in spec.shape and the format's storage type."""
         tensor = cls.__new__(cls)
-        tensor.spec, tensor._values, tensor._storage = spec, _frozen(values), None
+        tensor.spec, tensor._values, tensor._storage = spec, frozen(values), None
         return tensor
 
     @classmethod
@@ -98,6 +98,22 @@ class Tensor:
         tensor.spec, tensor._values, tensor._storage = spec, None, storage
         storage.sharers.add(tensor)
         return tensor
+
+    def __copy__(self) -> "Tensor":
+        """A tensor of the same values; on a device it shares the buffer, which lives as long as either."""
+        if self._storage is not None:
+            return Tensor._sharing(self._storage, self.spec)
+        return Tensor.of_host(self.values(), self.spec)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
+        """A tensor with values, and on a device a buffer, of its own."""
+        return Tensor.of_host(self.values().copy(), self.spec) if self._storage is None else self._changed(self.spec)
+
+    def __reduce__(self) -> Any:
+        """How a host tensor is written to a file; raises DeviceError for one on a device."""
+        if self._storage is not None:
+            raise DeviceError("a tensor on a device cannot be pickled; bring it to the host first, with .cpu()")
+        return Tensor.of_host, (self.values(), self.spec)
 
     @property
     def shape(self) -> Shape:
@@ -187,9 +203,9 @@ class Tensor:
             )
         stored = self.buffer.values
         if stored.size == self.spec.volume:
-            return _frozen(stored.reshape(self.spec.shape))
+            return frozen(stored.reshape(self.spec.shape))
         lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(self.spec.shape))
-        return _frozen(stored[lead + tuple(slice(side) for side in self.spec.shape)])
+        return frozen(stored[lead + tuple(slice(side) for side in self.spec.shape)])
 
     def padded_values(self) -> Array:
         """Like ``values``, in the padded shape; padding that nobody wrote is zero."""
@@ -309,15 +325,7 @@ class Tensor:
         elif self._storage is not None and not self._storage.buffer.written:
             shown = "<no values>"
         else:
-            shown = np.array2string(
-                self.to_numpy(),
-                precision=4,
-                floatmode="fixed",
-                separator=", ",
-                threshold=16,
-                edgeitems=2,
-                prefix=" " * 13,
-            )
+            shown = printed(self.to_numpy())
         return f"ttnn.Tensor({shown}, shape={self.shape}, dtype=DataType::{name}, layout=Layout::{self.layout.name})"
 
 
@@ -331,12 +339,6 @@ def _placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) 
         return Tensor.of_buffer(device, buffer, spec)
 
     return in_turn(device.listened(), placed)
-
-
-def _frozen(values: Array) -> Array:
-    """The array, read-only from now on."""
-    values.flags.writeable = False
-    return values
 
 
 def not_allocated() -> DeviceError:
