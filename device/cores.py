@@ -216,9 +216,13 @@ def _make_integers(made: CoreCoord | CoreGrid) -> None:
     """Turns x and y into plain integers, whatever integers they are; raises ArgumentTypeError for anything else."""
     for name in ("x", "y"):
         value = getattr(made, name)
-        if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-            raise ArgumentTypeError(f"{type(made).__name__}: {name} must be an integer, not {shown(value)}")
-        object.__setattr__(made, name, integer(value))
+        try:
+            if isinstance(value, bool):
+                raise TypeError("no number")
+            object.__setattr__(made, name, integer(value))
+        except TypeError:
+            owner = type(made).__name__
+            raise ArgumentTypeError(f"{owner}: {name} must be an integer, not {shown(value)}") from None
 
 
 def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:

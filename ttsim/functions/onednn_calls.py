@@ -23,6 +23,7 @@ from ttsim.runtime.device import Device, GetDefaultDevice, open_device
 from ttsim.runtime.execution import place, values_reading
 from ttsim.runtime.session import current
 from ttsim.runtime.turns import in_turn
+from ttsim.types.signature import require_type_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,7 @@ def run(call: Call, device: Device | None = None) -> Array:
         The result; on a device with ``values="off"``, and in a capture without dispatch, an array of NaN that takes no
         memory.
     """
+    require_type_or_none(call.name, Device, device=device)
     chosen = device or GetDefaultDevice()
     if chosen is None:
         with open_device(values="fast") as fresh:

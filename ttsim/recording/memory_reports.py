@@ -43,6 +43,7 @@ def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
         DeviceError: The device has no such memory.
     """
     require_type("get_memory_view", Device, device=device)
+    require_type("get_memory_view", BufferType, buffer_type=buffer_type)
     if buffer_type not in MEMORIES:
         raise DeviceError("get_memory_view: traces are not simulated; ask for DRAM, L1 or L1_SMALL")
     allocator = device.machine.allocator

@@ -38,5 +38,8 @@ def _give_up(machine: Machine, mine: int) -> None:
     """Lets the next thread in; harmless when this one has done so."""
     if machine.caller == mine:
         machine.caller = None
-    while machine.turn._is_owned():  # type: ignore[attr-defined]
-        machine.turn.release()
+    try:
+        while True:  # as often as it was taken: an interrupt may have come between a turn and the record of it
+            machine.turn.release()
+    except RuntimeError:  # it is another's, or nobody's
+        return
