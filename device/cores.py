@@ -122,9 +122,10 @@ class CoreRangeSet:
         """Takes ranges in any collection, or a single one; raises ArgumentError when two overlap."""
         if isinstance(ranges, CoreRange):
             ranges = (ranges,)
-        if not isinstance(ranges, Iterable) or isinstance(ranges, str | bytes):
-            raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {shown(ranges)}")
-        ordered = tuple(ranges)
+        try:
+            ordered = tuple(ranges)
+        except TypeError:
+            raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {shown(ranges)}") from None
         for index, one in enumerate(ordered):
             if not isinstance(one, CoreRange):
                 raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")

@@ -132,10 +132,10 @@ def check(seed: int, index: int) -> Finding:
     """Interrupts a scene at a line, in the first or the second run on a device."""
     rng = np.random.default_rng([seed, index])
     scene = str(rng.choice(list(SCENES)))
-    line = int(rng.integers(lines(scene)))
-    again = f"tools.fuzz.interrupts.found_after({scene!r}, {line})"
+    line, warm = int(rng.integers(lines(scene))), bool(rng.random() < 0.3)
+    again = f"tools.fuzz.interrupts.found_after({scene!r}, {line}, warm={warm})"
     begun = time.perf_counter()
-    came, wrong = found_after(scene, line, warm=bool(rng.random() < 0.3))
+    came, wrong = found_after(scene, line, warm=warm)
     outcome = "fault" if wrong else "interrupted" if came else "over before"
     return Finding(outcome=outcome, text=wrong, again=again, seconds=time.perf_counter() - begun)
 
@@ -148,7 +148,7 @@ def found_after(scene: str, line: int, *, warm: bool = False) -> tuple[bool, str
         gc.collect(0)
     before, programs = block_tables(device), device.num_program_cache_entries()
     came = interrupted(lambda: SCENES[scene](device), line) < 0
-    gc.collect(1)
+    gc.collect()
     if device.num_program_cache_entries() > programs:  # the call was over: its programs may stay
         device.clear_program_cache()
         before = block_tables(_opened())
@@ -157,11 +157,7 @@ def found_after(scene: str, line: int, *, warm: bool = False) -> tuple[bool, str
         wrong = f"blocks are left: {[one.name for one in device.machine.memory.live()][:3]}"
     elif device.machine.recorders or device.running or device.profilers:
         wrong = "somebody listens still"
-    elif not device.machine.turn.acquire(blocking=False):
+    elif device.machine.turn.mine or device.machine.caller is not None:
         wrong = "the turn was not given up"
-    else:
-        device.machine.turn.release()
-        if device.machine.caller is not None:
-            wrong = "a caller is left"
     device.close()
     return came, wrong

@@ -197,7 +197,7 @@ def definition_flops(call: ConvArguments) -> int:
 def lowering_of(name: str) -> Lowering:
     """The lowering of a name; raises ArgumentError if there is none."""
     known = [one.value for one in Lowering]
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise ArgumentError(f"conv_transpose2d: lowering must be one of {', '.join(known)}, not {shown(name)}")
     return Lowering(name)
 

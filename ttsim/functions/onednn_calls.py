@@ -20,9 +20,8 @@ from ops.programs.patch_matmul.host_values import image_of, weights_of
 from ops.programs.patch_matmul.weight_formats import from_canonical
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device, GetDefaultDevice, open_device
-from ttsim.runtime.execution import place, values_reading
+from ttsim.runtime.execution import in_turn_on, place, values_reading
 from ttsim.runtime.session import current
-from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type_or_none
 
 
@@ -74,7 +73,7 @@ def run(call: Call, device: Device | None = None) -> Array:
             for buffer in place(plan, {}, chosen, useful_flops=call.problem.useful_flops).values():
                 chosen.machine.free(buffer)
 
-    in_turn(chosen.listened(), placed)
+    in_turn_on(chosen, placed)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(data_format.storage.type(np.nan), call.shape)
     made = run_values(plan, call.arrays, values_reading(chosen), meanings=chosen.meanings)
@@ -165,7 +164,7 @@ def forward(
         ArgumentError: An argument breaks a rule of the text.
     """
     names = operands.FORWARD
-    if lowering not in [one.value for one in Lowering]:
+    if not isinstance(lowering, str) or lowering not in [one.value for one in Lowering]:
         raise ArgumentError(
             f"{names.operation}: lowering must be one of {', '.join(one.value for one in Lowering)}, not "
             f"{shown(lowering)}"

@@ -18,6 +18,7 @@ from device.spec.device_spec import DeviceSpec, catalog_names
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS, load_spec
 from ttsim.runtime.session import current, remember
+from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type, require_type_or_none, required_integer
 
 DEFAULT_L1_SMALL_SIZE = 0
@@ -168,8 +169,7 @@ class Device:
 
     def clear_program_cache(self) -> None:
         """Forgets all programs and frees what they keep in memory."""
-        with self.machine.turn:
-            self.listened().clear_program_cache()
+        in_turn(self.machine, self.listened().clear_program_cache)
 
     def disable_and_clear_program_cache(self) -> None:
         """Clears the program cache; it cannot be disabled."""
@@ -177,8 +177,7 @@ class Device:
 
     def close(self) -> None:
         """Frees everything, when the calls of other threads are done; closing twice is harmless."""
-        with self.machine.turn:
-            self.machine.close()
+        in_turn(self.machine, self.machine.close)
 
     def __enter__(self) -> Self:
         """Itself."""

@@ -43,14 +43,19 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
         device = next((value for value in (*values, *homes) if isinstance(value, Device)), None)
         if device is None:
             return function(*args, **kwargs)
-        running = len(device.functions)
-        try:
-            return in_turn(device.listened(), lambda: function(*args, **kwargs))
-        except BaseException:
-            del device.functions[running:]
-            raise
+        return in_turn_on(device, lambda: function(*args, **kwargs))
 
     return call
+
+
+def in_turn_on(device: Device, function: Callable[[], R]) -> R:
+    """What a function returns that runs while no other thread uses the device; see `in_turn`."""
+    running = len(device.functions)
+    try:
+        return in_turn(device.listened(), function)
+    except BaseException:
+        del device.functions[running:]
+        raise
 
 
 def free_l1_bytes(device: Device) -> int:

@@ -4,6 +4,7 @@ from weakref import WeakSet
 
 from device.memory.buffers import Buffer
 from ttsim.runtime.device import Device
+from ttsim.runtime.turns import in_turn
 
 
 class DeviceStorage:
@@ -25,8 +26,8 @@ class DeviceStorage:
 
     def free(self) -> None:
         """Gives the buffer back; doing so twice is harmless."""
-        with self.device.machine.turn:
-            self.device.listened().free(self.buffer)
+        machine = self.device.listened()
+        in_turn(machine, lambda: machine.free(self.buffer))
 
     def __del__(self) -> None:
         """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time.
@@ -34,9 +35,13 @@ class DeviceStorage:
         It never waits: while another thread uses the device, the buffer is left to whoever uses the device next.
         """
         buffer: Buffer | None = getattr(self, "buffer", None)
-        if buffer is None or not buffer.allocated or not self.device.machine.turn.acquire(blocking=False):
+        if buffer is None or not buffer.allocated:
             return
+        turn = self.device.machine.turn
+        held = turn.mine
         try:
-            self.device.machine.free(buffer)
+            if turn.take(wait=False):
+                self.device.machine.free(buffer)
         finally:
-            self.device.machine.turn.release()
+            if not held:
+                turn.give()
