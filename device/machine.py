@@ -290,9 +290,12 @@ class Machine:
             try:
                 if self.turn.take(wait=False):
                     self.collect()
-            finally:
                 if not held:
                     self.turn.give()
+            except BaseException:  # an interrupt, wherever it came
+                if not held:
+                    self.turn.give()
+                raise
         return self._allocator
 
     def _release(self, buffer: Buffer) -> None:

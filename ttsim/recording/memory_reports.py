@@ -12,6 +12,7 @@ from device.errors import ArgumentError, DeviceError, shown
 from device.memory.allocator import Allocator, BankStatistics, Block
 from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
+from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type
 
 NONE = 2**64 - 1  # how the real library writes "no block" in a block table
@@ -46,7 +47,7 @@ def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
     require_type("get_memory_view", BufferType, buffer_type=buffer_type)
     if buffer_type not in MEMORIES:
         raise DeviceError("get_memory_view: traces are not simulated; ask for DRAM, L1 or L1_SMALL")
-    allocator = device.machine.allocator
+    allocator = _as_it_is(device)
     statistics = allocator.statistics(buffer_type)
     return MemoryView(
         num_banks=statistics.num_banks,
@@ -71,7 +72,7 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
     """
     require_type("dump_device_memory_state", Device, device=device)
     require_type("dump_device_memory_state", str, prefix=prefix)
-    allocator = device.machine.allocator
+    allocator = _as_it_is(device)
     all_statistics = [allocator.statistics(memory) for memory in MEMORIES]
     REPORTS.mkdir(parents=True, exist_ok=True)
     files = {
@@ -86,6 +87,11 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
             raise ArgumentError(
                 f"dump_device_memory_state: prefix must be part of a file's name, not {shown(prefix)}"
             ) from None
+
+
+def _as_it_is(device: Device) -> Allocator:
+    """The blocks of a device between two calls, whatever other threads do meanwhile."""
+    return in_turn(device.machine, lambda: device.machine.allocator.copy())
 
 
 def _block_table(blocks: tuple[Block, ...]) -> Iterator[dict[str, str]]:

@@ -11,6 +11,7 @@ from ttsim.report.cycles.report import CycleReport, cycle_report
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type
 
 
@@ -75,7 +76,7 @@ def estimate_cycles(function: Callable[..., Any], /, *arguments: Any, device: De
             f"{shown(function)}"
         )
     copy = Device(device.spec, device_id=device.device_id, values="off", strict=device.strict, meanings=device.meanings)
-    copy.machine = device.machine.copy()
+    copy.machine = in_turn(device.machine, device.machine.copy)
     given = [_twin(value, device, copy) for value in arguments]
     named = {name: _twin(value, device, copy) for name, value in options.items()}
     before = current()

@@ -42,6 +42,9 @@ class DeviceStorage:
         try:
             if turn.take(wait=False):
                 self.device.machine.free(buffer)
-        finally:
             if not held:
                 turn.give()
+        except BaseException:  # an interrupt, wherever it came
+            if not held:
+                turn.give()
+            raise
