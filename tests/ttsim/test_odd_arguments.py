@@ -12,6 +12,7 @@ from device.errors import shown
 from ttsim import graph
 
 ONES = np.ones((1, 1, 32, 32), np.float32)
+MANY_SLICES = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=100)
 
 
 @pytest.fixture
@@ -190,3 +191,43 @@ def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
     image, kernel = np.zeros((1, 4, 4, 1), ml_dtypes.bfloat16), np.zeros((3, 3, 1, 1), ml_dtypes.bfloat16)
     with pytest.raises(ttsim.ArgumentError, match="more than the 32-bit addresses of a device"):
         ttsim.onednn.conv_transpose(image, kernel, **given)
+
+
+@pytest.mark.parametrize(
+    ("shape", "changed"),
+    [
+        ((32, 32, 3), {}),
+        ((32, 32, 2, 3), {}),
+        ((16, 32, 3, 3), {}),
+        ((32, 16, 3, 3), {}),
+        ((1, 1, 288, 32), {}),
+        ((3,), {}),
+        ((), {}),
+        ((0, 32, 3, 3), {}),
+        ((32, 32, 3, 3, 1), {}),
+        ((32, 32, 3, 3), {"groups": 0}),
+        ((32, 32, 3, 3), {"input_height": (1 << 32) - 1}),
+        ((32, 32, 3, 3), {"stride": (65536, 65536)}),
+        ((32, 32, 3, 3), {"dram_slice_config": MANY_SLICES}),
+    ],
+)
+@pytest.mark.parametrize("on_host", [True, False])
+def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, device):
+    sizes = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "input_height": 4, "input_width": 8, "groups": 1}
+    coming = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT, "device": device}
+    config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
+    pairs = {"kernel_size": (3, 3), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
+    given = {**sizes, **coming, **pairs, "input_dtype": ttsim.bfloat16, "conv_config": config, **changed}
+    place = None if on_host else device
+    with pytest.raises(ttsim.TTSimError):
+        ttsim.prepare_conv_transpose2d_weights(
+            weight_tensor=ttsim.Tensor(np.ones(shape, np.float32), ttsim.bfloat16, place),
+            weights_format="IOHW",
+            has_bias=True,
+            **given,
+        )
+    bias = (1, 1, 1, 32) if changed else shape
+    with pytest.raises(ttsim.TTSimError):
+        ttsim.prepare_conv_transpose2d_bias(
+            bias_tensor=ttsim.Tensor(np.ones(bias, np.float32), ttsim.bfloat16, place), **given
+        )

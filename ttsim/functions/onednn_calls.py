@@ -22,7 +22,7 @@ from ops.readings.values import run_values
 from ttsim.runtime.device import Device, GetDefaultDevice, open_device
 from ttsim.runtime.execution import in_turn_on, place, values_reading
 from ttsim.runtime.session import current
-from ttsim.types.signature import require_type_or_none
+from ttsim.types.signature import require_type, require_type_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +164,7 @@ def forward(
         ArgumentError: An argument breaks a rule of the text.
     """
     names = operands.FORWARD
+    require_type(names.operation, bool, strict=strict)
     if not isinstance(lowering, str) or lowering not in [one.value for one in Lowering]:
         raise ArgumentError(
             f"{names.operation}: lowering must be one of {', '.join(one.value for one in Lowering)}, not "

@@ -14,6 +14,7 @@ from ops.calls.conv_transpose2d.validation import (
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.sizes import require_addressable
+from ops.calls.convolution.validation import groups_given, refuse_first
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -211,6 +212,7 @@ def _placeholder(shape: tuple[int, ...]) -> Operand:
 def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
     """Carries out, of the whole call's plan, only the upload of one tensor."""
     require_possible(arguments)
+    refuse_first(function.removeprefix("ttnn."), arguments, (groups_given,))
     require_addressable(arguments, device.spec)
     require_possible_slices(arguments)
     plan = plan_convolution(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
