@@ -73,6 +73,8 @@ class DeviceSpec:
     tables: tuple[Table, ...]
 
     def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            raise SpecError(f"name must be text that can be printed, not {shown(self.name)}; correct its value")
         require_positive(self.name, self)
         for field_name, cores, places in (
             ("cols", self.grid.cols, self.noc.worker_cols),

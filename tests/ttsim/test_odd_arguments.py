@@ -231,3 +231,8 @@ def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, device):
         ttsim.prepare_conv_transpose2d_bias(
             bias_tensor=ttsim.Tensor(np.ones(bias, np.float32), ttsim.bfloat16, place), **given
         )
+
+
+def test_the_name_of_a_device_can_be_printed(device):
+    with pytest.raises(ttsim.SpecError, match="name must be text that can be printed, not "):
+        device.spec.replace(name="\x1b[31m")
