@@ -7,8 +7,9 @@ the form that graph captures of the real library show, for example ``{[0-0 - 7-2
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import index as integer
 
-from device.errors import ArgumentError, ArgumentTypeError
+from device.errors import ArgumentError, ArgumentTypeError, shown
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -19,7 +20,9 @@ class CoreCoord:
     y: int
 
     def __post_init__(self) -> None:
-        """Refuses negative coordinates."""
+        """Refuses negative coordinates, and what is no integer."""
+        if not (type(self.x) is int and type(self.y) is int):
+            _make_integers(self)
         if self.x < 0 or self.y < 0:
             raise ArgumentError(f"CoreCoord: coordinates must not be negative, not ({self.x}, {self.y})")
 
@@ -45,7 +48,9 @@ class CoreRange:
     def __post_init__(self) -> None:
         """Refuses an end before the start, and what is no core."""
         if not (isinstance(self.start, CoreCoord) and isinstance(self.end, CoreCoord)):
-            raise ArgumentTypeError(f"CoreRange: start and end must be CoreCoord, not {self.start!r} and {self.end!r}")
+            raise ArgumentTypeError(
+                f"CoreRange: start and end must be CoreCoord, not {shown(self.start)} and {shown(self.end)}"
+            )
         if self.end.x < self.start.x or self.end.y < self.start.y:
             raise ArgumentError(
                 f"CoreRange: end must not lie left of or above start, not start {self.start} with end {self.end}"
@@ -117,13 +122,18 @@ class CoreRangeSet:
         """Takes ranges in any collection, or a single one; raises ArgumentError when two overlap."""
         if isinstance(ranges, CoreRange):
             ranges = (ranges,)
-        ordered = tuple(sorted(ranges)) if isinstance(ranges, set | frozenset) else tuple(ranges)
+        try:
+            ordered = tuple(ranges)
+        except TypeError:
+            raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {shown(ranges)}") from None
         for index, one in enumerate(ordered):
             if not isinstance(one, CoreRange):
                 raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")
             for other in ordered[:index]:
                 if one.overlaps(other):
                     raise ArgumentError(f"CoreRangeSet: ranges must not overlap, but {other} and {one} do")
+        if isinstance(ranges, set | frozenset):
+            ordered = tuple(sorted(ordered))
         object.__setattr__(self, "ranges", ordered)
         object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
 
@@ -183,7 +193,9 @@ class CoreGrid:
     y: int
 
     def __post_init__(self) -> None:
-        """Refuses a grid without cores."""
+        """Refuses a grid without cores, and what is no integer."""
+        if not (type(self.x) is int and type(self.y) is int):
+            _make_integers(self)
         if self.x < 1 or self.y < 1:
             raise ArgumentError(f"CoreGrid: x and y must be at least 1, not x={self.x}, y={self.y}")
 
@@ -199,6 +211,19 @@ class CoreGrid:
     def __repr__(self) -> str:
         """As the real library prints it."""
         return f"ttnn.CoreGrid(x={self.x}, y={self.y})"
+
+
+def _make_integers(made: CoreCoord | CoreGrid) -> None:
+    """Turns x and y into plain integers, whatever integers they are; raises ArgumentTypeError for anything else."""
+    for name in ("x", "y"):
+        value = getattr(made, name)
+        try:
+            if isinstance(value, bool):
+                raise TypeError("no number")
+            object.__setattr__(made, name, integer(value))
+        except TypeError:
+            owner = type(made).__name__
+            raise ArgumentTypeError(f"{owner}: {name} must be an integer, not {shown(value)}") from None
 
 
 def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:

@@ -4,6 +4,10 @@ Every message names the rule, the value and the way out. Where the real library 
 the first line. Each class keeps the built-in base that users of the real library catch.
 """
 
+from typing import Final
+
+LONGEST_SHOWN: Final = 60  # characters of a value in an error
+
 
 class TTSimError(Exception):
     """Whatever the simulator refuses."""
@@ -46,3 +50,18 @@ class PoisonError(MemoryAccessError):
 
 class DeviceClosedError(DeviceError):
     """A closed device was asked to allocate."""
+
+
+def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
+    """A value in an error: as Python writes it, or what it is where that takes more than ``longest`` characters."""
+    try:
+        text = repr(value)
+    except Exception:  # a value whose own text fails
+        text = ""
+    if 0 < len(text) <= longest and "\n" not in text:
+        return text
+    kind = type(value)
+    if isinstance(value, str | bytes):
+        return f"{value[: longest // 2]!r}... ({len(value)} characters)"
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"a {name}"

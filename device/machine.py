@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from threading import RLock
 from types import TracebackType
 from typing import NamedTuple, Self
 from weakref import ReferenceType
@@ -14,6 +13,7 @@ from device.memory.buffers import Buffer, Memory
 from device.memory.circular_buffers import Region, check, place
 from device.memory.layouts import BufferSpec
 from device.memory.memory_config import BufferType
+from device.memory.turn import Turn
 from device.numbers.formats import Array
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec, load_spec
@@ -67,7 +67,7 @@ class Machine:
     def __init__(self, spec: DeviceSpec | str, *, l1_small_bytes: int = 0) -> None:
         self.spec = load_spec(spec)
         self._allocator = Allocator(self.spec, l1_small_bytes)
-        self.turn = RLock()
+        self.turn = Turn()
         self.caller: int | None = None
         self._orphans: deque[_Owner] = deque()
         self.memory = Memory()
@@ -285,11 +285,17 @@ class Machine:
     @property
     def allocator(self) -> Allocator:
         """Addresses."""
-        if self._orphans and self.turn.acquire(blocking=False):
+        if self._orphans:
+            held = self.turn.mine
             try:
-                self.collect()
-            finally:
-                self.turn.release()
+                if self.turn.take(wait=False):
+                    self.collect()
+                if not held:
+                    self.turn.give()
+            except BaseException:  # an interrupt, wherever it came
+                if not held:
+                    self.turn.give()
+                raise
         return self._allocator
 
     def _release(self, buffer: Buffer) -> None:

@@ -50,7 +50,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "functions": {"fitting", "runtime", "types"},
         "recording": {"report", "runtime", "types"},
         "layers": {"functions", "recording", "report", "runtime", "types"},
-        "graph": {"recording", "runtime"},
+        "graph": {"recording", "runtime", "types"},
         "onednn": {"functions", "runtime"},
         "torch": {"onednn", "runtime"},
         "__main__": {"layers", "report", "runtime", "types"},

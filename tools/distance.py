@@ -10,6 +10,7 @@ that differ, and the correlation.
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from rich.table import Table
 
 import ttsim as ttnn
 from device.numbers.formats import GROUP, Array, DataFormat
+from tools.command import run_tool
 from ttsim.runtime.device import Values
 
 SIZE, IN_CHANNELS, OUT_CHANNELS, KERNEL = 16, 64, 32, 3
@@ -129,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool("tools.distance", main))

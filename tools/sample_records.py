@@ -12,6 +12,7 @@ import gzip
 import io
 import json
 import re
+import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tools.command import run_tool
 from tools.recorded.compare import BUFFER_FIELDS, CB_OPERATIONS, device_operations, reason
 from tools.recorded.records import DATA, Record, pair, read_records
 
@@ -158,4 +160,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool("tools.sample_records", main))

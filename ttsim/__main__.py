@@ -14,6 +14,7 @@ from typing import get_args
 
 from rich.console import Console
 
+from device.errors import shown
 from device.spec.device_spec import catalog_names
 from ops.meanings import load_spec
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
@@ -72,7 +73,7 @@ def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
     path = options.layers or DEFAULT_LAYERS
     layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
     if not layers:
-        raise ValueError(f"run: no layer of {path} has {options.only!r} in its name")
+        raise ValueError(f"run: no layer of {path} has {shown(options.only)} in its name")
     return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
 
 

@@ -5,12 +5,21 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, usage_per_core
+from device.errors import ArgumentTypeError, shown
+from device.events import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBufferAllocated,
+    CircularBuffersFreed,
+    Event,
+    usage_per_core,
+)
 from device.events import UsagePerCore as PeakMemoryUsagePerCore
 from device.memory.memory_config import BufferType
 from ttsim.recording import capture_nodes
 from ttsim.recording.capture_nodes import Node
 from ttsim.runtime.session import Capture, current, remember
+from ttsim.types.signature import require_type
 
 __all__ = [
     "PeakMemoryUsagePerCore",
@@ -36,6 +45,7 @@ class RunMode(Enum):
 
 def begin_graph_capture(run_mode: RunMode = RunMode.NORMAL) -> None:
     """Records, until end_graph_capture, what calls of this thread do on any device; captures may nest."""
+    require_type("begin_graph_capture", RunMode, run_mode=run_mode)
     remember(replace(current(), captures=(*current().captures, Capture(dispatch=run_mode is RunMode.NORMAL))))
 
 
@@ -62,15 +72,22 @@ def extract_resource_usage_per_core(
     Args:
         trace: Nodes of a capture.
         interleaved_storage_cores: Not used, as in ttnn.
+
+    Raises:
+        ArgumentTypeError: It is no list of nodes.
     """
-    return usage_per_core(capture_nodes.events(trace))
+    return usage_per_core(_events("extract_resource_usage_per_core", trace))
 
 
 def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802 - ttnn's name
-    """Peak of a rough sum, as ttnn has it: L1 buffers with their sizes over all cores, circular buffers once."""
+    """Peak of a rough sum, as ttnn has it: L1 buffers with their sizes over all cores, circular buffers once.
+
+    Raises:
+        ArgumentTypeError: It is no list of nodes.
+    """
     circular = peak = 0
     live: dict[int, int] = {}
-    for event in capture_nodes.events(trace):
+    for event in _events("extract_peak_L1_memory_usage", trace):
         if isinstance(event, CircularBufferAllocated):
             circular += event.size_bytes
         elif isinstance(event, CircularBuffersFreed):
@@ -84,5 +101,20 @@ def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # 
 
 
 def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of all functions, in order of their start."""
-    return [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]
+    """Names of all functions, in order of their start; raises ArgumentTypeError for no list of nodes."""
+    try:
+        return [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]
+    except (TypeError, LookupError):
+        raise _no_trace("extract_calltrace", trace) from None
+
+
+def _events(function: str, trace: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """What the nodes of a trace say; raises ArgumentTypeError where they are none."""
+    try:
+        return capture_nodes.events(trace)
+    except (TypeError, LookupError, ValueError, AttributeError):
+        raise _no_trace(function, trace) from None
+
+
+def _no_trace(function: str, trace: object) -> ArgumentTypeError:
+    return ArgumentTypeError(f"{function}: trace must be a list of nodes of end_graph_capture(), not {shown(trace)}")

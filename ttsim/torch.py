@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, shown
 from device.numbers.formats import Array
 from ttsim import onednn
 from ttsim.runtime.arrays import numpy_from_torch
@@ -194,7 +194,7 @@ class ConvTranspose2d(torch.nn.ConvTranspose2d):
 def _two(name: str, sizes: Sizes) -> tuple[int, ...]:
     found = (sizes, sizes) if isinstance(sizes, int) else tuple(sizes)
     if len(found) != 2:
-        raise ArgumentError(f"conv_transpose2d: {name} must be one integer or two, not {sizes!r}")
+        raise ArgumentError(f"conv_transpose2d: {name} must be one integer or two, not {shown(sizes)}")
     return found
 
 

@@ -6,9 +6,10 @@ Texts are those of the real library.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import index as integer
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 
@@ -65,13 +66,17 @@ class ShardSpec:
     ) -> None:
         """Takes any sequence of two positive integers as shape; raises ArgumentError or ArgumentTypeError otherwise."""
         if not isinstance(grid, CoreRangeSet):
-            raise ArgumentTypeError(f"ShardSpec: grid must be a CoreRangeSet, not {grid!r}")
+            raise ArgumentTypeError(f"ShardSpec: grid must be a CoreRangeSet, not {shown(grid)}")
         if not isinstance(orientation, ShardOrientation):
-            raise ArgumentTypeError(f"ShardSpec: orientation must be a ShardOrientation, not {orientation!r}")
-        if len(shape) != 2 or min(shape) < 1:
-            raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {list(shape)}")
+            raise ArgumentTypeError(f"ShardSpec: orientation must be a ShardOrientation, not {shown(orientation)}")
+        try:
+            rows, columns = (integer(side) for side in shape)
+        except (TypeError, ValueError):
+            rows = columns = 0
+        if min(rows, columns) < 1:
+            raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {shown(shape)}")
         object.__setattr__(self, "grid", grid)
-        object.__setattr__(self, "shape", (int(shape[0]), int(shape[1])))
+        object.__setattr__(self, "shape", (rows, columns))
         object.__setattr__(self, "orientation", orientation)
 
     def num_cores(self) -> int:
@@ -108,12 +113,12 @@ class MemoryConfig:
         """Refuses arguments of other types."""
         if not isinstance(self.memory_layout, TensorMemoryLayout):
             raise ArgumentTypeError(
-                f"MemoryConfig: memory_layout must be a TensorMemoryLayout, not {self.memory_layout!r}"
+                f"MemoryConfig: memory_layout must be a TensorMemoryLayout, not {shown(self.memory_layout)}"
             )
         if not isinstance(self.buffer_type, BufferType):
-            raise ArgumentTypeError(f"MemoryConfig: buffer_type must be a BufferType, not {self.buffer_type!r}")
+            raise ArgumentTypeError(f"MemoryConfig: buffer_type must be a BufferType, not {shown(self.buffer_type)}")
         if self.shard_spec is not None and not isinstance(self.shard_spec, ShardSpec):
-            raise ArgumentTypeError(f"MemoryConfig: shard_spec must be a ShardSpec, not {self.shard_spec!r}")
+            raise ArgumentTypeError(f"MemoryConfig: shard_spec must be a ShardSpec, not {shown(self.shard_spec)}")
 
     def is_sharded(self) -> bool:
         """Whether pages are dealt shard by shard."""

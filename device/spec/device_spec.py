@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, get_type_hints
 
-from device.errors import SpecError
+from device.errors import SpecError, shown
 from device.spec.figures import (
     check_keys,
     check_table,
@@ -73,6 +73,8 @@ class DeviceSpec:
     tables: tuple[Table, ...]
 
     def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            raise SpecError(f"name must be text that can be printed, not {shown(self.name)}; correct its value")
         require_positive(self.name, self)
         for field_name, cores, places in (
             ("cols", self.grid.cols, self.noc.worker_cols),
@@ -189,7 +191,7 @@ def _read(device: str | Path, *, origin: Path, seen: tuple[str, ...]) -> dict[st
     """The values of a TOML file and of what it extends; relative paths start at ``origin``."""
     if not isinstance(device, str | Path):
         known = ", ".join(catalog_names())
-        raise SpecError(f"a device is named by text, path or DeviceSpec, not by {device!r}; names are {known}")
+        raise SpecError(f"a device is named by text, path or DeviceSpec, not by {shown(device)}; names are {known}")
     if isinstance(device, Path) or device.endswith(".toml"):
         path = origin / device
         key, folder = str(path.resolve()), path.parent
@@ -204,7 +206,7 @@ def _read(device: str | Path, *, origin: Path, seen: tuple[str, ...]) -> dict[st
         names = catalog_names()
         if device not in names:
             raise SpecError(
-                f"unknown device {device!r}{nearest(device, names)}; known are {', '.join(names)}, "
+                f"unknown device {shown(device, 300)}{nearest(device, names)}; known are {', '.join(names)}, "
                 "or give the path of a .toml file"
             )
         key, folder = device, origin

@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import replace as dataclass_replace
 from typing import Any, get_args, get_origin, get_type_hints
 
-from device.errors import SpecError
+from device.errors import SpecError, shown
 
 
 def to_plain(value: Any) -> Any:
@@ -48,7 +48,7 @@ def check_table(kind: str, values: object, where: str) -> None:
         SpecError: It is none.
     """
     if not isinstance(values, Mapping):
-        raise SpecError(f"{where or 'device'} must be a table of {kind}, not {values!r}; write it as [{where}]")
+        raise SpecError(f"{where or 'device'} must be a table of {kind}, not {shown(values)}; write it as [{where}]")
 
 
 def check_keys(values: Mapping[str, Any], *, known: Iterable[str], needed: Iterable[str], where: str = "") -> None:
@@ -92,7 +92,7 @@ def replace_fields(spec: Any, changes: Mapping[str, object], *, nested: bool, ot
         if not part:
             guess = nearest(name, [*_spellings(kinds, nested), *other_names])
             raise SpecError(
-                f"unknown field {name!r}{guess}; give a field of the spec, or part_field of one of its parts"
+                f"unknown field {shown(name)}{guess}; give a field of the spec, or part_field of one of its parts"
             )
         parts.setdefault(part, {})[field] = value
     for part, part_changes in parts.items():
@@ -119,7 +119,7 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     """``value`` as the type a field wants."""
     if get_origin(kind) is tuple:
         if not isinstance(value, list | tuple):
-            raise SpecError(f"{where} must be a list, not {value!r}; write it in square brackets")
+            raise SpecError(f"{where} must be a list, not {shown(value)}; write it in square brackets")
         return tuple(convert(get_args(kind)[0], item, f"{where}[{index}]") for index, item in enumerate(value))
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
@@ -129,7 +129,7 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         if abs(value) > sys.float_info.max:
             raise SpecError(f"{where} must be at most {sys.float_info.max:g}; give a smaller number")
         return float(value)
-    raise SpecError(f"{where} must be {_KINDS[kind]}, not {value!r}; correct its value")
+    raise SpecError(f"{where} must be {_KINDS[kind]}, not {shown(value)}; correct its value")
 
 
 _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}

@@ -1,4 +1,4 @@
-"""Random calls made in other ways compute the same; `python -m tools.fuzz --twins` makes more."""
+"""Random calls made in other ways compute the same; `python -m tools.fuzz --kind twins` makes more."""
 
 import numpy as np
 import pytest

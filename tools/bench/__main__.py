@@ -36,6 +36,7 @@ from tools.bench.layers import bench_cycles, bench_layers, bench_planning, threa
 from tools.bench.memory import bench_memory
 from tools.bench.onednn import bench_onednn
 from tools.bench.plans import bench_plans
+from tools.command import run_tool
 
 BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "layers": bench_layers,
@@ -94,4 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool("tools.bench", main))

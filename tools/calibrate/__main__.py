@@ -10,6 +10,7 @@ vouch for each other). With several seeds every case counts once for each way to
 
 import argparse
 import csv
+import sys
 from pathlib import Path
 
 from rich.table import Table
@@ -17,6 +18,7 @@ from rich.table import Table
 from ops.programs.conv2d.costs import ConvCosts
 from tools.calibrate.conv import PRIORS, ConvCase, conv_cases, cross_validated_errors, fit_conv, predicted_error
 from tools.calibrate.fit import Fit
+from tools.command import run_tool
 from tools.validate.report import console, error_table
 from tools.validate.summary import Errors, sum_up_errors
 
@@ -62,6 +64,8 @@ def main() -> None:
     options = build_parser().parse_args()
     with options.file.open(encoding="utf-8", newline="") as lines:
         cases = conv_cases(csv.DictReader(lines))
+    if not cases:
+        raise ValueError(f"{options.file}: no row can be used; give measured convolutions, as conv.csv has them")
     screen = console()
     for architecture in PRIORS:
         own = [case for case in cases if case.architecture == architecture]
@@ -78,4 +82,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool("tools.calibrate", main))

@@ -1,18 +1,19 @@
-"""Make random calls on strict devices, and list those of which something does not hold.
+"""Make random trials, and list those of which something does not hold.
 
-usage: python -m tools.fuzz [--seed N] [--count N] [--first N] [--values fast|exact] [--twins]
+usage: python -m tools.fuzz [--kind KIND ...] [--seed N] [--count N] [--first N]
 
-Every fault is printed with its seed, its index and a call that can be pasted; exit status 1 if there is any.
+Kinds: calls on strict devices (the usual kind), exact (the same, bit for bit), twins (the same made in other ways, to
+compare), odd arguments of public functions, damaged files (specs, layers, rows), interrupts, and threads on one
+device. Every fault is printed with its seed, its index and what makes it happen again; exit status 1 if there is any.
 """
 
 import argparse
+import gc
 import sys
 from collections import Counter
 
-from tools.fuzz.calls import draw
-from tools.fuzz.making import pasteable
-from tools.fuzz.metamorphic import disagreements
-from tools.fuzz.oracles import judge
+from tools.command import run_tool
+from tools.fuzz.kinds import KINDS
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -20,29 +21,30 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools.fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--kind", nargs="+", choices=KINDS, default=["calls"], metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--first", type=int, default=0, help="index of the first call")
-    parser.add_argument("--values", choices=("fast", "exact"), default="fast")
-    parser.add_argument("--twins", action="store_true", help="make each call in other ways, too, and compare")
+    parser.add_argument("--count", type=int, default=300, help="trials of each kind")
+    parser.add_argument("--first", type=int, default=0, help="index of the first trial")
     options = parser.parse_args(argv)
+    return max(run_kind(kind, options.seed, options.first, options.count) for kind in options.kind)
+
+
+def run_kind(kind: str, seed: int, first: int, count: int) -> int:
+    """Makes trials of a kind and sums them up; returns 1 if something does not hold, else 0."""
+    gc.freeze()  # collections look only at what trials make
     outcomes: Counter[str] = Counter()
     slowest = 0.0
-    for index in range(options.first, options.first + options.count):
-        call = draw(options.seed, index)
-        verdict = judge(call, values=options.values)
-        outcomes[verdict.outcome] += 1
-        slowest = max(slowest, verdict.seconds)
-        if verdict.outcome == "fault":
-            print(f"seed {options.seed}, index {index}: {verdict.text}\n  {pasteable(call)}")
-        if options.twins and verdict.outcome == "right":
-            for text in disagreements(call, values=options.values):
-                outcomes["fault"] += 1
-                print(f"seed {options.seed}, index {index}: {text}")
-    told = ", ".join(f"{name} {outcomes[name]}" for name in ("right", "refused", "does not fit", "fault"))
-    print(f"seed {options.seed}: {options.count} calls: {told}; the slowest took {slowest:.1f} s")
-    return int(outcomes["fault"] > 0)
+    for index in range(first, first + count):
+        found = KINDS[kind](seed, index)
+        outcomes[found.outcome] += 1
+        slowest = max(slowest, found.seconds)
+        if found.outcome == "fault":
+            print(f"{kind}, seed {seed}, index {index}: {found.text}\n{found.again}", flush=True)
+    faults = outcomes.pop("fault", 0)
+    told = ", ".join(f"{name} {number}" for name, number in sorted(outcomes.items()))
+    print(f"{kind}, seed {seed}: {count} trials: {told}, fault {faults}; the slowest took {slowest:.1f} s", flush=True)
+    return int(faults > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool("tools.fuzz", main))

@@ -7,10 +7,12 @@ step of the project has to reach is left out, and such runs are counted under th
 """
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.command import run_tool
 from tools.recorded.call import run
 from tools.recorded.compare import ASPECTS, compare
 from tools.recorded.records import DATA, Outputs, Record, read_records
@@ -43,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool("tools.recorded", main))

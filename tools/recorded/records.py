@@ -28,13 +28,21 @@ class Outcome:
 
 
 def read_records(source: Path = DATA) -> list[Record]:
-    """All records of a file, or of the one in a directory, in file order."""
+    """All records of a file, or of the one in a directory, in file order.
+
+    Raises:
+        OSError: There is no such file, or it is no gzip file.
+        ValueError: It holds something else than records.
+    """
     path = source
     if source.is_dir():
         named = source / "recorded_runs.jsonl.gz"
         path = named if named.exists() else source / "cases.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        try:
+            return [json.loads(line) for line in lines]
+        except EOFError as error:
+            raise ValueError(f"{path}: the file is cut short") from error
 
 
 class Outputs:

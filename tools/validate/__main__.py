@@ -10,11 +10,13 @@ which were fitted to rows of this kind; for errors on configurations that a fit 
 import argparse
 import csv
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from device.errors import TTSimError
+from tools.command import run_tool
 from tools.validate.prediction import NotPredicted, NotPredictedError, Prediction, Row
 from tools.validate.registry import validator_of
 from tools.validate.report import architecture_errors, console, error_table, group_errors, skipped_table, worst_table
@@ -146,4 +148,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool("tools.validate", main))

@@ -116,6 +116,9 @@ def read_conv_row(row: Row) -> ConvRow:
     spec, older = device_spec(row), row["kind"] == PROFILER
     if older:
         spec = with_costs(spec, tilize_factor=spec.costs_of(ConvCosts).tilize_factor_2025)
+    held = int(row["batch"]) * int(row["in_h"]) * int(row["in_w"]) * int(row["in_c"])
+    if held > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
+        raise NotPredictedError("the L1 of all cores is too small for the input, even at a byte for each number")
     try:
         work = _work(row, spec)
     except (TTSimError, StopIteration) as error:

@@ -9,7 +9,14 @@ from itertools import islice
 from typing import Final
 
 from device.memory.memory_config import BufferType
-from ops.calls.conv_transpose2d.alternatives import MOST_SLICES, TOGETHER, alternatives, costs, index_tensors_in_dram
+from ops.calls.conv_transpose2d.alternatives import (
+    MOST_SLICES,
+    TOGETHER,
+    alternatives,
+    automatic,
+    costs,
+    index_tensors_in_dram,
+)
 from ops.calls.convolution.arguments import ConvArguments
 from ttsim.fitting.consumers import Shortage, bank_bytes, shortage
 from ttsim.fitting.source import conv_config_source, slice_config_source
@@ -32,6 +39,8 @@ def verdict(call: ConvArguments, ground: Ground, *, planned: bool = True) -> str
     found = shortage(attempt(call, ground).events, ground.machine.memory.live()) if planned else None
     small = found is not None and found.memory is BufferType.L1_SMALL
     fitting = list(islice(_index_tensors(call, ground) if small else _configs(call, ground), SHOWN))
+    if not fitting and not small:
+        fitting = list(islice(_left_to_the_library(call, ground), 1))
     lines = [] if found is None else _largest(found, ground)
     if not fitting:
         lines.append("No config that was tried makes it fit as the device is now.")
@@ -71,6 +80,13 @@ def _configs(call: ConvArguments, ground: Ground) -> Iterator[str]:
             yield _changes(call, other)
 
 
+def _left_to_the_library(call: ConvArguments, ground: Ground) -> Iterator[str]:
+    """The call with its configs left out, and then with other schemes, in slices that the library chooses."""
+    for other in automatic(call):
+        if other.arguments != call and attempt(other.arguments, ground).error is None:
+            yield _changes(call, other.arguments)
+
+
 def _index_tensors(call: ConvArguments, ground: Ground) -> Iterator[str]:
     """What makes room for index tensors."""
     if ground.machine.program_cache and attempt(call, ground, cached=False).error is None:
@@ -95,5 +111,7 @@ def _changes(call: ConvArguments, other: ConvArguments) -> str:
         parts.append(f"conv_config={conv_config_source(other.conv_config)}")
     if other.slice_config is not None and other.slice_config != call.slice_config:
         parts.append(f"dram_slice_config={slice_config_source(other.slice_config)}")
+    elif other.slice_config is None and call.slice_config is not None:
+        parts.append("dram_slice_config=None")
     notes = costs(call, other)
     return ", ".join(parts) + (f"  # {'; '.join(notes)}" if notes else "")

@@ -1,6 +1,6 @@
 """What a call would take of a device, without one: ttnn's graph constraint query."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.events import Event, usage_per_core
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig
@@ -19,6 +19,7 @@ from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType, bfloat16
+from ttsim.types.signature import require_type, require_type_or_none, required_integer
 
 USUAL_L1_SMALL_SIZE = 32768
 
@@ -45,6 +46,18 @@ class TensorDescription:
     dtype: DataType = bfloat16
     layout: Layout = Layout.ROW_MAJOR
     memory_config: MemoryConfig | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what no tensor has; any sequence of integers is a shape."""
+        require_type("TensorDescription", DataType, dtype=self.dtype)
+        require_type("TensorDescription", Layout, layout=self.layout)
+        require_type_or_none("TensorDescription", MemoryConfig, memory_config=self.memory_config)
+        if isinstance(self.shape, str | bytes) or not isinstance(self.shape, Sequence | np.ndarray):
+            raise ArgumentTypeError(f"TensorDescription: shape must be integers, not {shown(self.shape)}")
+        sides = tuple(required_integer("TensorDescription", "every side of shape", side) for side in self.shape)
+        if min(sides, default=0) < 0:
+            raise ArgumentError(f"TensorDescription: every side of shape must be at least 0, not {shown(sides)}")
+        object.__setattr__(self, "shape", sides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +137,11 @@ def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
 def _with_weights(call: dict[str, Any]) -> dict[str, Any]:
     """The arguments, with raw weights if there are none; what is missing for them the call itself will miss."""
     if "weight_tensor" not in call and {"in_channels", "out_channels", "kernel_size"} <= call.keys():
-        outputs = call["out_channels"] // max(call.get("groups", 1), 1)
-        call["weight_tensor"] = TensorDescription((call["in_channels"], outputs, *call["kernel_size"]))
+        try:
+            outputs = call["out_channels"] // max(call.get("groups", 1), 1)
+            call["weight_tensor"] = TensorDescription((call["in_channels"], outputs, *call["kernel_size"]))
+        except (TypeError, ValueError):
+            return call
     return call
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError
+from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError, shown
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from ops.calls.conv_transpose2d.phase_lowering import plan_phases, require_phases
@@ -197,8 +197,8 @@ def definition_flops(call: ConvArguments) -> int:
 def lowering_of(name: str) -> Lowering:
     """The lowering of a name; raises ArgumentError if there is none."""
     known = [one.value for one in Lowering]
-    if name not in known:
-        raise ArgumentError(f"conv_transpose2d: lowering must be one of {', '.join(known)}, not {name!r}")
+    if not isinstance(name, str) or name not in known:
+        raise ArgumentError(f"conv_transpose2d: lowering must be one of {', '.join(known)}, not {shown(name)}")
     return Lowering(name)
 
 

@@ -139,7 +139,7 @@ def deallocate(tensor: Tensor, force: bool = True) -> None:
 def reshape(tensor: Tensor, shape: Sequence[int], memory_config: MemoryConfig | None = None) -> Tensor:
     """The same elements in another shape; raises DeviceError when the volumes differ."""
     require_type("reshape", Tensor, tensor=tensor)
-    changed = tensor.reshape(*shape)
+    changed = tensor.reshape(shape)
     return changed if memory_config is None else to_memory_config(changed, memory_config)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.calls.matmul.arguments import MatmulArguments
 from ops.calls.matmul.plan import plan_matmul
@@ -187,5 +187,5 @@ def _activation(given: str | UnaryWithParam | None) -> tuple[str, tuple[float, .
     if isinstance(given, UnaryWithParam):
         return given.op_type.name.lower(), given.params
     if given.upper() not in UnaryOpType.__members__:
-        raise ArgumentError(f"matmul: there is no activation {given!r}; for example 'relu', 'gelu', 'silu'")
+        raise ArgumentError(f"matmul: there is no activation {shown(given)}; for example 'relu', 'gelu', 'silu'")
     return given.lower(), ()

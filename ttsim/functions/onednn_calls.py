@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, shown
 from device.numbers.formats import Array
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -20,9 +20,9 @@ from ops.programs.patch_matmul.host_values import image_of, weights_of
 from ops.programs.patch_matmul.weight_formats import from_canonical
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device, GetDefaultDevice, open_device
-from ttsim.runtime.execution import place, values_reading
+from ttsim.runtime.execution import in_turn_on, place, values_reading
 from ttsim.runtime.session import current
-from ttsim.runtime.turns import in_turn
+from ttsim.types.signature import require_type, require_type_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,7 @@ def run(call: Call, device: Device | None = None) -> Array:
         The result; on a device with ``values="off"``, and in a capture without dispatch, an array of NaN that takes no
         memory.
     """
+    require_type_or_none(call.name, Device, device=device)
     chosen = device or GetDefaultDevice()
     if chosen is None:
         with open_device(values="fast") as fresh:
@@ -72,7 +73,7 @@ def run(call: Call, device: Device | None = None) -> Array:
             for buffer in place(plan, {}, chosen, useful_flops=call.problem.useful_flops).values():
                 chosen.machine.free(buffer)
 
-    in_turn(chosen.listened(), placed)
+    in_turn_on(chosen, placed)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(data_format.storage.type(np.nan), call.shape)
     made = run_values(plan, call.arrays, values_reading(chosen), meanings=chosen.meanings)
@@ -163,9 +164,11 @@ def forward(
         ArgumentError: An argument breaks a rule of the text.
     """
     names = operands.FORWARD
-    if lowering not in [one.value for one in Lowering]:
+    require_type(names.operation, bool, strict=strict)
+    if not isinstance(lowering, str) or lowering not in [one.value for one in Lowering]:
         raise ArgumentError(
-            f"{names.operation}: lowering must be one of {', '.join(one.value for one in Lowering)}, not {lowering!r}"
+            f"{names.operation}: lowering must be one of {', '.join(one.value for one in Lowering)}, not "
+            f"{shown(lowering)}"
         )
     problem = validation.forward(
         operands.operand(names, "src", src),

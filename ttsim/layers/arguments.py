@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
+from device.errors import shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
@@ -37,7 +38,7 @@ def member(kind: type[Member], field: str, value: Setting) -> Member:
     name = names.get(str(value).lower())
     if name is None:
         known = f"one of {', '.join(names.values())}" if len(names) <= 16 else f"a name of {kind.__name__}"
-        raise ValueError(f"{field} must be {known}, not {value!r}")
+        raise ValueError(f"{field} must be {known}, not {shown(value)}")
     return kind[name]
 
 
@@ -94,6 +95,6 @@ def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
     axis, _, count = layer.slice.partition(":")
     if axis.upper() not in SLICE_AXES or not count.isdecimal():
         raise ValueError(
-            f"slice must be 'l1_full', 'H:n' or 'W:n' with n slices (0: as few as fit), not {layer.slice!r}"
+            f"slice must be 'l1_full', 'H:n' or 'W:n' with n slices (0: as few as fit), not {shown(layer.slice)}"
         )
     return Conv2dSliceConfig(slice_type=SLICE_AXES[axis.upper()], num_slices=int(count))

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from device.errors import shown
 from ttsim.layers.read import CHOICES, LEAST, LENGTHS, layer_of
 from ttsim.types.layer import Layer, Setting
 
@@ -60,7 +61,7 @@ def setting(text: str) -> tuple[str, Setting]:
     """KEY=VALUE with true, false and numbers understood; raises ArgumentTypeError without a key or a value."""
     key, _, value = text.partition("=")
     if not key or not value:
-        raise argparse.ArgumentTypeError(f"a setting is KEY=VALUE, not {text!r}")
+        raise argparse.ArgumentTypeError(f"a setting is KEY=VALUE, not {shown(text)}")
     words: dict[str, Setting] = {"true": True, "false": False}
     if value.lower() in words:
         return key, words[value.lower()]

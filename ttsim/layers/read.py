@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from device.errors import shown
 from ttsim.types.layer import Layer, Setting
 
 DEFAULT_LAYERS = Path(__file__).parent / "unet_conv_transpose2d.toml"
@@ -52,7 +53,7 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise ValueError(f"{path}: a file of layers has at least one [[layer]] table")
     if not isinstance(common, dict):
-        raise ValueError(f"{path}: common must be a table, not {common!r}")
+        raise ValueError(f"{path}: common must be a table, not {shown(common)}")
     return tuple(
         layer_of(merged(common, table), where=f"{path}: layer {number} {table.get('name', '')!r}")
         for number, table in enumerate(tables, start=1)
@@ -91,7 +92,7 @@ def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> No
         if key not in known:
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-            raise ValueError(f"{where}: unknown key {key!r}; {hint}")
+            raise ValueError(f"{where}: unknown key {shown(key)}; {hint}")
 
 
 def checked(where: str, name: str, value: Any) -> Any:
@@ -105,16 +106,16 @@ def checked(where: str, name: str, value: Any) -> Any:
     default = FIELDS[name].default
     kind = bool if isinstance(default, bool) else str
     if name in CHOICES and value not in CHOICES[name]:
-        raise ValueError(f"{where}: {name} must be one of {', '.join(CHOICES[name])}, not {value!r}")
+        raise ValueError(f"{where}: {name} must be one of {', '.join(CHOICES[name])}, not {shown(value)}")
     if not isinstance(value, kind):
-        raise ValueError(f"{where}: {name} must be a {kind.__name__}, not {value!r}")
+        raise ValueError(f"{where}: {name} must be a {kind.__name__}, not {shown(value)}")
     return value
 
 
 def at_least(where: str, name: str, value: Any) -> int:
     """An integer that is not too small."""
     if not isinstance(value, int) or isinstance(value, bool) or value < LEAST[name]:
-        raise ValueError(f"{where}: {name} must be an integer of at least {LEAST[name]}, not {value!r}")
+        raise ValueError(f"{where}: {name} must be an integer of at least {LEAST[name]}, not {shown(value)}")
     return value
 
 
@@ -124,12 +125,12 @@ def sizes(where: str, name: str, value: Any, lengths: Sequence[int]) -> tuple[in
     good = isinstance(spread, list | tuple) and len(spread) in lengths
     if not good or not all(isinstance(side, int) and not isinstance(side, bool) and side >= 0 for side in spread):
         wanted = " or ".join(map(str, lengths))
-        raise ValueError(f"{where}: {name} must be {wanted} integers of at least 0, not {value!r}")
+        raise ValueError(f"{where}: {name} must be {wanted} integers of at least 0, not {shown(value)}")
     return tuple(spread)
 
 
 def settings(where: str, name: str, value: Any) -> dict[str, Setting]:
     """A table of plain values."""
     if not isinstance(value, Mapping) or not all(isinstance(item, Setting) for item in value.values()):
-        raise ValueError(f"{where}: {name} must be a table of plain values, not {value!r}")
+        raise ValueError(f"{where}: {name} must be a table of plain values, not {shown(value)}")
     return dict(value)

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError, shown
 from device.memory.allocator import Allocator, BankStatistics, Block
 from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
+from ttsim.runtime.turns import in_turn
+from ttsim.types.signature import require_type
 
 NONE = 2**64 - 1  # how the real library writes "no block" in a block table
 REPORTS = Path("generated") / "reports"
@@ -38,11 +40,14 @@ def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
     """How full a memory of a device is.
 
     Raises:
+        ArgumentTypeError: It is no device.
         DeviceError: The device has no such memory.
     """
+    require_type("get_memory_view", Device, device=device)
+    require_type("get_memory_view", BufferType, buffer_type=buffer_type)
     if buffer_type not in MEMORIES:
         raise DeviceError("get_memory_view: traces are not simulated; ask for DRAM, L1 or L1_SMALL")
-    allocator = device.machine.allocator
+    allocator = _as_it_is(device)
     statistics = allocator.statistics(buffer_type)
     return MemoryView(
         num_banks=statistics.num_banks,
@@ -60,8 +65,14 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
     Args:
         device: The device.
         prefix: What the names of the files begin with.
+
+    Raises:
+        ArgumentTypeError: It is no device, or the prefix no text.
+        ArgumentError: The prefix cannot be part of a file's name.
     """
-    allocator = device.machine.allocator
+    require_type("dump_device_memory_state", Device, device=device)
+    require_type("dump_device_memory_state", str, prefix=prefix)
+    allocator = _as_it_is(device)
     all_statistics = [allocator.statistics(memory) for memory in MEMORIES]
     REPORTS.mkdir(parents=True, exist_ok=True)
     files = {
@@ -70,7 +81,17 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
         "detailed_memory_usage.csv": (line for memory in MEMORIES for line in _details(allocator, memory)),
     }
     for name, lines in files.items():
-        (REPORTS / f"{prefix}{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        try:
+            (REPORTS / f"{prefix}{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        except ValueError:
+            raise ArgumentError(
+                f"dump_device_memory_state: prefix must be part of a file's name, not {shown(prefix)}"
+            ) from None
+
+
+def _as_it_is(device: Device) -> Allocator:
+    """The blocks of a device between two calls, whatever other threads do meanwhile."""
+    return in_turn(device.machine, lambda: device.machine.allocator.copy())
 
 
 def _block_table(blocks: tuple[Block, ...]) -> Iterator[dict[str, str]]:

@@ -1,15 +1,17 @@
 """What calls take: a profile of all calls of a ``with`` block, and the estimate of a single one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
+from device.errors import ArgumentTypeError, shown
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.report import CycleReport, cycle_report
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type
 
 
@@ -31,14 +33,22 @@ class Profile:
         return cycle_report(timed, self.device.spec)
 
 
-@contextmanager
-def profile(device: Device) -> Iterator[Profile]:
+def profile(device: Device) -> AbstractContextManager[Profile]:
     """Records the calls of a ``with`` block on one device; profiles may nest, and devices do not disturb each other.
 
     Calls that a graph capture does not dispatch take no time and are left out. A device opened with ``cycles=False``
     records nothing.
+
+    Raises:
+        ArgumentTypeError: It is no device.
     """
     require_type("profile", Device, device=device)
+    return _profile(device)
+
+
+@contextmanager
+def _profile(device: Device) -> Iterator[Profile]:
+    """The profile of a ``with`` block."""
     made = Profile(device)
     device.profilers.append(made.calls)
     try:
@@ -59,8 +69,14 @@ def estimate_cycles(function: Callable[..., Any], /, *arguments: Any, device: De
     Raises:
         Exception: Whatever the call raises, for example because it does not fit.
     """
+    require_type("estimate_cycles", Device, device=device)
+    if not callable(function):
+        raise ArgumentTypeError(
+            f"estimate_cycles: function must be one of this library, such as ttsim.conv_transpose2d, not "
+            f"{shown(function)}"
+        )
     copy = Device(device.spec, device_id=device.device_id, values="off", strict=device.strict, meanings=device.meanings)
-    copy.machine = device.machine.copy()
+    copy.machine = in_turn(device.machine, device.machine.copy)
     given = [_twin(value, device, copy) for value in arguments]
     named = {name: _twin(value, device, copy) for name, value in options.items()}
     before = current()

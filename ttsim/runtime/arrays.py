@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from device.errors import ArgumentError, ArgumentTypeError
-from device.numbers.formats import Array
+from device.numbers.formats import Array, DataFormat, quantize
 from ttsim.types.dtypes import DataType
 
 _DEFAULT_TYPES = {
@@ -92,3 +92,32 @@ def torch_from_numpy(values: Array, format_name: str) -> Any:
         values = values.astype(np.int64)
     tensor = torch.from_numpy(values)
     return tensor.to(torch.bfloat16) if format_name == "bfloat16" else tensor
+
+
+def rounded(values: Array, data_format: DataFormat) -> Array:
+    """A copy of values, rounded to a format; of one number that is repeated, as many views of it."""
+    if values.size > 1 and not any(values.strides):
+        single = quantize(values[(slice(1),) * values.ndim], data_format)
+        return np.broadcast_to(single, values.shape)
+    result = quantize(values, data_format)
+    return result.copy() if np.shares_memory(result, values) else result
+
+
+def padded(values: Array, shape: tuple[int, ...]) -> Array:
+    """Values at the beginning of a larger shape, which may have more axes; zeros behind them."""
+    result = np.zeros(shape, values.dtype)
+    result[(0,) * (len(shape) - values.ndim) + tuple(map(slice, values.shape))] = values
+    return result
+
+
+def frozen(values: Array) -> Array:
+    """The array, read-only from now on."""
+    values.flags.writeable = False
+    return values
+
+
+def printed(values: Array) -> str:
+    """Values as a tensor prints them, cut short."""
+    return np.array2string(
+        values, precision=4, floatmode="fixed", separator=", ", threshold=16, edgeitems=2, prefix=" " * 13
+    )

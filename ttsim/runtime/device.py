@@ -1,4 +1,4 @@
-"""Devices under ttnn's names: opening, closing, what they say about themselves, and the buffers that tensors share."""
+"""Devices under ttnn's names: opening, closing, and what they say about themselves."""
 
 import os
 from collections.abc import Iterator
@@ -8,18 +8,18 @@ from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, get_args
-from weakref import WeakSet
 
 from device.cores import CoreCoord, CoreGrid
-from device.errors import ArgumentError
+from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
-from device.memory.buffers import Buffer
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec, catalog_names
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS, load_spec
 from ttsim.runtime.session import current, remember
+from ttsim.runtime.turns import in_turn
+from ttsim.types.signature import require_type, require_type_or_none, required_integer
 
 DEFAULT_L1_SMALL_SIZE = 0
 DEFAULT_TRACE_REGION_SIZE = 0
@@ -80,10 +80,15 @@ class Device:
         strict: bool = True,
         meanings: Meanings = MEANINGS,
     ) -> None:
-        if values not in get_args(Values):
-            raise ArgumentError(f"open_device: values must be one of {', '.join(get_args(Values))}, not {values!r}")
-        self.device_id = device_id
-        self.machine = Machine(load_spec(spec), l1_small_bytes=l1_small_size)
+        if not isinstance(values, str) or values not in get_args(Values):
+            known = ", ".join(get_args(Values))
+            raise ArgumentError(f"open_device: values must be one of {known}, not {shown(values)}")
+        require_type("open_device", bool, cycles=cycles, strict=strict)
+        small = required_integer("open_device", "l1_small_size", l1_small_size)
+        self.device_id = required_integer("open_device", "device_id", device_id)
+        if self.device_id < 0:
+            raise ArgumentError(f"open_device: device_id must be at least 0, not {device_id}; 0 is usual")
+        self.machine = Machine(load_spec(spec), l1_small_bytes=small)
         self.values = values
         self.cycles = cycles
         self.strict = strict
@@ -164,8 +169,7 @@ class Device:
 
     def clear_program_cache(self) -> None:
         """Forgets all programs and frees what they keep in memory."""
-        with self.machine.turn:
-            self.listened().clear_program_cache()
+        in_turn(self.machine, self.listened().clear_program_cache)
 
     def disable_and_clear_program_cache(self) -> None:
         """Clears the program cache; it cannot be disabled."""
@@ -173,8 +177,7 @@ class Device:
 
     def close(self) -> None:
         """Frees everything, when the calls of other threads are done; closing twice is harmless."""
-        with self.machine.turn:
-            self.machine.close()
+        in_turn(self.machine, self.machine.close)
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -185,6 +188,10 @@ class Device:
     ) -> None:
         """Closes the device."""
         self.close()
+
+    def __reduce__(self) -> str:
+        """Raises ArgumentTypeError: a device is neither copied nor written to a file."""
+        raise ArgumentTypeError("a device cannot be copied or pickled; bring tensors to the host first, with .cpu()")
 
     def __repr__(self) -> str:
         """Name and grid."""
@@ -223,9 +230,13 @@ def open_device(
         dispatch_core_config: Accepted as in ttnn; no worker core is taken away for dispatch.
 
     Raises:
+        ArgumentTypeError: A number is no integer, or a flag no bool.
+        ArgumentError: ``values`` or ``device_id`` is none that there is.
         SpecError: The device is unknown.
         DeviceError: ``l1_small_size`` leaves no L1.
     """
+    for name, value in (("trace_region_size", trace_region_size), ("num_command_queues", num_command_queues)):
+        required_integer("open_device", name, value)
     chosen = spec if spec is not None else os.environ.get(SPEC_VARIABLE) or "wormhole_n150"
     return Device(chosen, device_id=device_id, l1_small_size=l1_small_size, values=values, cycles=cycles, strict=strict)
 
@@ -243,6 +254,7 @@ def CreateDevice(  # noqa: N802 - ttnn's name
 
 def close_device(device: Device) -> None:
     """Frees everything on a device; closing twice is harmless."""
+    require_type("close_device", Device, device=device)
     device.close()
 
 
@@ -257,7 +269,8 @@ def manage_device(device_id: int = 0) -> Iterator[Device]:
 
 
 def SetDefaultDevice(device: Device | None) -> None:  # noqa: N802 - ttnn's name
-    """Remembers a device for GetDefaultDevice."""
+    """Remembers a device for GetDefaultDevice; None forgets it."""
+    require_type_or_none("SetDefaultDevice", Device, device=device)
     remember(replace(current(), default_device=device))
 
 
@@ -282,54 +295,21 @@ def GetPCIeDeviceID(device_id: int) -> int:  # noqa: N802 - ttnn's name
 
 def synchronize_device(device: Device, *ignored: object) -> None:
     """Does nothing: every call has finished when it returns."""
+    require_type("synchronize_device", Device, device=device)
 
 
 def is_wormhole_b0(device: Device) -> bool:
     """Whether a device is a Wormhole."""
+    require_type("is_wormhole_b0", Device, device=device)
     return device.arch() is Arch.WORMHOLE_B0
 
 
 def is_blackhole(device: Device) -> bool:
     """Whether a device is a Blackhole."""
+    require_type("is_blackhole", Device, device=device)
     return device.arch() is Arch.BLACKHOLE
 
 
 def device_names() -> tuple[str, ...]:
     """Names that ``open_device(spec=...)`` knows."""
     return catalog_names()
-
-
-class DeviceStorage:
-    """A buffer on a device, freed with the last tensor that shares it.
-
-    Attributes:
-        device: The device.
-        buffer: The buffer.
-        sharers: Tensors that share it.
-    """
-
-    __slots__ = ("__weakref__", "buffer", "device", "sharers")
-
-    def __init__(self, device: Device, buffer: Buffer) -> None:
-        self.device = device
-        self.buffer = buffer
-        self.sharers: WeakSet[object] = WeakSet()
-        device.machine.own(buffer, self)
-
-    def free(self) -> None:
-        """Gives the buffer back; doing so twice is harmless."""
-        with self.device.machine.turn:
-            self.device.listened().free(self.buffer)
-
-    def __del__(self) -> None:
-        """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time.
-
-        It never waits: while another thread uses the device, the buffer is left to whoever uses the device next.
-        """
-        buffer: Buffer | None = getattr(self, "buffer", None)
-        if buffer is None or not buffer.allocated or not self.device.machine.turn.acquire(blocking=False):
-            return
-        try:
-            self.device.machine.free(buffer)
-        finally:
-            self.device.machine.turn.release()

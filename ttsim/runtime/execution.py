@@ -43,14 +43,19 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
         device = next((value for value in (*values, *homes) if isinstance(value, Device)), None)
         if device is None:
             return function(*args, **kwargs)
-        running = len(device.functions)
-        try:
-            return in_turn(device.listened(), lambda: function(*args, **kwargs))
-        except BaseException:
-            del device.functions[running:]
-            raise
+        return in_turn_on(device, lambda: function(*args, **kwargs))
 
     return call
+
+
+def in_turn_on(device: Device, function: Callable[[], R]) -> R:
+    """What a function returns that runs while no other thread uses the device; see `in_turn`."""
+    running = len(device.functions)
+    try:
+        return in_turn(device.listened(), function)
+    except BaseException:
+        del device.functions[running:]
+        raise
 
 
 def free_l1_bytes(device: Device) -> int:
@@ -144,9 +149,15 @@ def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
         home = tensor.device()
         if home is not None and home is not device:
             raise DeviceError(
-                f"{name}_tensor lives on another device ({home!r}) than the call runs on ({device!r}); "
-                "bring it to the host with .cpu() and give it to this one with .to(device)"
+                f"{name}_tensor lives on another device, {_told_apart(home)}, than the call runs on, "
+                f"{_told_apart(device)}; bring it to the host with .cpu() and give it to this one with .to(device)"
             )
+
+
+def _told_apart(device: Device) -> str:
+    """A device by what tells it from others: devices of one kind may have the same number."""
+    closed = " and closed" if device.machine.closed else ""
+    return f"{device.spec.name} opened as {device.device_id}{closed} (object {id(device):#x})"
 
 
 def _array(name: str, tensor: Tensor) -> Array:

@@ -6,21 +6,24 @@ that shares one frees it. Tensors have no arithmetic of their own.
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import partial
 from math import prod
 from typing import Any, SupportsIndex
 
 import numpy as np
 
-from device.errors import ArgumentTypeError, DeviceError
+from device.errors import ArgumentTypeError, DeviceError, shown
 from device.matrix_unit.typecast import typecast
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array, quantize
 from device.plan import Work
+from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
-from ttsim.runtime.arrays import default_type, numbers, torch_from_numpy
-from ttsim.runtime.device import Device, DeviceStorage
+from ttsim.runtime.arrays import default_type, frozen, numbers, padded, printed, rounded, torch_from_numpy
+from ttsim.runtime.device import Device
+from ttsim.runtime.storage import DeviceStorage
 from ttsim.runtime.turns import in_turn
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape
@@ -69,15 +72,14 @@ class Tensor:
         values = numbers(data)
         chosen = default_type(values) if data_type is None else data_type
         if not isinstance(chosen, DataType):
-            raise ArgumentTypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {chosen!r}")
+            raise ArgumentTypeError(f"Tensor: data_type must be a DataType such as ttsim.bfloat16, not {shown(chosen)}")
         require_type_or_none("Tensor", Device, device=device)
         require_type_or_none("Tensor", Layout, layout=layout)
         require_type_or_none("Tensor", MemoryConfig, mem_config=mem_config)
         data_format = chosen.format
         order = layout or (Layout.TILE if data_format.is_block else Layout.ROW_MAJOR)
         self.spec = TensorSpec(values.shape, data_format, order)
-        rounded = quantize(values, data_format)
-        self._values: Array | None = _frozen(rounded.copy() if np.shares_memory(rounded, values) else rounded)
+        self._values: Array | None = frozen(rounded(values, data_format))
         self._storage: DeviceStorage | None = None
         self.made_by: Work | None = None
         if device is not None:
@@ -93,7 +95,7 @@ class Tensor:
         What was prepared comes in spec.padded_shape.
         """
         tensor = cls.__new__(cls)
-        tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, _frozen(values), None, made_by
+        tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, frozen(values), None, made_by
         return tensor
 
     @classmethod
@@ -109,6 +111,26 @@ class Tensor:
         tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, None, storage, None
         storage.sharers.add(tensor)
         return tensor
+
+    def __copy__(self) -> "Tensor":
+        """A tensor of the same values; on a device it shares the buffer, which lives as long as either."""
+        if self._storage is None:
+            return Tensor.of_host(self._carried(), self.spec, made_by=self.made_by)
+        copy = Tensor._sharing(self._storage, self.spec)
+        copy.made_by = self.made_by
+        return copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
+        """A tensor with values, and on a device a buffer, of its own."""
+        if self._storage is None:
+            return Tensor.of_host(self._carried().copy(), self.spec, made_by=self.made_by)
+        return self.with_memory_config(self.spec.memory_config)
+
+    def __reduce__(self) -> Any:
+        """How a host tensor is written to a file; raises DeviceError for one on a device."""
+        if self._storage is not None:
+            raise DeviceError("a tensor on a device cannot be pickled; bring it to the host first, with .cpu()")
+        return partial(Tensor.of_host, made_by=self.made_by), (self._carried(), self.spec)
 
     @property
     def shape(self) -> Shape:
@@ -201,9 +223,9 @@ class Tensor:
     def _logical(self, stored: Array) -> Array:
         """What is stored, without padding."""
         if stored.size == self.spec.volume:
-            return _frozen(stored.reshape(self.spec.shape))
+            return frozen(stored.reshape(self.spec.shape))
         lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(self.spec.shape))
-        return _frozen(stored[lead + tuple(slice(side) for side in self.spec.shape)])
+        return frozen(stored[lead + tuple(slice(side) for side in self.spec.shape)])
 
     def padded_values(self) -> Array:
         """Like ``values``, in the padded shape; padding that nobody wrote is zero."""
@@ -211,10 +233,16 @@ class Tensor:
         stored = self._values if self._storage is None else self.buffer.values
         if stored is not None and stored.shape == self.spec.padded_shape:
             return stored
-        lead = len(self.spec.padded_shape) - values.ndim
-        padded = np.zeros(self.spec.padded_shape, values.dtype)
-        padded[(0,) * lead + tuple(map(slice, values.shape))] = values
-        return padded
+        return padded(values, self.spec.padded_shape)
+
+    def _carried(self) -> Array:
+        """The values that go with the tensor to another place: of what was prepared, the padding, too."""
+        return self.values() if self.made_by is None else self.padded_values()
+
+    def _spec_in(self, place: MemoryConfig) -> TensorSpec:
+        """The tensor in another place."""
+        kept = None if self.made_by is None else self.spec.padded_shape
+        return TensorSpec(self.spec.shape, self.spec.data_format, self.layout, place, kept)
 
     def to_numpy(self) -> Array:
         """A copy of the values: float32 for floats, else integers; raises as ``values``."""
@@ -261,33 +289,22 @@ class Tensor:
         if not isinstance(target, Device):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
-        if self.made_by is not None:
-            spec = self._prepared_in(mem_config or DRAM_MEMORY_CONFIG)
-            return _placed(target, self.padded_values(), spec, by="Tensor::to_device", made_by=self.made_by)
-        spec = TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config or DRAM_MEMORY_CONFIG)
-        return _placed(target, self.values(), spec, by="Tensor::to_device")
-
-    def _prepared_in(self, place: MemoryConfig) -> TensorSpec:
-        """Prepared weights or bias in another place: all of their padding goes along."""
-        return TensorSpec(self.spec.shape, self.spec.data_format, self.layout, place, self.spec.padded_shape)
+        spec = self._spec_in(mem_config or DRAM_MEMORY_CONFIG)
+        return _placed(target, self._carried(), spec, by="Tensor::to_device", made_by=self.made_by)
 
     def cpu(self) -> "Tensor":
         """The tensor on the host; itself if it is there."""
         if self._storage is None:
             return self
-        if self.made_by is not None:
-            return Tensor.of_host(self.padded_values(), self._prepared_in(DRAM_MEMORY_CONFIG), made_by=self.made_by)
-        spec = TensorSpec(self.spec.shape, self.spec.data_format, self.layout)
-        return Tensor.of_host(self.values(), spec)
+        return Tensor.of_host(self._carried(), self._spec_in(DRAM_MEMORY_CONFIG), made_by=self.made_by)
 
     def with_memory_config(self, mem_config: MemoryConfig) -> "Tensor":
         """A device tensor in another place; raises DeviceError for a host tensor, or when there is no room."""
-        written = self.buffer.written  # raises for a tensor that is not on a device
-        if self.made_by is not None and self._storage is not None:
-            values = self.padded_values() if written else None
-            by, spec = "tt::tt_metal::create_device_tensor", self._prepared_in(mem_config)
-            return _placed(self._storage.device, values, spec, by=by, made_by=self.made_by)
-        return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, self.layout, mem_config))
+        values = self._carried() if self.buffer.written else None
+        device = self.device()
+        if device is None:
+            raise AssertionError("a tensor with a buffer is on a device")
+        return _placed(device, values, self._spec_in(mem_config), by=CREATED, made_by=self.made_by)
 
     def with_dtype(self, dtype: DataType) -> "Tensor":
         """The values rounded to another data type, as the host or device rounds; block floats come out in tiles."""
@@ -331,7 +348,7 @@ class Tensor:
         stays = (self.spec.data_format, self.spec.shape[-1:]) == (spec.data_format, spec.shape[-1:])
         if values is not None and not stays:
             values = typecast(values, self.spec.data_format, spec.data_format)
-        return _placed(self._storage.device, values, spec, by="tt::tt_metal::create_device_tensor")
+        return _placed(self._storage.device, values, spec, by=CREATED)
 
     def __repr__(self) -> str:
         """Values (cut short), shape, data type and layout, as the real library prints them."""
@@ -341,15 +358,7 @@ class Tensor:
         elif self._storage is not None and not self._storage.buffer.written:
             shown = "<no values>"
         else:
-            shown = np.array2string(
-                self.to_numpy(),
-                precision=4,
-                floatmode="fixed",
-                separator=", ",
-                threshold=16,
-                edgeitems=2,
-                prefix=" " * 13,
-            )
+            shown = printed(self.to_numpy())
         return f"ttnn.Tensor({shown}, shape={self.shape}, dtype=DataType::{name}, layout=Layout::{self.layout.name})"
 
 
@@ -363,12 +372,6 @@ def _placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str, 
         return Tensor.of_buffer(device, buffer, spec, made_by=made_by)
 
     return in_turn(device.listened(), placed)
-
-
-def _frozen(values: Array) -> Array:
-    """The array, read-only from now on."""
-    values.flags.writeable = False
-    return values
 
 
 def not_allocated() -> DeviceError:

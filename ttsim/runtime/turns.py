@@ -21,7 +21,7 @@ def in_turn(machine: Machine, function: Callable[[], R]) -> R:
         return function()
     moment = None
     try:
-        machine.turn.acquire()
+        machine.turn.take()
         machine.caller = mine
         moment = machine.begin()
         result = function()
@@ -38,5 +38,4 @@ def _give_up(machine: Machine, mine: int) -> None:
     """Lets the next thread in; harmless when this one has done so."""
     if machine.caller == mine:
         machine.caller = None
-    while machine.turn._is_owned():  # type: ignore[attr-defined]
-        machine.turn.release()
+    machine.turn.give()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from device.errors import ArgumentTypeError
+from device.errors import ArgumentTypeError, shown
 
 # Names and numbers of ttnn 0.81.1.
 UnaryOpType = Enum(
@@ -43,12 +43,16 @@ class UnaryWithParam:
             hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
             raise ArgumentTypeError(
                 "__init__(): incompatible function arguments. The following argument types are supported:\n"
-                "    1. __init__(op_type: UnaryOpType, *params: float)\n"
-                f"UnaryWithParam: op_type must be a UnaryOpType, not {op_type!r}{hint}"
+                f"UnaryWithParam: op_type must be a UnaryOpType, not {shown(op_type)}{hint}\n"
+                "    1. __init__(op_type: UnaryOpType, *params: float)"
             )
-        numbers = [number for one in params for number in ([one] if isinstance(one, int | float) else one)]
+        try:
+            numbers = [number for one in params for number in ([one] if isinstance(one, int | float) else one)]
+            plain = tuple(map(float, numbers))
+        except (TypeError, ValueError, OverflowError):
+            raise ArgumentTypeError(f"UnaryWithParam: params must be numbers, not {shown(params)}") from None
         object.__setattr__(self, "op_type", op_type)
-        object.__setattr__(self, "params", tuple(map(float, numbers)))
+        object.__setattr__(self, "params", plain)
 
     def __repr__(self) -> str:
         """As the real library prints it."""

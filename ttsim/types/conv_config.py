@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Annotated, Any, ClassVar
 
 from device.cores import CoreRangeSet
+from device.errors import shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
@@ -160,7 +161,8 @@ class _L1Full(Conv2dSliceConfig):
     def __setattr__(self, name: str, value: object) -> None:
         """Raises AttributeError."""
         raise AttributeError(
-            f"Conv2dL1FullSliceConfig is a constant: {name} cannot become {value!r}; make a Conv2dSliceConfig instead"
+            f"Conv2dL1FullSliceConfig is a constant: {name} cannot become {shown(value)}; make a Conv2dSliceConfig "
+            "instead"
         )
 
 

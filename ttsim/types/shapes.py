@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 from typing import SupportsIndex
 
-from device.errors import DeviceError
+import numpy as np
+
+from device.errors import ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
 
@@ -42,17 +45,23 @@ def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) 
     """The shape asked of a reshape: numbers one by one or as one sequence, at most one of them -1.
 
     Raises:
+        ArgumentTypeError: These are no integers.
         DeviceError: The volume does not fit; the first line is the real library's.
     """
     first = sides[0] if len(sides) == 1 else sides
-    wanted = [int(side) for side in (first if isinstance(first, Sequence) else [first])]  # type: ignore[arg-type]
+    try:
+        if isinstance(first, str | bytes):
+            raise TypeError("text")
+        wanted = [index(side) for side in (first if isinstance(first, Sequence | np.ndarray) else [first])]  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(f"reshape: the shape must be integers, not {shown(first)}") from None
     if wanted.count(-1) == 1:
         rest = prod(side for side in wanted if side != -1)
         if rest:
             wanted[wanted.index(-1)] = volume // rest
     if any(side < 0 for side in wanted) or prod(wanted) != volume:
         raise DeviceError(
-            f"Invalid arguments to reshape\nreshape: a tensor of {volume} elements cannot take the shape {wanted}, "
-            f"which has {prod(wanted)}"
+            f"Invalid arguments to reshape\nreshape: a tensor of {volume} elements cannot take the shape "
+            f"{shown(wanted)}, which has {prod(wanted)}"
         )
     return tuple(wanted)

@@ -2,8 +2,8 @@
 
 Functions are ``checked``; configs whose fields stay assignable are ``CheckedRecord``; functions that take arguments by
 position ask for the type of each (``require_type``). A wrong, unknown or missing argument raises an ArgumentTypeError;
-where the real library's bindings have a text for it, the error begins with that, and its last line names the argument,
-the value and what would work.
+where the real library's bindings have a text for it, the error begins with its first line, the second line names the
+argument, the value and what would work, and the signature comes last.
 """
 
 import warnings
@@ -30,7 +30,7 @@ from typing import (
 
 import numpy as np
 
-from device.errors import ArgumentTypeError
+from device.errors import ArgumentTypeError, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,10 +44,12 @@ class Kind:
     Attributes:
         text: How a message names it.
         convert: Gives the value in its plain form; raises TypeError when it is not of this kind.
+        hint: What would make a value of this kind of one that is not; empty where that is not known.
     """
 
     text: str
     convert: Callable[[Any], Any]
+    hint: Callable[[object], str] = lambda value: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,16 @@ def integers(*lengths: int) -> Kind:
     """The kind of sequences of non-negative integers with one of the given lengths."""
 
     def convert(value: Any) -> tuple[int, ...]:
-        if isinstance(value, str | bytes) or len(value) not in lengths:
-            raise TypeError("wrong length")
+        ordered = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+        if not ordered or len(value) not in lengths:
+            raise TypeError("no sequence of such a length")
         return tuple(map(_integer, value))
 
-    return Kind(f"{' or '.join(map(str, lengths))} non-negative integers", convert)
+    def hint(value: object) -> str:
+        single = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return f"; write {(value,) * lengths[0]}" if single else ""
+
+    return Kind(f"{' or '.join(map(str, lengths))} non-negative integers", convert, hint)
 
 
 Pair = Annotated[Sequence[int], integers(2)]  # down, across
@@ -104,7 +111,13 @@ def _instance(wanted: type) -> Kind:
             raise TypeError("wrong type")
         return value
 
-    return Kind(wanted.__name__, convert)
+    return Kind(wanted.__name__, convert, _conversion if wanted.__name__ == "Tensor" else lambda value: "")
+
+
+def _conversion(value: object) -> str:
+    """How a tensor of another library becomes one of this."""
+    array = isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] == "torch"
+    return "; ttsim.from_torch makes one of it" if array else ""
 
 
 def _either(kinds: list[Kind]) -> Kind:
@@ -116,7 +129,10 @@ def _either(kinds: list[Kind]) -> Kind:
                 continue
         raise TypeError("none of these")
 
-    return Kind(" or ".join(kind.text for kind in kinds), convert)
+    def hint(value: object) -> str:
+        return next((text for text in (kind.hint(value) for kind in kinds) if text), "")
+
+    return Kind(" or ".join(kind.text for kind in kinds), convert, hint)
 
 
 def kind_of(hint: Any) -> Kind:
@@ -177,7 +193,7 @@ class Signature:
         try:
             return kind.convert(value)
         except (TypeError, ValueError):
-            what = f"{name} must be {kind.text}, not {_shown(value)}"
+            what = f"{name} must be {kind.text}, not {shown(value)}{kind.hint(value)}"
             raise ArgumentTypeError(self.refusal(given or {name: value}, what)) from None
 
     def known(self, name: str, *, stack_level: int) -> bool:
@@ -193,7 +209,7 @@ class Signature:
         return f"; did you mean {close[0]!r}?" if close else ""
 
     def refusal(self, given: Mapping[str, object], what: str) -> str:
-        """The text of the bindings, then what is wrong in our words."""
+        """The first line of the bindings, what is wrong in our words, and the rest of the bindings' text."""
         wanted = ", ".join(
             f"{name}: {one.kind.text}" + ("" if one.default is REQUIRED else f" = {one.default}")
             for name, one in self.arguments.items()
@@ -201,16 +217,10 @@ class Signature:
         received = ", ".join(f"{name}: {type(value).__name__}" for name, value in given.items())
         return (
             f"{self.entry}(): incompatible function arguments. The following argument types are supported:\n"
+            f"{self.name}: {what}\n"
             f"    1. {self.entry}(*, {wanted})\n\n"
-            f"Invoked with types: kwargs = {{ {received} }}\n"
-            f"{self.name}: {what}"
+            f"Invoked with types: kwargs = {{ {received} }}"
         )
-
-
-def _shown(value: object) -> str:
-    """A value in an error, cut short."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -243,12 +253,22 @@ def require_type(owner: str, kind: type, **arguments: object) -> None:
     """Raises ArgumentTypeError, naming function and argument, for the first that is of another type."""
     for name, value in arguments.items():
         if not isinstance(value, kind):
-            raise ArgumentTypeError(f"{owner}: {name} must be a {kind.__name__}, not {value!r}")
+            raise ArgumentTypeError(f"{owner}: {name} must be a {kind.__name__}, not {shown(value)}")
 
 
 def require_type_or_none(owner: str, kind: type, **arguments: object) -> None:
     """The same for arguments that may be left out."""
     require_type(owner, kind, **{name: value for name, value in arguments.items() if value is not None})
+
+
+def required_integer(owner: str, name: str, value: object) -> int:
+    """A plain integer of any kind of integer but a bool; raises ArgumentTypeError for anything else."""
+    try:
+        if isinstance(value, bool | np.bool_ | np.ndarray):
+            raise TypeError("no integer")
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(f"{owner}: {name} must be an integer, not {shown(value)}") from None
 
 
 @dataclass_transform(kw_only_default=True)

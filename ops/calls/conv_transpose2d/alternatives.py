@@ -14,7 +14,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.arguments import ConvArguments, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.l1_path import lay_out_call
 from ops.calls.convolution.problem import is_matmul, takes_l1_path, weight_format
 from ops.calls.convolution.slicing import guess_slice_type, most_slices, output_slices, slice_l1_bytes
@@ -61,6 +61,21 @@ def alternatives(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes:
         yield from _sliced(base, device_spec, free_l1_bytes)
 
 
+def automatic(call: ConvArguments) -> Iterator[Alternative]:
+    """The call with everything left to the library, as it lies and from DRAM; then with each scheme, from DRAM."""
+    config = ConvConfig(weights_format=weight_format(call), activation=call.conv_config.activation)
+    plain = replace(call, conv_config=config, slice_config=None, memory_config=None)
+    lying = [plain] if call.input.spec.memory_config.is_sharded() or not _in_l1(plain) else [plain, _from_dram(plain)]
+    for one in lying:
+        yield Alternative("automatic", one)
+        yield _with(one, "automatic", config_tensors_in_dram=True)
+        for lighter in _lighter_weights(one):
+            yield lighter
+            yield _with(lighter.arguments, "automatic", config_tensors_in_dram=True)
+    for scheme in (HEIGHT, BLOCK, WIDTH):
+        yield _with(_from_dram(plain), "automatic", shard_layout=scheme, config_tensors_in_dram=True)
+
+
 def index_tensors_in_dram(call: ConvArguments) -> Alternative | None:
     """The call with its index tensors out of L1_SMALL; None if they are out of it."""
     if call.conv_config.config_tensors_in_dram:
@@ -74,10 +89,11 @@ def costs(call: ConvArguments, other: ConvArguments) -> tuple[str, ...]:
     found = []
     if _in_l1(other) and after.deallocate_activation and not before.deallocate_activation:
         found.append("the input is gone after the call")
-    if after.weights_format != before.weights_format:
+    lighter = weight_format(other) != weight_format(call)
+    if lighter:
         found.append("the weights lose precision")
     laid_out_anew = after.shard_layout is not before.shard_layout or other.slice_config != call.slice_config
-    if not call.weight.on_host and (laid_out_anew or after.weights_format != before.weights_format):
+    if not call.weight.on_host and (laid_out_anew or lighter):
         found.append("weights and bias must be prepared with it")
     return tuple(found)
 

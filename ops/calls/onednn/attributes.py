@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any, Final
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, shown
 from ops.definition.geometry import automatic_padding
 
 AUTO_PADS: Final = ("none", "same_upper", "same_lower", "valid")
@@ -90,7 +90,7 @@ def check_attributes(
     return Attributes(
         **{name: value for name, value in required.items() if value is not None},
         output_padding=padding,
-        auto_pad=_word(operation, "auto_pad", folded, AUTO_PADS, shown=auto_pad),
+        auto_pad=_word(operation, "auto_pad", folded, AUTO_PADS, given=auto_pad),
         groups=_groups(operation, given.get("groups")),
         data_format=_word(operation, "data_format", given.get("data_format", DATA_FORMATS[0]), DATA_FORMATS),
         weights_format=_word(operation, format_name, given.get(format_name), formats),
@@ -115,7 +115,7 @@ def integers(operation: str, name: str, value: Any) -> tuple[int, ...]:
             raise TypeError
         return tuple(index(one) for one in found)
     except TypeError:
-        raise ArgumentError(f"{operation}: {name} must be a list of integers, not {value!r}") from None
+        raise ArgumentError(f"{operation}: {name} must be a list of integers, not {shown(value)}") from None
 
 
 def _list(operation: str, name: str, value: Any, rank: int, least: int) -> tuple[int, ...] | None:
@@ -137,14 +137,14 @@ def _groups(operation: str, value: Any) -> int:
     try:
         groups = index(value)
     except TypeError:
-        raise ArgumentError(f"{operation}: groups must be an integer, not {value!r}") from None
+        raise ArgumentError(f"{operation}: groups must be an integer, not {shown(value)}") from None
     if groups < 1 or isinstance(value, bool):
-        raise ArgumentError(f"{operation}: groups must be at least 1, not {value!r}")
+        raise ArgumentError(f"{operation}: groups must be at least 1, not {shown(value)}")
     return groups
 
 
-def _word(operation: str, name: str, value: Any, words: Sequence[str], *, shown: Any = None) -> str:
+def _word(operation: str, name: str, value: Any, words: Sequence[str], *, given: Any = None) -> str:
     if not isinstance(value, str) or value not in words:
-        found = value if shown is None else shown
-        raise ArgumentError(f"{operation}: {name} must be one of {', '.join(words)}, not {found!r}")
+        found = value if given is None else given
+        raise ArgumentError(f"{operation}: {name} must be one of {', '.join(words)}, not {shown(found)}")
     return value

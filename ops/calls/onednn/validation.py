@@ -1,11 +1,12 @@
 """From the arguments of one of the four operations to a `Deconvolution`; all errors are raised here, before work."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, shown
 from device.numbers.formats import DataFormat
 from ops.calls.onednn.attributes import Attributes, check_attributes, integers
 from ops.calls.onednn.operands import BACKWARD_DATA, BACKWARD_WEIGHTS, FORWARD, Names, Operand
@@ -15,6 +16,7 @@ from ops.programs.patch_matmul.slicing import Precision
 from ops.programs.patch_matmul.weight_formats import WEIGHTS_FORMATS, canonical_shape
 
 RANKS: Final = (1, 2, 3)
+POSITIONS: Final = 1 << 32  # the kernels count in 32 bits
 
 
 def forward(
@@ -282,6 +284,22 @@ def _declared(names: Names, name: str, declared: Any, found: tuple[int, ...]) ->
         raise ArgumentError(f"{names.operation}: {name} must be {list(found)}, not {list(declared)}")
 
 
+def _addressable(names: Names, geometry: Geometry, batch: int, channels: tuple[int, int]) -> None:
+    """Refuses what no device can hold, before anything is planned: the frame, the destination, the weights."""
+    frame = prod(max(axis.strided_size + 2 * axis.span, axis.output_size) for axis in geometry.axes)
+    taps = prod(axis.kernel for axis in geometry.axes)
+    for what, elements in (
+        ("positions of the destination with inserted zeros", max(batch, 1) * frame),
+        ("elements of the destination", batch * channels[1] * prod(geometry.output_shape)),
+        ("elements of the weights", taps * channels[0] * channels[1]),
+    ):
+        if elements >= POSITIONS:
+            raise ArgumentError(
+                f"{names.operation}: there are {elements} {what}, more than the 32-bit addresses of a device; use "
+                "smaller sizes, strides, dilations or output_padding, or make several calls"
+            )
+
+
 def _made(
     names: Names,
     attributes: Attributes,
@@ -293,7 +311,8 @@ def _made(
 ) -> Deconvolution:
     words = [one.value for one in Precision]
     if not isinstance(precision, str) or precision not in words:
-        raise ArgumentError(f"{names.operation}: precision must be one of {', '.join(words)}, not {precision!r}")
+        raise ArgumentError(f"{names.operation}: precision must be one of {', '.join(words)}, not {shown(precision)}")
+    _addressable(names, geometry, batch, channels)
     return Deconvolution(
         geometry=geometry,
         batch=batch,

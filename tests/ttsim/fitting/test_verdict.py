@@ -11,6 +11,7 @@ import pytest
 import ttsim
 from device.errors import CircularBufferError, DeviceError, OutOfMemoryError
 from device.memory.memory_config import BufferType
+from ttsim.fitting import verdict
 from ttsim.runtime.device import Device
 
 L1_FULL = ttsim.Conv2dL1FullSliceConfig
@@ -240,3 +241,18 @@ def test_a_failed_call_keeps_no_tensor_alive() -> None:
         assert ttsim.get_memory_view(device, BufferType.L1).total_bytes_allocated_per_bank == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(("place", "side"), [(ttsim.DRAM_MEMORY_CONFIG, 128), (ttsim.L1_MEMORY_CONFIG, 64)])
+def test_where_no_nearby_config_fits_the_library_is_left_to_choose(place, side, monkeypatch):
+    monkeypatch.setattr(verdict, "_configs", lambda call, ground: iter(()))
+    with opened() as device:
+        config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+        call = arguments(device, side, 256, 128, place=place, conv_config=config, dram_slice_config=L1_FULL)
+        if place is ttsim.L1_MEMORY_CONFIG:
+            del call["dram_slice_config"]
+        (text,) = suggestions(refused(call))
+        assert text.startswith(("input_tensor=ttnn.to_memory_config(input_tensor, ", "conv_config=ttnn.Conv2dConfig("))
+        changed = eval(f"dict({text})", {"ttnn": ttsim, "input_tensor": call["input_tensor"]})
+        assert changed["conv_config"].shard_layout is not ttsim.TensorMemoryLayout.HEIGHT_SHARDED
+        ttsim.conv_transpose2d(**{**call, **changed})

@@ -4,7 +4,6 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from threading import Thread
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 import ttsim
 from device.memory.allocator import Block
 from device.memory.memory_config import BufferType
+from tools.fuzz.interrupts import found_after, interrupted
 
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
 STEP = 97  # prime: lines between two interrupts of a call
@@ -51,38 +51,6 @@ def caller(device: ttsim.Device) -> Callable[[], Any]:
     return call
 
 
-class Interrupt:
-    """Raises KeyboardInterrupt at one line of what runs, counted from 0 in the files of device and ttsim.runtime."""
-
-    def __init__(self, line: int) -> None:
-        self.left = line
-
-    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
-        name = frame.f_code.co_filename
-        if not any(part in name for part in ("/device/memory/", "/device/machine", "/ttsim/", "/readings/memory")):
-            return None
-        if event == "line":
-            self.left -= 1
-            if self.left == -1:
-                raise KeyboardInterrupt
-        return self
-
-
-def interrupted(function: Callable[[], Any], line: int) -> bool:
-    """Whether the interrupt came before the function had returned."""
-    hook = Interrupt(line)
-    shown, sys.unraisablehook = sys.unraisablehook, lambda told: None  # one that keeps nothing alive
-    sys.settrace(hook)
-    try:
-        function()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(None)
-        sys.unraisablehook = shown
-    return hook.left < 0
-
-
 @pytest.fixture
 def quick_collections() -> Iterator[None]:
     """Collections look only at what the test makes: at all that other tests left, a thousand of them take minutes."""
@@ -97,7 +65,7 @@ def test_an_interrupt_at_lines_all_through_a_call_leaves_no_block() -> None:
     call = caller(device)
     before = tables(device)
     line = 0
-    while interrupted(call, line):
+    while interrupted(call, line) < 0:
         gc.collect()
         if device.num_program_cache_entries():  # the call was over: its programs may stay
             device.clear_program_cache()
@@ -120,7 +88,7 @@ def test_an_interrupt_at_any_line_of_moving_and_freeing_a_tensor_leaves_no_block
         ttsim.deallocate(y)
 
     line = 0
-    while interrupted(moves, line):
+    while interrupted(moves, line) < 0:
         gc.collect()
         assert tables(device) == before, line
         line += 1
@@ -155,3 +123,11 @@ def test_threads_take_turns_on_one_device() -> None:
     device.clear_program_cache()
     assert tables(device) == before
     device.close()
+
+
+@pytest.mark.usefixtures("quick_collections")
+def test_an_interrupt_at_lines_of_taking_and_giving_a_turn_leaves_nothing() -> None:
+    for scene, first in (("matmul and linear", 1580), ("a gradient of oneDNN", 156)):
+        for line in range(first, first + 16):
+            for warm in (False, True):
+                assert found_after(scene, line, warm=warm)[1] == "", (scene, line, warm)

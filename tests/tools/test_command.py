@@ -1,0 +1,50 @@
+"""Tools end in one line, with exit status 2, where what they are given is of no use; a closed pipe is quiet."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.calibrate.__main__ import main as calibrate
+from tools.command import run_tool
+from tools.recorded.__main__ import main as recorded
+from tools.sample_records import main as sample_records
+
+TOOLS = {"tools.recorded": recorded, "tools.calibrate": calibrate, "tools.sample_records": sample_records}
+
+
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("given", ["missing", "empty folder", "foreign file"])
+def test_a_path_of_no_use_is_told_in_a_line(name, given, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "a\x1b[31m"
+    if given == "empty folder":
+        path.mkdir()
+    elif given == "foreign file":
+        path.write_text("a,b\n1,2\n")
+    monkeypatch.setattr(sys, "argv", [name, str(path)])
+    assert run_tool(name, TOOLS[name]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"{name}: ")
+    assert told.count("\n") == 1
+    assert "\x1b" not in told
+
+
+def test_broken_records_are_told_in_a_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "outputs.npz").write_bytes(b"PK\x05\x06" + bytes(18))
+    (tmp_path / "cases.jsonl.gz").write_bytes(gzip.compress(b"{}\n" * 1000)[:-20])
+    for name in ("tools.recorded", "tools.sample_records"):
+        monkeypatch.setattr(sys, "argv", [name, str(tmp_path)])
+        assert run_tool(name, TOOLS[name]) == 2
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_a_closed_pipe_is_quiet():
+    for command_line in ("tools.fuzz --count 1", "tools.recorded --only nothing"):
+        command = [sys.executable, "-m", *command_line.split()]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path.cwd()) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            assert process.stderr.read() == b""

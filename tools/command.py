@@ -1,0 +1,36 @@
+"""How a tool ends on the command line: a mistake is one line and exit status 2, and a closed pipe is no mistake."""
+
+import os
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable
+from csv import Error as CsvError
+
+from ttsim.report.printable import printable
+
+
+def run_tool(name: str, main: Callable[[], int | None]) -> int:
+    """Runs a tool; returns its exit status.
+
+    Args:
+        name: What the line begins with.
+        main: The tool; it returns its exit status, None for 0.
+    """
+    try:
+        code = main() or 0
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except LookupError as error:
+        return _told(name, f"the file is not understood: {type(error).__name__}: {error}")
+    except (OSError, ValueError, CsvError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        return _told(name, str(error) or type(error).__name__)
+    return code
+
+
+def _told(name: str, text: str) -> int:
+    """Says in one line why the tool ended."""
+    print(f"{name}: {printable(text)}", file=sys.stderr)
+    return 2

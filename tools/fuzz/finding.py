@@ -1,0 +1,71 @@
+"""What came of one random trial, whatever its kind, and what every error must be like."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import ttsim
+from device.memory.memory_config import BufferType
+
+MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
+LONGEST_LINE = 1000  # characters of the first line of an error
+REFUSAL_SECONDS = 2.0
+RUN_SECONDS = 10.0
+
+Table = tuple[tuple[tuple[int, int, bool], ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One trial.
+
+    Attributes:
+        outcome: What came of it, in a word or two; "fault" where something does not hold.
+        text: What does not hold, or the error.
+        again: What makes it happen again: Python that can be pasted, or the text of a file.
+        seconds: What it took.
+    """
+
+    outcome: str
+    text: str = ""
+    again: str = ""
+    seconds: float = 0.0
+
+
+def block_tables(device: ttsim.Device) -> Table:
+    """Address, size and state of every block of every memory."""
+    return tuple(
+        tuple((one.address, one.size_bytes, one.allocated) for one in device.machine.allocator.blocks(memory))
+        for memory in MEMORIES
+    )
+
+
+def tried(
+    run: Callable[[], object], *, expected: tuple[type[Exception], ...] = (ttsim.TTSimError,), again: str
+) -> Finding:
+    """Runs something that may be refused, with errors of the given classes; what else it raises is a fault."""
+    begun = time.perf_counter()
+    try:
+        run()
+        text, outcome, limit = "", "runs", RUN_SECONDS
+    except expected as error:
+        text, outcome, limit = str(error), "refused", REFUSAL_SECONDS
+        wrong = unreadable(text)
+        if wrong:
+            text, outcome = wrong, "fault"
+    except Exception as error:
+        text, outcome, limit = f"undocumented {type(error).__name__}: {str(error)[:200]}", "fault", RUN_SECONDS
+    seconds = time.perf_counter() - begun
+    if outcome != "fault" and seconds > limit:
+        text, outcome = f"{outcome} after {seconds:.1f} s", "fault"
+    return Finding(outcome=outcome, text=text, again=again, seconds=seconds)
+
+
+def unreadable(text: str) -> str:
+    """What is wrong with the text of an error; empty if nothing is."""
+    first = text.split("\n", 1)[0]
+    if not first.strip():
+        return f"an error without a first line: {text[:100]!r}"
+    if not first.isprintable():
+        return f"control characters in the first line: {first[:200]!r}"
+    return f"a first line of {len(first)} characters: {first[:100]!r}" if len(first) > LONGEST_LINE else ""
