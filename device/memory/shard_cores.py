@@ -26,12 +26,15 @@ def check_cores(config: MemoryConfig, shards: ShardSpec, count: tuple[int, int],
     grid = shards.grid
     if grid.empty():
         return
-    if config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
-        start, (high, wide) = grid.bounding_box().start, count if by_rows else count[::-1]
-        grid = CoreRangeSet(CoreRange(start, CoreCoord(start.x + max(wide, 1) - 1, start.y + max(high, 1) - 1)))
-    last = grid.bounding_box().end
-    if last.x < cols and last.y < rows:
+    box = grid.bounding_box()
+    if box.end.x < cols and box.end.y < rows:
         return
+    if config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+        high, wide = count if by_rows else count[::-1]
+        last = CoreCoord(box.start.x + max(wide, 1) - 1, box.start.y + max(high, 1) - 1)
+        if last.x < cols and last.y < rows:
+            return
+        grid = CoreRangeSet(CoreRange(box.start, last))
     first = next(core for core in grid.cores(by_rows) if core.x >= cols or core.y >= rows)
     raise DeviceError(no_bank(first, cols * rows, "DRAM" if in_dram else "L1") + f"{cols}x{rows}")
 

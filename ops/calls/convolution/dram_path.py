@@ -48,10 +48,11 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, *, free_l1_bytes: int) 
         config = given
     else:
         config = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
-    raise_first(replace(call, slice_config=config), CONFIG_CHECKS)
+    counted = call if config is given else replace(call, slice_config=config)
+    raise_first(counted, CONFIG_CHECKS)
     if slices_skip_dram(call, config.num_slices):
         return l1_path(builder, call, source)
-    raise_first(replace(call, slice_config=config), (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
+    raise_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
     check_slice_count(call, config)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     frame = frame_of(call)

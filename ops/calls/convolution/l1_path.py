@@ -102,7 +102,7 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     reshards = place != memory
     if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
         place = flattened_memory(call)
-        if place.shard_spec is not None:
+        if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
             layout = replace(layout, config=replace(layout.config, cores=place.shard_spec.grid))
     return LaidOut(
         arguments=call,
@@ -313,8 +313,10 @@ def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
 
 def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
     weights, layout = operands(builder, laid_out.arguments)[0].spec, laid_out.layout
-    problem = replace(laid_out.problem, weight_format=weights.data_format)  # programs ask the tensor, not the config
-    laid_out = replace(laid_out, problem=problem)
+    problem = laid_out.problem
+    if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
+        problem = replace(problem, weight_format=weights.data_format)
+        laid_out = replace(laid_out, problem=problem)
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)

@@ -15,7 +15,7 @@ from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import AxisWindow, ConvArguments, SliceConfig, SliceType
 from ops.calls.convolution.problem import frame_of, is_matmul, lower, takes_l1_path
-from ops.frame.axis import NoWindowError
+from ops.frame.axis import FrameAxis, NoWindowError
 from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import choose_scheme, estimated_blocks, estimated_buffers, estimated_halo_bytes
 from ops.programs.conv2d.circular_buffers import local_bytes
@@ -131,7 +131,9 @@ def _slice(
         across = call.rules.window(call, 1, bounds, frame.columns.outputs)
         part = OutputSlice((0, frame.rows.outputs), bounds, uncut, across)
     filling = _filling(call, part)
-    return replace(part, across=call.rules.filled(call, part.across, filling)) if filling else part
+    if not filling:
+        return part
+    return OutputSlice(part.rows, part.columns, part.down, call.rules.filled(call, part.across, filling))
 
 
 def slice_call(call: ConvArguments, part: OutputSlice) -> ConvArguments:
@@ -219,7 +221,7 @@ def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSp
         raise AssertionError("the window of a slice is always sharded")
     in_bytes = shards.shape[0] * shards.shape[1] * (problem.act_format.element_bytes or 0)
     if call.rules.transposed:
-        options = replace(options, output_grid=None)
+        options = options if options.output_grid is None else replace(options, output_grid=None)
         row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
         alignment = channel_alignment(
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
@@ -253,15 +255,17 @@ def _nominal(frame: Frame, part: OutputSlice, *, filling: int = 0) -> Frame:
         part: The slice.
         filling: Columns that fill its last tile, and are to be counted.
     """
-    rows = (part.rows[1] - part.rows[0]) - frame.rows.outputs
-    columns = (part.columns[1] - part.columns[0] + filling) - frame.columns.outputs
-    if not rows and not columns:
+    rows = _of_length(frame.rows, part.rows[1] - part.rows[0])
+    columns = _of_length(frame.columns, part.columns[1] - part.columns[0] + filling)
+    if rows is frame.rows and columns is frame.columns:
         return frame
-    return replace(
-        frame,
-        rows=replace(frame.rows, trailing=frame.rows.trailing + rows),
-        columns=replace(frame.columns, trailing=frame.columns.trailing + columns),
-    )
+    return replace(frame, rows=rows, columns=columns)
+
+
+def _of_length(axis: FrameAxis, outputs: int) -> FrameAxis:
+    """The axis with zeros behind it for so many outputs."""
+    more = outputs - axis.outputs
+    return replace(axis, trailing=axis.trailing + more) if more else axis
 
 
 def guess_slice_type(call: ConvArguments) -> SliceType:
