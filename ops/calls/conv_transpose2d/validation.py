@@ -17,6 +17,7 @@ from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.calls.convolution.soundness import way_out
 from ops.calls.convolution.validation import (
     BIAS_CHECKS,
+    BLOCK_CHECKS,
     CONFIG_CHECKS,
     HOST_WEIGHT_FORMATS,
     INPUT_CHECKS,
@@ -54,7 +55,8 @@ def validate_weights_preparation(call: ConvArguments) -> None:
     """
     if _searches_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
-    raise_first(call, (_weight, _prepared_slices, _kept_shards, output_override, _slice_shards), CONFIG_CHECKS)
+    own = (_weight, _prepared_slices, _kept_shards, output_override, _slice_shards)
+    raise_first(call, own, BLOCK_CHECKS, CONFIG_CHECKS)
 
 
 def validate_bias_preparation(call: ConvArguments) -> None:

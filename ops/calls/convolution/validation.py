@@ -142,21 +142,57 @@ def _core_grid(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _blocks(call: ConvArguments) -> Iterator[str]:
-    config = call.conv_config
-    height = config.act_block_h_override
+def _block_height(call: ConvArguments) -> Iterator[str]:
+    height = call.conv_config.act_block_h_override
     if height % TILE:
         yield (
             f"Config Error: act_block_h_override ({height}) must be a multiple of {TILE} (tile height).\n"
             f"conv_config.act_block_h_override: {max(height // TILE, 1) * TILE} would do, 0 takes all rows of a core"
         )
-    place = call.input.spec.memory_config
+
+
+def _block_width(call: ConvArguments) -> Iterator[str]:
+    config, place = call.conv_config, call.input.spec.memory_config
     kept = place.memory_layout if takes_l1_path(call) and place.is_sharded() else config.shard_layout
     if config.act_block_w_div == 0 and kept in (None, TensorMemoryLayout.WIDTH_SHARDED):
         yield (
             "Config Error: act_block_w_div must be greater than 0.\n"
             "conv_config.act_block_w_div: 1 leaves the block whole"
         )
+
+
+def _placing(call: ConvArguments) -> Iterator[str]:
+    """Cores and blocks, in the order in which the real library meets them.
+
+    Shards are kept, or cut out for slices, before anything is estimated; a scheme that is to be chosen is estimated
+    first of all, and so is a number of slices; a scheme that is given is not estimated.
+    """
+    if not takes_l1_path(call) and not is_matmul(call) and not _slices(call):
+        yield from _searching(call)
+        return
+    given = call.conv_config.shard_layout is not None
+    order: tuple[Check, ...]
+    if _sharded_in_l1(call) and needs_new_shards(call, call.input.spec.memory_config):
+        order = (_core_grid, _block_height, _new_shard_layout, output_override, _block_width)
+    elif _sharded_in_l1(call) or (given and given_slices(call) is not None):
+        order = (_core_grid, output_override, _block_height, _block_width)
+    elif given:
+        order = (_block_height, _core_grid, output_override, _block_width)
+    else:
+        order = (_block_height, output_override, _block_width, _core_grid)
+    for check in order:
+        yield from check(call)
+
+
+def _searching(call: ConvArguments) -> Iterator[str]:
+    """What the estimates for a number of slices meet."""
+    config = call.conv_config
+    yield from _block_height(call)
+    if config.shard_layout is None:
+        yield from output_override(call)
+    yield from _block_width(call)
+    if not config.override_sharding_config or config.core_grid is not None:  # else it is refused when that is asked for
+        yield from output_override(call)
 
 
 def _bias_side(call: ConvArguments) -> Iterator[str]:
@@ -203,8 +239,9 @@ def claimed_volume(call: ConvArguments) -> int:
 
 INPUT_CHECKS: tuple[Check, ...] = (rows_of_blocks, input_in_dram, _input_volume)
 SIZE_CHECKS: tuple[Check, ...] = (_stride,)
-CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks, output_override, _new_shard_layout)
-SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _blocks, output_override)  # before a number of slices is looked for
+CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _placing)
+SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _searching)  # before a number of slices is looked for
+BLOCK_CHECKS: tuple[Check, ...] = (_block_height, _block_width)
 BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)
 BIAS_CHECKS: tuple[Check, ...] = (_bias_side, *BIAS_SHAPE_CHECKS)
 

@@ -162,9 +162,14 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     A sharded config without shards is refused only when all before it has run, as by the real library.
     """
     if config.is_sharded() and config.shard_spec is None:
+        layouts = {source.spec.memory_config.memory_layout, config.memory_layout}
+        rows = source.spec.layout is Layout.ROW_MAJOR and layouts == {TensorMemoryLayout.HEIGHT_SHARDED}
+        first = (
+            "MemoryConfig must have Shard Spec specified for sharded memory layout" if rows else "bad optional access"
+        )
         conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
         refused = (
-            f"bad optional access\nmemory_config: {config.memory_layout.name} needs a "
+            f"{first}\nmemory_config: {config.memory_layout.name} needs a "
             "ShardSpec(grid, shape, orientation); leave memory_config out to have the output where the call puts it"
         )
         return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)

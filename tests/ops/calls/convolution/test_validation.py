@@ -451,3 +451,51 @@ def test_slices_are_looked_for_before_the_input_is_looked_at() -> None:
         validate(
             replace(made, conv_config=ConvConfig(weights_format=BFLOAT16), slice_config=replace(search, num_slices=2))
         )
+
+
+OUTPUT_GRID = "When override_output_sharding_config is set to true, core_grid must have a value."
+NO_GRID = "Core grid must be provided when overriding sharding config"
+NO_SHARD_GRID = "If override_sharding_config is set, core_grid must be set as well."
+BAD_HEIGHT = "Config Error: act_block_h_override (17) must be a multiple of 32 (tile height)."
+BAD_WIDTH = "Config Error: act_block_w_div must be greater than 0."
+WIDTH_SHARDED = TensorMemoryLayout.WIDTH_SHARDED
+WHOLE = SliceConfig(slice_type=SliceType.L1_FULL, num_slices=0)
+HALVES = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)
+IN_SHARDS = height_sharded(BufferType.L1)
+
+
+@pytest.mark.parametrize(
+    ("given", "shard_layout", "wrong", "first_line"),
+    [
+        # A scheme that is chosen is estimated before its cores are looked at.
+        ({"slice_config": WHOLE}, None, "height width grid output", BAD_HEIGHT),
+        ({"slice_config": WHOLE}, None, "width grid output", OUTPUT_GRID),
+        ({"slice_config": WHOLE}, None, "width grid", BAD_WIDTH),
+        ({"slice_config": WHOLE}, None, "grid", NO_GRID),
+        # One that is given is not.
+        ({"slice_config": WHOLE}, WIDTH_SHARDED, "height width grid output", BAD_HEIGHT),
+        ({"slice_config": WHOLE}, WIDTH_SHARDED, "width grid output", NO_GRID),
+        ({"slice_config": WHOLE}, WIDTH_SHARDED, "width output", OUTPUT_GRID),
+        # Slices come in shards, if their scheme is given.
+        ({"slice_config": HALVES}, None, "height grid output", BAD_HEIGHT),
+        ({"slice_config": HALVES}, WIDTH_SHARDED, "height width grid output", NO_SHARD_GRID),
+        ({"slice_config": HALVES}, WIDTH_SHARDED, "height width output", OUTPUT_GRID),
+        # Shards that stay are asked for their cores first.
+        ({"input": IN_SHARDS}, None, "height width grid output", NO_SHARD_GRID),
+        ({"input": IN_SHARDS}, None, "height width output", OUTPUT_GRID),
+        # While a number of slices is looked for, nobody asks for the cores of a scheme that is given.
+        ({}, None, "width grid output", OUTPUT_GRID),
+        ({}, WIDTH_SHARDED, "width grid output", BAD_WIDTH),
+    ],
+)
+def test_which_of_several_wrong_placements_is_told(given, shard_layout, wrong, first_line):
+    """As the real library answers these calls."""
+    config = ConvConfig(
+        shard_layout=shard_layout,
+        act_block_h_override=17 if "height" in wrong else 0,
+        act_block_w_div=0 if "width" in wrong else 1,
+        override_sharding_config="grid" in wrong,
+        override_output_sharding_config="output" in wrong,
+    )
+    with pytest.raises(ArgumentError, match="^" + re.escape(first_line)):
+        validate(call(conv_config=config, **given))
