@@ -182,7 +182,8 @@ def _prepared_slices(call: ConvArguments) -> Iterator[str]:
     config = call.slice_config
     if config is None or takes_l1_path(call):
         return
-    sizes = output_size(replace(call, output_padding=(0, 0)))  # the real preparation does not know of it
+    without = output_size(replace(call, output_padding=(0, 0)))  # which the real preparation does not know of
+    sizes = without if min(without) > 0 else output_size(call)
     length = sizes[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
     if config.num_slices > length:
         yield (

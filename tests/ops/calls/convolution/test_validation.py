@@ -310,6 +310,21 @@ def test_preparing_weights_for_shards_of_no_layout() -> None:
         validate_weights_preparation(call(conv_config=replace(resharded, shard_layout=HEIGHT), slice_config=many))
 
 
+def test_preparing_counts_output_padding_only_where_there_is_nothing_else() -> None:
+    # One row, k 3, s 2, padding 1 and 2: no rows but the one of the output padding.
+    one_row = call(
+        input=operand(1, 1, 117, 32, place=DRAM_MEMORY_CONFIG),
+        input_height=1,
+        input_width=117,
+        padding=(1, 2, 1, 1),
+        output_padding=(1, 1),
+        conv_config=ConvConfig(weights_format=BFLOAT16),
+    )
+    halves = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)
+    with pytest.raises(ArgumentError, match=r"^Number of slices 2 .* the dimension being sliced 1 "):
+        validate_weights_preparation(replace(one_row, slice_config=halves))
+
+
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"in_channels": 0}, "in_channels must be at least 1, not 0"),
     ({"kernel_size": (0, 3)}, "kernel_size must be at least (1, 1), not (0, 3)"),
