@@ -276,10 +276,9 @@ def _verify(plan: Plan, *, given: Collection[str], known_works: Collection[type]
     walk = _Walk(set(given))
     for number, step in enumerate(plan.steps):
         fault = walk.take(step)
-        works = (step.work,) if not isinstance(step, Free) else ()
-        if fault is None and known_works is not None:
-            unknown = (work for work in works if work is not None and type(work) not in known_works)
-            fault = next((f"nothing is known of the work {type(work).__name__}" for work in unknown), None)
+        work = None if isinstance(step, Free) else step.work
+        if fault is None and known_works is not None and work is not None and type(work) not in known_works:
+            fault = f"nothing is known of the work {type(work).__name__}"
         if fault is not None:
             raise AssertionError(f"step {number} of the plan, {_named(step)}: {fault}")
     results = set(plan.results.values())
@@ -322,14 +321,14 @@ class _Walk:
                 return self._operation(step)
 
     def _operation(self, step: Operation) -> str | None:
-        absent = [name for name in step.inputs if name not in self.live]
-        if absent:
-            return f"its input {absent[0]} is not there"
+        for name in step.inputs:
+            if name not in self.live:
+                return f"its input {name} is not there"
         for output in step.outputs:
             fault = self._make(output.tensor)
             if fault is not None:
                 return fault
-        seen = {*step.inputs, *(one.tensor for one in (*step.outputs, *step.resident))}
+        seen = {*step.inputs, *[one.tensor for one in step.outputs], *[one.tensor for one in step.resident]}
         for buffer in step.circular_buffers:
             if buffer.view_of is not None and buffer.view_of not in seen:
                 return f"its circular buffer {buffer.name} lies on {buffer.view_of}, which it neither reads nor makes"

@@ -135,9 +135,10 @@ class TensorSpec:
                 "Shard spec must be provided for sharded tensors\n"
                 f"memory_config: {config.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
             )
-        high, wide = (div_up(length, side) for length, side in zip(self.matrix, shards.shape, strict=True))
+        rows, cols = self.matrix
+        high, wide = div_up(rows, shards.shape[0]), div_up(cols, shards.shape[1])
         check_cores(config, shards, (high, wide), spec)
-        page_bytes, pages = self._pages(*self.matrix, shards.shape[1])
+        page_bytes, pages = self._pages(rows, cols, shards.shape[1])
         _, shard_pages = self._pages(*shards.shape, shards.shape[1])
         return BufferSpec(
             buffer_type=config.buffer_type,

@@ -4,7 +4,7 @@ A slice is a call of its own: a window of the input, with paddings that give exa
 are is given, or the smallest number of which each fits L1 as the real library estimates it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -53,13 +53,14 @@ class OutputSlice:
     @property
     def at_origin(self) -> "OutputSlice":
         """The same slice without its place, on which nothing but the copies in and out depends."""
-        down, across = self.down, self.across
-        return OutputSlice(
-            (0, self.rows[1] - self.rows[0]),
-            (0, self.columns[1] - self.columns[0]),
-            AxisWindow(0, _length(down), down.padding, down.output_padding),
-            AxisWindow(0, _length(across), across.padding, across.output_padding),
-        )
+        rows, columns = (0, self.rows[1] - self.rows[0]), (0, self.columns[1] - self.columns[0])
+        return OutputSlice(rows, columns, _at_origin(self.down), _at_origin(self.across))
+
+
+def _at_origin(window: AxisWindow) -> AxisWindow:
+    if not window.start:
+        return window
+    return AxisWindow(0, _length(window), window.padding, window.output_padding)
 
 
 def _length(window: AxisWindow) -> int:
@@ -89,9 +90,15 @@ def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
     return div_up(sliced_length(frame_of(call), slice_type), _rounding(call, slice_type))
 
 
-def output_slices(call: ConvArguments, config: SliceConfig) -> Iterator[OutputSlice]:
-    """The slices of a call, in order; those without outputs are left out."""
-    frame, rounding = frame_of(call), _rounding(call, config.slice_type)
+def output_slices(call: ConvArguments, config: SliceConfig, frame: Frame | None = None) -> Iterator[OutputSlice]:
+    """The slices of a call, in order; those without outputs are left out.
+
+    Args:
+        call: The call.
+        config: Their axis and number.
+        frame: The call's, where it is at hand.
+    """
+    frame, rounding = frame or frame_of(call), _rounding(call, config.slice_type)
     length, uncut = sliced_length(frame, config.slice_type), _uncut_window(call, frame, config.slice_type)
     base, rest = divmod(div_up(length, rounding), config.num_slices)
     start = 0
@@ -291,39 +298,36 @@ def choose_slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes
     need = cache(
         lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several)
     )  # most slices are alike
+    frame = frame_of(call)
     for kind in kinds:
-        for count in range(1, most_slices(call, kind) + 1):
+        for count in range(1, div_up(sliced_length(frame, kind), _rounding(call, kind)) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)
-            if _fits(call, config, need, free_l1_bytes):
+            parts = (part for part in output_slices(call, config, frame) if not part.is_empty)
+            if _fit(call, (need(part.at_origin, count > 1) for part in parts), free_l1_bytes):
                 return config
     axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
     raise OutOfMemoryError(
         "DRAM Auto slice could not find valid slice configuration. "
         f"Tried up to {most_slices(call, kinds[-1])} slices for {axis}-slicing "
-        f"on output dimension {sliced_length(frame_of(call), kinds[-1])}. Available L1: {free_l1_bytes} bytes. "
+        f"on output dimension {sliced_length(frame, kinds[-1])}. Available L1: {free_l1_bytes} bytes. "
         "Operation requires more memory than available even with maximum slicing.\n"
         "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "
         "shard_layout take less; other live L1 tensors may be released first"
     )
 
 
-def _fits(
-    call: ConvArguments, config: SliceConfig, need: Callable[[OutputSlice, bool], int], free_l1_bytes: int
-) -> bool:
+def _fit(call: ConvArguments, needs: Iterable[int], free_l1_bytes: int) -> bool:
     """Whether every slice fits; one without outputs of its own, where the real search can crash, does not.
 
     Args:
         call: The call.
-        config: The slices.
-        need: L1 of one of them, given whether there are several.
+        needs: L1 of each of them.
         free_l1_bytes: What they have.
 
     Raises:
         DeviceError: The blocks of a slice are refused. Only given blocks can be: without any, the first slice that does
             not fit ends the search.
     """
-    several = config.num_slices > 1
-    needs: Iterable[int] = (need(part.at_origin, several) for part in output_slices(call, config) if not part.is_empty)
     try:
         if call.conv_config.act_block_h_override:
             needs = list(needs)
