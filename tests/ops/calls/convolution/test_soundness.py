@@ -77,7 +77,7 @@ def test_full_inner_dim_is_wrong_with_block_shards(scheme, right):
         ((8, 8), (SliceType.DRAM_HEIGHT, 2), 8, 1, "H", 0),  # recorded right, as the next two: 1 of 8 and of 16 idle
         ((4, 33), (SliceType.DRAM_WIDTH, 2), 4, 2, "H", 0),
         ((16, 16), (SliceType.DRAM_HEIGHT, 2), 4, 4, "H", 0),
-        ((8, 8), (SliceType.DRAM_HEIGHT, 2), 7, 1, "H", 0),
+        ((8, 8), (SliceType.DRAM_HEIGHT, 2), 7, 1, "H", 3),
         ((12, 8), (SliceType.DRAM_HEIGHT, 3), 4, 4, "H", 8),  # recorded right on Wormhole; the last slice leaves 9
         ((4, 33), (SliceType.DRAM_WIDTH, 2), 4, 4, "H", 9),  # recorded right on Wormhole, wrong on Blackhole
         ((8, 8), (SliceType.DRAM_HEIGHT, 2), 2, 1, "W", 0),
@@ -85,7 +85,7 @@ def test_full_inner_dim_is_wrong_with_block_shards(scheme, right):
         ((8, 8), None, 4, 4, "H", 0),
     ],
 )
-def test_height_slices_that_leave_half_of_a_given_grid_idle_are_unreliable(size, slices, columns, rows, scheme, idle):
+def test_height_slices_that_leave_cores_of_a_given_grid_idle_are_unreliable(size, slices, columns, rows, scheme, idle):
     grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(columns - 1, rows - 1))])
     found = fault(call(slices=slices, size=size, scheme=scheme, override_sharding_config=True, core_grid=grid))
     assert (found is None) is (not idle)
