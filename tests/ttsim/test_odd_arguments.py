@@ -212,7 +212,9 @@ def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
     ],
 )
 @pytest.mark.parametrize("on_host", [True, False])
-def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, device):
+@pytest.mark.parametrize("values", ["exact", "off"])
+def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, values):
+    device = ttsim.open_device(l1_small_size=8192, values=values)
     sizes = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "input_height": 4, "input_width": 8, "groups": 1}
     coming = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT, "device": device}
     config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)

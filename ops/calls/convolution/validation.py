@@ -285,22 +285,28 @@ def _formats(call: ConvArguments) -> Iterator[str]:
             yield (f"{name} must be a floating-point type, not {data_format}; the result would be nonsense")
 
 
-def _weight(call: ConvArguments) -> Iterator[str]:
+def raw_weight(call: ConvArguments) -> Iterator[str]:
+    """A weight on the host has the shape of the call, in rows."""
     spec = call.weight.spec
     (kernel_rows, kernel_cols), groups = call.kernel_size, max(call.groups, 1)
+    first, second = (call.in_channels, "in_channels"), (call.out_channels, "out_channels")
+    if not call.rules.transposed:
+        first, second = second, first
+    wanted = [first[0], second[0] // groups, kernel_rows, kernel_cols]
+    if list(spec.shape) != wanted:
+        yield (
+            f"weight_tensor must have the shape {wanted} ({first[1]}, {second[1]} / groups, kernel height, "
+            f"kernel width), not {list(spec.shape)}"
+        )
+    if spec.layout is not Layout.ROW_MAJOR:
+        yield ("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
+
+
+def _weight(call: ConvArguments) -> Iterator[str]:
     if call.weight.on_host:
-        first, second = (call.in_channels, "in_channels"), (call.out_channels, "out_channels")
-        if not call.rules.transposed:
-            first, second = second, first
-        wanted = [first[0], second[0] // groups, kernel_rows, kernel_cols]
-        if list(spec.shape) != wanted:
-            yield (
-                f"weight_tensor must have the shape {wanted} ({first[1]}, {second[1]} / groups, kernel height, "
-                f"kernel width), not {list(spec.shape)}"
-            )
-        if spec.layout is not Layout.ROW_MAJOR:
-            yield ("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
+        yield from raw_weight(call)
         return
+    spec = call.weight.spec
     if spec.shape[-1] != call.out_channels:
         yield (
             f"weight_tensor on the device must be prepared for out_channels = {call.out_channels}, but its last axis "
