@@ -26,6 +26,16 @@ def test_control_characters_of_names_are_written_out(tmp_path: Path, capsys: pyt
     assert "\x1b" not in shown.out
 
 
+@pytest.mark.parametrize("words", [["a\x1b[31m\u202e"], ["run", "--a\x1b[31m"], ["run", "--values", "\u202e"]])
+def test_control_characters_of_flags_are_written_out(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
 @pytest.mark.parametrize("text", ["clock_hz = 1" + "0" * 400, "a = " + "[" * 5000 + "]" * 5000])
 def test_a_file_of_nonsense_ends_it_in_a_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "device.toml"

@@ -307,10 +307,10 @@ def _weight(call: ConvArguments) -> Iterator[str]:
         yield from raw_weight(call)
         return
     spec = call.weight.spec
-    if spec.shape[-1] != call.out_channels:
+    if spec.shape[-1:] != (call.out_channels,):
         yield (
-            f"weight_tensor on the device must be prepared for out_channels = {call.out_channels}, but its last axis "
-            f"is {spec.shape[-1]}; prepare the weights for this call"
+            f"weight_tensor on the device must be prepared for out_channels = {call.out_channels}, the size of its "
+            f"last axis, not have the shape {list(spec.shape)}; prepare the weights for this call"
         )
 
 
@@ -318,7 +318,7 @@ def _bias(call: ConvArguments) -> Iterator[str]:
     if call.bias is None or call.bias.on_host:
         return
     spec = call.bias.spec
-    if spec.layout is not Layout.TILE or spec.shape[-1] != call.out_channels:
+    if spec.layout is not Layout.TILE or spec.shape[-1:] != (call.out_channels,):
         yield (
             f"bias_tensor on the device must be prepared for out_channels = {call.out_channels}: it is "
             f"{spec.layout.name} with shape {list(spec.shape)}; pass it on the host, or as an earlier call returned it"

@@ -163,6 +163,13 @@ def test_a_lenient_device_takes_them() -> None:
     assert ttsim.conv_transpose2d(**arguments(device, groups=0)).to_numpy().max() == 32
 
 
+def test_a_bias_without_axes_has_no_tiles() -> None:
+    device = ttsim.open_device(l1_small_size=32768, strict=False)
+    single = ttsim.Tensor(np.float32(8), ttsim.bfloat16, device)
+    with pytest.raises(DeviceError, match=r"^Bias tiles \(0\) must equal weight matrix width in tiles \(1\)"):
+        ttsim.conv_transpose2d(**arguments(device, bias_tensor=single))
+
+
 def test_a_lenient_device_reads_zeros_beyond_a_tensor_in_l1() -> None:
     device = ttsim.open_device(l1_small_size=32768, strict=False)
     call = arguments(device)
