@@ -208,6 +208,7 @@ def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
         ((32, 32, 3, 3), {"groups": 0}),
         ((32, 32, 3, 3), {"input_height": (1 << 32) - 1}),
         ((32, 32, 3, 3), {"stride": (65536, 65536)}),
+        ((32, 32, 3, 3), {"stride": (0, 0)}),
         ((32, 32, 3, 3), {"dram_slice_config": MANY_SLICES}),
     ],
 )
@@ -282,3 +283,11 @@ def test_a_torch_tensor_is_told_from_ours(device):
 def test_the_name_of_a_device_can_be_printed(device):
     with pytest.raises(ttsim.SpecError, match="name must be text that can be printed, not "):
         device.spec.replace(name="\x1b[31m")
+    with pytest.raises(ttsim.SpecError, match="name must have at most 100 characters, not 'xxx"):
+        device.spec.replace(name="x" * 101)
+
+
+@pytest.mark.parametrize("shape", [None, "ab", 5, np.array("x"), np.array(3), np.ones((2, 2), int), [1.5], {1, 2}])
+def test_a_described_tensor_has_a_list_of_sides(shape):
+    with pytest.raises(ttsim.ArgumentTypeError, match=r"^TensorDescription: (shape|every side of shape) must be"):
+        ttsim.TensorDescription(shape, ttsim.bfloat16, ttsim.TILE_LAYOUT)

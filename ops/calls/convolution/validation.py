@@ -76,7 +76,8 @@ def _input_volume(call: ConvArguments) -> Iterator[str]:
         yield f"MeshBuffer must be large enough to hold the tensor.\n{text}"
 
 
-def _stride(call: ConvArguments) -> Iterator[str]:
+def stride_given(call: ConvArguments) -> Iterator[str]:
+    """A stride moves."""
     if 0 in call.stride:
         yield f"stride must be greater than 0, got {call.stride}\nstride: each of the two numbers must be at least 1"
 
@@ -202,7 +203,7 @@ def claimed_volume(call: ConvArguments) -> int:
 
 
 INPUT_CHECKS: tuple[Check, ...] = (rows_of_blocks, input_in_dram, _input_volume)
-SIZE_CHECKS: tuple[Check, ...] = (_stride,)
+SIZE_CHECKS: tuple[Check, ...] = (stride_given,)
 CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _core_grid, _blocks, output_override, _new_shard_layout)
 SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _blocks, output_override)  # before a number of slices is looked for
 BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)
