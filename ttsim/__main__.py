@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import NoReturn, get_args
 
 from rich.console import Console
 
@@ -29,9 +29,17 @@ from ttsim.types.layer import Layer
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
 
 
+class Parser(argparse.ArgumentParser):
+    """Whose errors steer no terminal, whatever was given."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program with exit status 2."""
+        super().error(printable(message))
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(prog="ttsim", description="Transposed convolution on a simulated device.")
+    parser = Parser(prog="ttsim", description="Transposed convolution on a simulated device.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
         "run",

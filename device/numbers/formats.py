@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 
+INTEGERS_END: Final = 2.0**63  # what is cut to an integer is smaller
 TILE_ELEMENTS: Final = 1024
 
 
@@ -252,8 +253,11 @@ def _to_integers(values: Array, fmt: DataFormat) -> Array:
     if np.issubdtype(values.dtype, np.integer) or values.dtype == np.bool_:
         return values.astype(fmt.storage)
     wide = values.astype(np.float64)
-    if not np.isfinite(wide).all():
-        raise ArgumentError(f"quantize: {fmt} holds integers, not infinities or NaN; convert to a float format instead")
+    if not (np.abs(wide) < INTEGERS_END).all():
+        raise ArgumentError(
+            f"quantize: {fmt} holds integers, not infinities or NaN, nor numbers of 2^63 and more, of which no bits "
+            "would be left; convert to a float format instead"
+        )
     return wide.astype(np.int64).astype(fmt.storage)
 
 

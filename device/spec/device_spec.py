@@ -42,6 +42,7 @@ from device.spec.tables import (
 )
 
 _EXTENDS = "extends"
+LONGEST_NAME = 100  # it begins lines of tables and errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,8 @@ class DeviceSpec:
     def __post_init__(self) -> None:
         if not self.name.isprintable():
             raise SpecError(f"name must be text that can be printed, not {shown(self.name)}; correct its value")
+        if len(self.name) > LONGEST_NAME:
+            raise SpecError(f"name must have at most {LONGEST_NAME} characters, not {shown(self.name)}; shorten it")
         require_positive(self.name, self)
         for field_name, cores, places in (
             ("cols", self.grid.cols, self.noc.worker_cols),

@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import ttsim
 from ttsim.__main__ import main
 
 
@@ -26,6 +29,16 @@ def test_control_characters_of_names_are_written_out(tmp_path: Path, capsys: pyt
     assert "\x1b" not in shown.out
 
 
+@pytest.mark.parametrize("words", [["a\x1b[31m\u202e"], ["run", "--a\x1b[31m"], ["run", "--values", "\u202e"]])
+def test_control_characters_of_flags_are_written_out(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
 @pytest.mark.parametrize("text", ["clock_hz = 1" + "0" * 400, "a = " + "[" * 5000 + "]" * 5000])
 def test_a_file_of_nonsense_ends_it_in_a_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "device.toml"
@@ -35,6 +48,65 @@ def test_a_file_of_nonsense_ends_it_in_a_line(text: str, tmp_path: Path, capsys:
         told = capsys.readouterr().err
         assert told.startswith("ttsim: ")
         assert told.count("\n") == 1
+
+
+def numeric_fields(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Paths of all fields of a device file that are numbers."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from numeric_fields(value, (*path, name))
+        elif isinstance(value, int | float):
+            yield (*path, name)
+
+
+FIELDS = list(numeric_fields(ttsim.open_device(spec="wormhole_n150").spec.to_dict()))
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1e400", "nan"])
+def test_no_figure_of_a_device_is_beyond_numbers(
+    value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Section A10 of the review: 30 fields ended in an OverflowError."""
+    assert len(FIELDS) > 80
+    path = tmp_path / "device.toml"
+    for *tables, name in FIELDS:
+        table = f"[{'.'.join(tables)}]\n" if tables else ""
+        path.write_text(f'extends = "wormhole_n150"\n{table}{name} = {value}\n', encoding="utf-8")
+        assert main(["devices", str(path)]) == 2, (tables, name)
+        told = capsys.readouterr().err
+        assert told.startswith("ttsim: "), (tables, name)
+        assert told.count("\n") == 1, (tables, name)
+
+
+@pytest.mark.parametrize("ugly", ["\\u001b[31m", "\\u0000", "\\u202e"])
+def test_a_device_whose_name_steers_a_terminal_is_refused(
+    ugly: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "device.toml"
+    path.write_text(f'extends = "wormhole_n150"\nname = "a{ugly}"\n', encoding="utf-8")
+    small = ["--shape", "1,4,4,32", "--out-channels", "32", "--kernel-size", "2", "--values", "off"]
+    for command in (["devices", str(path)], ["run", "--device", str(path), *small]):
+        assert main(command) == 2
+        shown = capsys.readouterr()
+        assert "name must be text that can be printed" in shown.err
+        assert not {"\x1b", "\0", "\u202e"} & set(shown.err + shown.out)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m.toml", "a\u202e.toml", "a\0.toml"])
+def test_a_path_that_steers_a_terminal_is_written_out(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["devices", name], ["run", "--layers", name], ["run", "--device", name]):
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert not {"\x1b", "\0", "\u202e"} & set(told)
+
+
+def test_a_layer_of_the_largest_stride_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "layers.toml"
+    sizes = "batch_size = 1\ninput_height = 4\ninput_width = 4\nin_channels = 32\nout_channels = 32\nkernel_size = 2"
+    path.write_text(f'[[layer]]\nname = "a"\n{sizes}\nstride = 2147483647\n', encoding="utf-8")
+    assert main(["run", "--layers", str(path)]) == 1
+    assert "more than the 32-bit addresses" in capsys.readouterr().out
 
 
 def test_a_closed_pipe_is_quiet() -> None:

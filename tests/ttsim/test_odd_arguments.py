@@ -208,11 +208,14 @@ def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
         ((32, 32, 3, 3), {"groups": 0}),
         ((32, 32, 3, 3), {"input_height": (1 << 32) - 1}),
         ((32, 32, 3, 3), {"stride": (65536, 65536)}),
+        ((32, 32, 3, 3), {"stride": (0, 0)}),
         ((32, 32, 3, 3), {"dram_slice_config": MANY_SLICES}),
     ],
 )
 @pytest.mark.parametrize("on_host", [True, False])
-def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, device):
+@pytest.mark.parametrize("values", ["exact", "off"])
+def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, values):
+    device = ttsim.open_device(l1_small_size=8192, values=values)
     sizes = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "input_height": 4, "input_width": 8, "groups": 1}
     coming = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT, "device": device}
     config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
@@ -233,6 +236,58 @@ def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, device):
         )
 
 
+def wide_grid(columns):
+    cores = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(columns - 1, 0))])
+    spec = ttsim.ShardSpec(cores, (32, 32))
+    return ttsim.MemoryConfig(ttsim.TensorMemoryLayout.HEIGHT_SHARDED, ttsim.BufferType.L1, spec)
+
+
+@pytest.mark.parametrize("columns", [10, 13])
+def test_shards_lie_on_cores_of_the_device(columns, device):
+    memory = wide_grid(columns)
+    call = {
+        "input_tensor": ttsim.Tensor(ONES, ttsim.bfloat16, device),
+        "weight_tensor": ttsim.Tensor(np.ones((32, 32, 2, 2), np.float32), ttsim.bfloat16),
+        "device": device,
+        "in_channels": 32,
+        "out_channels": 32,
+        "batch_size": 1,
+        "input_height": 4,
+        "input_width": 8,
+        "kernel_size": (2, 2),
+        "stride": (2, 2),
+        "dram_slice_config": ttsim.Conv2dL1FullSliceConfig,
+    }
+    grid = ttsim.Conv2dConfig(
+        shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED,
+        override_sharding_config=True,
+        core_grid=memory.shard_spec.grid,
+    )
+    for made in (
+        lambda: ttsim.Tensor(ONES, ttsim.bfloat16).to(device, memory),
+        lambda: ttsim.to_memory_config(call["input_tensor"], memory),
+        lambda: ttsim.conv_transpose2d(**call, memory_config=memory),
+        lambda: ttsim.conv_transpose2d(**call, conv_config=grid),
+    ):
+        with pytest.raises(ttsim.DeviceError, match=r"^Invalid shard grid: shard core \(8, 0\) has no L1 bank on this"):
+            made()
+
+
+def test_a_torch_tensor_is_told_from_ours(device):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ttsim.ArgumentTypeError) as caught:
+        ttsim.to_layout(torch.zeros(2, 2), ttsim.TILE_LAYOUT)
+    assert "Tensor, not a torch.Tensor" in str(caught.value).splitlines()[0]
+
+
 def test_the_name_of_a_device_can_be_printed(device):
     with pytest.raises(ttsim.SpecError, match="name must be text that can be printed, not "):
         device.spec.replace(name="\x1b[31m")
+    with pytest.raises(ttsim.SpecError, match="name must have at most 100 characters, not 'xxx"):
+        device.spec.replace(name="x" * 101)
+
+
+@pytest.mark.parametrize("shape", [None, "ab", 5, np.array("x"), np.array(3), np.ones((2, 2), int), [1.5], {1, 2}])
+def test_a_described_tensor_has_a_list_of_sides(shape):
+    with pytest.raises(ttsim.ArgumentTypeError, match=r"^TensorDescription: (shape|every side of shape) must be"):
+        ttsim.TensorDescription(shape, ttsim.bfloat16, ttsim.TILE_LAYOUT)

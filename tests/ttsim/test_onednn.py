@@ -129,6 +129,7 @@ FORWARD_ERRORS = [
     ({"strict": True, "output_padding": [1, 0]}, r"output_padding must be smaller than strides .* not \[1, 0\] with"),
     ({"precision": "double"}, "precision must be one of ieee, device, not 'double'$"),
     ({"lowering": "fft"}, "lowering must be one of frame, phase, not 'fft'$"),
+    ({"src": np.ma.masked_array(SRC, SRC > -1)}, r"src has 64 masked elements, .* give them a value with src.filled"),
 ]  # fmt: skip
 
 
@@ -174,6 +175,9 @@ WEIGHTS_ERRORS = [
     ({"diff_weights_shape": [3, 3, 6, 5]}, r"diff_weights_shape must be \[3, 3, 6, 4\], not \[3, 3, 6, 5\]$"),
     ({"groups": 3}, "groups must divide the channels of src, but 3 does not divide 4$"),
     ({"dilations": [1, 0]}, "dilations must be at least 1"),
+    ({"diff_dst": np.zeros(0, np.float32)}, r"diff_dst must have 2 spatial axes .* as src has, not the shape \(0,\)$"),
+    ({"diff_dst": DST[0]}, r"diff_dst must have 2 spatial axes .* as src has, not the shape \(6, 6, 6\)$"),
+    ({"diff_dst": np.ma.masked_array(DST, DST > -1)}, r"diff_dst has 216 masked elements, .* with diff_dst.filled"),
 ]
 
 

@@ -39,7 +39,7 @@ def verdict(call: ConvArguments, ground: Ground, *, planned: bool = True) -> str
     found = shortage(attempt(call, ground).events, ground.machine.memory.live()) if planned else None
     small = found is not None and found.memory is BufferType.L1_SMALL
     fitting = list(islice(_index_tensors(call, ground) if small else _configs(call, ground), SHOWN))
-    if not fitting and not small:
+    if not fitting:
         fitting = list(islice(_left_to_the_library(call, ground), 1))
     lines = [] if found is None else _largest(found, ground)
     if not fitting:

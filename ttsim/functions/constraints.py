@@ -52,7 +52,8 @@ class TensorDescription:
         require_type("TensorDescription", DataType, dtype=self.dtype)
         require_type("TensorDescription", Layout, layout=self.layout)
         require_type_or_none("TensorDescription", MemoryConfig, memory_config=self.memory_config)
-        if isinstance(self.shape, str | bytes) or not isinstance(self.shape, Sequence | np.ndarray):
+        listed = isinstance(self.shape, np.ndarray) and self.shape.ndim == 1
+        if isinstance(self.shape, str | bytes) or not (listed or isinstance(self.shape, Sequence)):
             raise ArgumentTypeError(f"TensorDescription: shape must be integers, not {shown(self.shape)}")
         sides = tuple(required_integer("TensorDescription", "every side of shape", side) for side in self.shape)
         if min(sides, default=0) < 0:

@@ -18,7 +18,7 @@ from ops.calls.convolution.preparation import plan_bias_preparation, plan_weight
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.slicing import most_slices
-from ops.calls.convolution.validation import groups_given, refuse_first
+from ops.calls.convolution.validation import groups_given, raw_weight, refuse_first, stride_given
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -236,8 +236,9 @@ def _placeholder(shape: tuple[int, ...]) -> Operand:
 
 def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
     """Carries out, of the whole call's plan, only the upload of one tensor."""
+    refuse_first(function.removeprefix("ttnn."), arguments, (stride_given,))
     require_possible(arguments)
-    refuse_first(function.removeprefix("ttnn."), arguments, (groups_given,))
+    refuse_first(function.removeprefix("ttnn."), arguments, (groups_given, raw_weight))
     require_addressable(arguments, device.spec)
     arguments = _within_reach(arguments)
     require_possible_slices(arguments)

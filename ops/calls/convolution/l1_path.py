@@ -320,7 +320,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
     refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
-    prepared = [one.spec.padded_shape for one in operands(builder, laid_out.arguments)]
+    prepared = [(1, 1, *one.spec.padded_shape) for one in operands(builder, laid_out.arguments)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared)
     indices = _reader_indices(laid_out)
     words = indices.spec.shape[-1] * WORD_BYTES

@@ -76,7 +76,8 @@ def _input_volume(call: ConvArguments) -> Iterator[str]:
         yield f"MeshBuffer must be large enough to hold the tensor.\n{text}"
 
 
-def _stride(call: ConvArguments) -> Iterator[str]:
+def stride_given(call: ConvArguments) -> Iterator[str]:
+    """A stride moves."""
     if 0 in call.stride:
         yield f"stride must be greater than 0, got {call.stride}\nstride: each of the two numbers must be at least 1"
 
@@ -238,7 +239,7 @@ def claimed_volume(call: ConvArguments) -> int:
 
 
 INPUT_CHECKS: tuple[Check, ...] = (rows_of_blocks, input_in_dram, _input_volume)
-SIZE_CHECKS: tuple[Check, ...] = (_stride,)
+SIZE_CHECKS: tuple[Check, ...] = (stride_given,)
 CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _placing)
 SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _searching)  # before a number of slices is looked for
 BLOCK_CHECKS: tuple[Check, ...] = (_block_height, _block_width)
@@ -322,26 +323,32 @@ def _formats(call: ConvArguments) -> Iterator[str]:
             yield (f"{name} must be a floating-point type, not {data_format}; the result would be nonsense")
 
 
-def _weight(call: ConvArguments) -> Iterator[str]:
+def raw_weight(call: ConvArguments) -> Iterator[str]:
+    """A weight on the host has the shape of the call, in rows."""
     spec = call.weight.spec
     (kernel_rows, kernel_cols), groups = call.kernel_size, max(call.groups, 1)
-    if call.weight.on_host:
-        first, second = (call.in_channels, "in_channels"), (call.out_channels, "out_channels")
-        if not call.rules.transposed:
-            first, second = second, first
-        wanted = [first[0], second[0] // groups, kernel_rows, kernel_cols]
-        if list(spec.shape) != wanted:
-            yield (
-                f"weight_tensor must have the shape {wanted} ({first[1]}, {second[1]} / groups, kernel height, "
-                f"kernel width), not {list(spec.shape)}"
-            )
-        if spec.layout is not Layout.ROW_MAJOR:
-            yield ("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
-        return
-    if spec.shape[-1] != call.out_channels:
+    first, second = (call.in_channels, "in_channels"), (call.out_channels, "out_channels")
+    if not call.rules.transposed:
+        first, second = second, first
+    wanted = [first[0], second[0] // groups, kernel_rows, kernel_cols]
+    if list(spec.shape) != wanted:
         yield (
-            f"weight_tensor on the device must be prepared for out_channels = {call.out_channels}, but its last axis "
-            f"is {spec.shape[-1]}; prepare the weights for this call"
+            f"weight_tensor must have the shape {wanted} ({first[1]}, {second[1]} / groups, kernel height, "
+            f"kernel width), not {list(spec.shape)}"
+        )
+    if spec.layout is not Layout.ROW_MAJOR:
+        yield ("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
+
+
+def _weight(call: ConvArguments) -> Iterator[str]:
+    if call.weight.on_host:
+        yield from raw_weight(call)
+        return
+    spec = call.weight.spec
+    if spec.shape[-1:] != (call.out_channels,):
+        yield (
+            f"weight_tensor on the device must be prepared for out_channels = {call.out_channels}, the size of its "
+            f"last axis, not have the shape {list(spec.shape)}; prepare the weights for this call"
         )
 
 
@@ -349,7 +356,7 @@ def _bias(call: ConvArguments) -> Iterator[str]:
     if call.bias is None or call.bias.on_host:
         return
     spec = call.bias.spec
-    if spec.layout is not Layout.TILE or spec.shape[-1] != call.out_channels:
+    if spec.layout is not Layout.TILE or spec.shape[-1:] != (call.out_channels,):
         yield (
             f"bias_tensor on the device must be prepared for out_channels = {call.out_channels}: it is "
             f"{spec.layout.name} with shape {list(spec.shape)}; pass it on the host, or as an earlier call returned it"

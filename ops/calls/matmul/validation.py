@@ -110,4 +110,4 @@ def _bias(call: MatmulArguments) -> Iterator[str]:
 
 
 def _is_row(bias: TensorSpec, columns: int) -> bool:
-    return bias.shape[-1] == columns and bias.volume == columns
+    return bias.shape[-1:] == (columns,) and bias.volume == columns

@@ -61,10 +61,15 @@ def operand(names: Names, name: str, array: Any) -> Operand:
     """An array as an argument.
 
     Raises:
-        ArgumentError: It is no numpy array of a supported type.
+        ArgumentError: It is no numpy array of a supported type, or has masked elements, which stand for no number.
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"{names.operation}: {name} must be a numpy array, not {type(array).__name__}")
+    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+        raise ArgumentError(
+            f"{names.operation}: {name} has {np.count_nonzero(np.ma.getmaskarray(array))} masked elements, which are "
+            f"no numbers; give them a value with {name}.filled(...)"
+        )
     for data_format in TYPES:
         if array.dtype == data_format.storage:
             return Operand(name, array.shape, data_format)

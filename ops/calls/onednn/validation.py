@@ -174,6 +174,12 @@ def _same_types(names: Names, first: Operand, *others: Operand) -> None:
 
 def _data(names: Names, data: Operand, attributes: Attributes) -> tuple[int, int, tuple[int, ...]]:
     """Batch, channels and spatial sizes."""
+    rank = len(attributes.strides)
+    if len(data.shape) != rank + 2:
+        raise ArgumentError(
+            f"{names.operation}: {data.name} must have {rank} spatial axes besides batch and channels, as {names.src} "
+            f"has, not the shape {data.shape}"
+        )
     last = attributes.data_format == "NXC"
     channels = data.shape[-1] if last else data.shape[1]
     spatial = data.shape[1:-1] if last else data.shape[2:]

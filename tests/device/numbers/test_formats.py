@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device.errors import ArgumentError
 from device.numbers.formats import (
     BFLOAT4_B,
     BFLOAT8_B,
@@ -221,8 +222,10 @@ def test_strides_and_scalars():
 def test_integers():
     assert quantize(np.array([1, 70000]), UINT16).tolist() == [1, 70000 - 65536]
     assert quantize(np.array([-1.9, 2.9]), INT32).tolist() == [-1, 2]
-    with pytest.raises(ValueError, match=r"^quantize: uint8 holds integers, not infinities or NaN"):
-        quantize(np.array([np.nan]), UINT8)
+    assert quantize(np.array([2.0**62 + 2.0**10]), INT32).tolist() == [2**10]
+    for number in (np.nan, -np.inf, 3e38, -(2.0**63)):
+        with pytest.raises(ArgumentError, match=r"^quantize: uint8 holds integers, not infinities or NaN, nor numbers"):
+            quantize(np.array([number]), UINT8)
 
 
 def test_wrong_sizes_are_named():

@@ -73,3 +73,19 @@ def test_a_file_without_a_row_to_predict_ends_it_in_a_line(
         main()
     assert ended.value.code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_row_whose_shards_do_not_fit_its_grid_is_not_predicted(tmp_path: Path) -> None:
+    """12x40x128 in BLOCK shards on cores 5 wide and 4 high, where it takes 5 rows of them."""
+    with (DATA / "halo.csv").open(encoding="utf-8", newline="") as lines:
+        row = next(row for row in csv.DictReader(lines) if row["shard"] == "BLOCK_SHARDED")
+    sizes = {"batch": "1", "in_h": "12", "in_w": "40", "in_c": "128", "in_rows": "480", "cores_nhw": "5"}
+    grid = {"cores": "20", "grid": "{[(x=0;y=0) - (x=4;y=3)]}", "cores_c": "4", "transpose_mcast": "true"}
+    path = tmp_path / "halo.csv"
+    with path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, list(row))
+        writer.writeheader()
+        writer.writerows([row, {**row, **sizes, **grid}])
+    predicted, (skipped,) = validate(path)
+    assert len(predicted) == 1
+    assert "DeviceError: Number of shards along height 5 must not exceed number of rows 4" in skipped.reason

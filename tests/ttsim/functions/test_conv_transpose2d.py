@@ -163,6 +163,13 @@ def test_a_lenient_device_takes_them() -> None:
     assert ttsim.conv_transpose2d(**arguments(device, groups=0)).to_numpy().max() == 32
 
 
+def test_a_bias_without_axes_has_no_tiles() -> None:
+    device = ttsim.open_device(l1_small_size=32768, strict=False)
+    single = ttsim.Tensor(np.float32(8), ttsim.bfloat16, device)
+    with pytest.raises(DeviceError, match=r"^Bias tiles \(0\) must equal weight matrix width in tiles \(1\)"):
+        ttsim.conv_transpose2d(**arguments(device, bias_tensor=single))
+
+
 def test_a_lenient_device_reads_zeros_beyond_a_tensor_in_l1() -> None:
     device = ttsim.open_device(l1_small_size=32768, strict=False)
     call = arguments(device)
@@ -242,9 +249,11 @@ def test_slices_of_tiles_keep_the_scheme_of_their_window(device: Device, config:
     assert np.corrcoef(plain.ravel(), changed.ravel())[0, 1] > 0.9999
 
 
+@pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
 @pytest.mark.parametrize("shards", [False, True], ids=["interleaved", "sharded"])
-def test_channels_that_fill_a_shard_are_not_read(device: Device, shards: bool) -> None:
+def test_channels_that_fill_a_shard_are_not_read(shards: bool, strict: bool) -> None:
     """Section A17 of the review: real models pad three channels to eight before the call."""
+    device = ttsim.open_device(l1_small_size=32768, strict=strict)
     place = ttsim.L1_MEMORY_CONFIG
     if shards:
         spec = ttsim.ShardSpec(grid(1, 1), (32, 8), ttsim.ShardOrientation.ROW_MAJOR)
@@ -269,6 +278,10 @@ def test_channels_that_fill_a_shard_are_not_read(device: Device, shards: bool) -
         if right:
             padded = ttsim.conv_transpose2d(**(call | {"input_tensor": wider}))
             assert padded.to_numpy().tolist() == plain.to_numpy().tolist()
-            continue
-        with pytest.raises(ArgumentError, match="in_channels=3 are 96 elements"):
-            ttsim.conv_transpose2d(**(call | {"input_tensor": wider}))
+        elif strict:
+            with pytest.raises(ArgumentError, match="in_channels=3 are 96 elements"):
+                ttsim.conv_transpose2d(**(call | {"input_tensor": wider}))
+    full = np.concatenate([image, np.zeros((1, 1, 32, 24), np.float32)], axis=3)
+    tiles = ttsim.Tensor(full, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT).to(device, ttsim.L1_MEMORY_CONFIG)
+    padded = ttsim.conv_transpose2d(**(call | {"input_tensor": tiles}))
+    assert padded.to_numpy().tolist() == plain.to_numpy().tolist()

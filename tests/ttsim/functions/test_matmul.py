@@ -88,6 +88,16 @@ def test_infinities_and_overflows_raise_no_warning(device):
                 ttsim.linear(*given, bias=tensor(offset, device, dtype), memory_config=place)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "kept"), [(ttsim.bfloat16, 1 + 2.0**-7), (ttsim.float32, 1 + 2.0**-7 + 2.0**-8 + 2.0**-9)]
+)
+def test_a_float32_bias_is_cut_to_what_dst_holds(device, dtype, kept):
+    """Section G8 of the review: to bfloat16 for a 16-bit Dst, to TF32 for a 32-bit one."""
+    zeros = tensor(np.zeros((32, 32)), device)
+    offset = tensor(np.full((1, 32), 1 + 2.0**-7 + 2.0**-8 + 2.0**-9 + 2.0**-12), device, ttsim.float32)
+    assert set(ttsim.linear(zeros, zeros, bias=offset, dtype=dtype).to_numpy().ravel().tolist()) == {kept}
+
+
 def test_wrong_calls_are_refused(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
     with pytest.raises(DeviceError, match="Operand to matmul must be on device"):

@@ -88,3 +88,47 @@ def test_a_program_that_was_cached_reads_only_weights_of_its_size(device):
     call(device, "WIDTH")
     with pytest.raises(ttsim.DeviceError, match=r"^The width of tensor a needs to match the height of tensor b"):
         call(device, "WIDTH", prepared)
+
+
+def test_an_output_padding_may_change_the_scheme_that_weights_were_prepared_for(device):
+    """prepare_conv_transpose2d_weights plans without the output padding; here that makes WIDTH of BLOCK."""
+    rng = np.random.default_rng(2)
+    image, kernel = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 1, 32, 2048), (2048, 32, 2, 2)))
+    geometry = {
+        "device": device,
+        "in_channels": 2048,
+        "out_channels": 32,
+        "batch_size": 1,
+        "input_height": 4,
+        "input_width": 8,
+        "kernel_size": (2, 2),
+        "stride": (2, 2),
+        "padding": (0, 0),
+        "dilation": (1, 1),
+        "groups": 1,
+        "conv_config": ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16),
+        "dram_slice_config": ttsim.Conv2dL1FullSliceConfig,
+    }
+    raw = ttsim.Tensor(kernel, ttsim.bfloat16)
+    prepared = ttsim.prepare_conv_transpose2d_weights(
+        weight_tensor=raw,
+        weights_format="IOHW",
+        has_bias=False,
+        input_dtype=ttsim.bfloat16,
+        input_memory_config=ttsim.DRAM_MEMORY_CONFIG,
+        input_layout=ttsim.ROW_MAJOR_LAYOUT,
+        **geometry,
+    )
+
+    def used(weights, output_padding):
+        pixels = ttsim.Tensor(image, ttsim.bfloat16).to(device)
+        return ttsim.conv_transpose2d(
+            input_tensor=pixels, weight_tensor=weights, output_padding=output_padding, **geometry
+        ).to_numpy()
+
+    assert np.array_equal(used(prepared, (0, 0)), used(raw, (0, 0)))
+    if device.strict:
+        with pytest.raises(ttsim.ArgumentError, match=r"prepared for .* WIDTH_SHARDED .* used for .* BLOCK_SHARDED"):
+            used(prepared, (1, 1))
+    else:
+        assert np.corrcoef(used(prepared, (1, 1)).ravel(), used(raw, (1, 1)).ravel())[0, 1] < 0.5

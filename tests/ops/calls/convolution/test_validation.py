@@ -372,6 +372,17 @@ SILENT: list[tuple[str, dict[str, Any], str]] = [
         "weight_tensor on the device must be prepared for out_channels = 32",
     ),
     (
+        "weights without axes",
+        {"weight": operand(place=DRAM_MEMORY_CONFIG, layout=Layout.TILE)},
+        "weight_tensor on the device must be prepared for out_channels = 32, the size of its last axis, not have the "
+        "shape []",
+    ),
+    (
+        "bias without axes",
+        {"bias": bias(place=DRAM_MEMORY_CONFIG, layout=Layout.TILE)},
+        "bias_tensor on the device must be prepared for out_channels = 32: it is TILE with shape []",
+    ),
+    (
         "raw bias on the device",
         {"bias": bias(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)},
         "bias_tensor on the device must be prepared for out_channels = 32",

@@ -85,6 +85,7 @@ def test_what_the_real_library_refuses(changes, line):
         ({"memory_config": SHARDED}, "memory_config must be interleaved"),
         ({"bias": matrix(64, 128)}, r"bias must be a single row of 128 columns, \[\.\.\., 1, 128\]"),
         ({"bias": matrix(1, 64)}, "bias must be a single row of 128 columns"),
+        ({"bias": matrix()}, r"bias must be a single row of 128 columns, .* not the shape \[\]"),
         ({"bias": matrix(1, 128, layout=Layout.ROW_MAJOR)}, "bias must be in TILE layout"),
     ],
 )
