@@ -7,8 +7,8 @@ conv2d asks besides, and what of it this library does not simulate. Evidence: ca
 from collections.abc import Iterator
 from typing import Final
 
-from device.memory.memory_config import BufferType, Layout
-from device.memory.tiles import TILE
+from device.memory.memory_config import Layout
+from device.numbers.integers import div_up
 from ops.calls.conv2d.folding import folds
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
@@ -30,6 +30,8 @@ from ops.calls.convolution.validation import (
 )
 from ops.frame.axis import count_windows
 
+NO_FOLDING: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
+
 
 def validate(call: ConvArguments) -> None:
     """Refuses a call that the real library refuses, or that is not simulated.
@@ -40,7 +42,17 @@ def validate(call: ConvArguments) -> None:
     raise_first(call, (_output_override,))
     raise_first(call, SIZE_CHECKS)
     raise_first(call, (_folded_sizes,))
-    raise_first(call, () if is_matmul(call) or folds(call) else INPUT_CHECKS)
+    if not folds(call):
+        validate_whole(call)
+
+
+def validate_whole(call: ConvArguments) -> None:
+    """The checks of `validate` that come once windows are folded, if they are: of what is left of the call.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    raise_first(call, () if is_matmul(call) or _whole_windows(call) else INPUT_CHECKS)
     raise_first(call, (_weight,))
     raise_first(call, CONFIG_CHECKS, BIAS_SHAPE_CHECKS)
 
@@ -61,14 +73,17 @@ def require_sane(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    refuse_first("conv2d", call, (_slices_with_input, *OPERAND_CHECKS))
+    refuse_first("conv2d", call, (_folded_dilation, _slices_with_input, *OPERAND_CHECKS))
 
 
 def output_size(call: ConvArguments) -> tuple[int, int]:
     """Height and width of the output; zero or less where the kernel does not fit."""
     top, bottom, left, right = call.padding
+    folding = folds(call) and 0 not in call.stride
     height, width = (
-        count_windows(length + padding, dilation * (kernel - 1), stride)
+        (length + padding) // stride - dilation * (div_up(kernel, stride) - 1)
+        if folding
+        else count_windows(length + padding, dilation * (kernel - 1), stride)
         for length, padding, kernel, dilation, stride in zip(
             (call.input_height, call.input_width),
             (top + bottom, left + right),
@@ -151,7 +166,7 @@ def _weight(call: ConvArguments) -> Iterator[str]:
 
 def _slices_with_input(call: ConvArguments) -> Iterator[str]:
     config = call.slice_config
-    if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call):
+    if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call) or folds(call):
         return
     if any(part.is_empty for part in output_slices(call, config)):
         yield (
@@ -160,28 +175,28 @@ def _slices_with_input(call: ConvArguments) -> Iterator[str]:
         )
 
 
+def _whole_windows(call: ConvArguments) -> bool:
+    """Whether windows side by side were folded, of which no slices are cut."""
+    return call.folding is not None and call.folding.whole
+
+
+def _folded_dilation(call: ConvArguments) -> Iterator[str]:
+    """Taps that are folded as if they were neighbors."""
+    if folds(call) and any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
+        yield f"folding windows with dilation {call.dilation} gives wrong results; {NO_FOLDING}"
+
+
 def _folding(call: ConvArguments) -> Iterator[str]:
     if not folds(call):
         return
-    way_out = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
-    if call.kernel_size != call.stride:
-        yield (
-            f"folding windows of {call.kernel_size} at stride {call.stride}, which overlap, is not simulated; {way_out}"
-        )
-    if call.dilation != (1, 1):
-        yield f"folding windows with dilation {call.dilation} gives wrong results; {way_out}"
-    if call.conv_config.shard_layout is not None or call.conv_config.override_sharding_config:
-        yield (
-            "folding windows is simulated without a shard_layout only: with one, the real library prepares the "
-            f"weights in another order than the input has; leave it out, or {way_out}"
-        )
-    if not call.input.on_host and call.input.spec.memory_config.is_sharded():
-        yield f"folding windows of a sharded input is not simulated; {way_out}"
-    if call.input.spec.layout is Layout.TILE and call.in_channels % TILE:
-        yield f"folding windows of tiles that {call.in_channels} channels do not fill is not simulated; {way_out}"
-    in_l1 = not call.input.on_host and call.input.spec.memory_config.buffer_type is BufferType.L1
-    if in_l1 and call.input.spec.layout is Layout.TILE:
-        yield f"folding windows of tiles in L1 is not simulated; {way_out}"
+    way_out = NO_FOLDING
+    spec = call.input.spec
+    if call.input.on_host or not spec.memory_config.is_sharded():
+        return
+    if spec.layout is Layout.TILE or any(call.padding):
+        yield f"folding windows of sharded tiles, or of padded shards, is not simulated; {way_out}"
+    if spec.matrix[1] != call.in_channels:
+        yield f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; {way_out}"
 
 
 def _depthwise(call: ConvArguments) -> Iterator[str]:
