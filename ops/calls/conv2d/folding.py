@@ -8,18 +8,17 @@ from math import prod
 from typing import Final
 
 from device.cores import first_cores
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
     BufferType,
     Layout,
-    MemoryConfig,
     ShardSpec,
     TensorMemoryLayout,
 )
+from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, DataFormat
 from device.numbers.integers import div_up, round_up
-from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Folding, Operand
 from ops.calls.convolution.problem import image_shape, output_format, takes_l1_path
@@ -29,6 +28,7 @@ from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.work import Conversion, FoldWindows, PadImage
 
 FOLDED: Final = "input.folded"
+WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
 
 
 def folds(call: ConvArguments) -> bool:
@@ -58,40 +58,116 @@ def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
 
     Returns:
         "input.folded" [N, H / sh, W / sw, sh * sw * C].
+
+    Raises:
+        DeviceError: Shards can not be padded, made rows or folded.
     """
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
-    shape = image_shape(call)
-    image = reshaped(builder, start, shape, "input.image")
-    copies = [start, image]
-    top, bottom, left, right = call.padding
-    if any(call.padding):
-        work = PadImage(image=shape, padding=call.padding)
-        shape = (shape[0], shape[1] + top + bottom, shape[2] + left + right, shape[3])
-        padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
-        image = builder.run("PadDeviceOperation", work, [image], output=PlanTensor("input.padded", padded))
-        copies.append(image)
-    if image.spec.layout is Layout.TILE and _splits_words(image.spec):
-        made = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, image.spec.memory_config)
-        image = converted(builder, Conversion.UNTILIZE_WITH_UNPADDING, image, "input.untiled", made)
-        copies.append(image)
-    folded, dealt = folded_spec(call, builder.device_spec.grid), _dealt_rows(call, builder.device_spec.grid)
-    if not call.input.on_host and dealt != image.spec.memory_config:
-        image = convert(builder, image, dealt, "input.dealt")
-        copies.append(image)
-    fold = FoldWindows(window=call.stride, image=shape, data_format=folded.data_format)
-    made_image = builder.run("Fold", fold, [image], output=PlanTensor(FOLDED, folded))
+    image = reshaped(builder, start, image_shape(call), "input.image")
+    if image.name != start.name and call.input.on_host:
+        builder.free(start)
+    ready = _dealt(builder, call, _as_rows(builder, _padded(builder, call, image), image), image)
+    made = _folded(builder, call, ready)
     consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
-    for one in {copy.name: copy for copy in reversed(copies)}.values():
+    for one in {copy.name: copy for copy in (ready, image)}.values():
         if one.name != source.name:
             builder.free(one)
     if consumes:
         builder.free(source)
-    return made_image
+    return made
+
+
+def _padded(builder: PlanBuilder, call: ConvArguments, image: PlanTensor) -> PlanTensor:
+    """The image with zeros around it; itself if there is no padding."""
+    if not any(call.padding):
+        return image
+    (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
+    shape = (batch, height + top + bottom, width + left + right, channels)
+    made = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
+    work = PadImage(image=(batch, height, width, channels), padding=call.padding)
+    return builder.run("PadDeviceOperation", work, [image], output=PlanTensor("input.padded", made))
+
+
+def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """Tiles that Fold does not read as rows: those in shards, and those whose rows split words."""
+    spec, place = image.spec, image.spec.memory_config
+    if spec.layout is not Layout.TILE or not (place.is_sharded() or _splits_words(spec)):
+        return image
+    whole, shards = not any(side % TILE for side in spec.shape[-2:]), place.shard_spec
+    if shards is not None and not whole:
+        if place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and prod(spec.shape[:-2]) > 1:
+            raise DeviceError(
+                "Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED\n"
+                f"input_tensor: Fold wants rows of an image of {list(spec.shape)}; give rows, or other shards"
+            )
+        if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+            place = replace(place, shard_spec=replace(shards, shape=(_untiled_rows(spec, shards), spec.shape[-1])))
+        elif place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+            rows = prod(spec.shape[:-1])
+            place = replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
+    made = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
+    conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
+    return _replaced(builder, image, converted(builder, conversion, image, "input.untiled", made), kept)
+
+
+def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
+    """Rows of a HEIGHT shard whose tiles became rows without their padding.
+
+    Shards of several whole image rows keep them; others share all rows evenly, in whole tiles.
+    """
+    in_image, padded = spec.shape[-2], spec.padded_shape[-2]
+    if shards.shape[0] > padded and not shards.shape[0] % padded:
+        return shards.shape[0] // padded * in_image
+    return round_up(div_up(prod(spec.shape[:-1]), shards.num_cores()), TILE)
+
+
+def _dealt(builder: PlanBuilder, call: ConvArguments, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """HEIGHT shards that do not hold whole rows of windows, dealt anew to as many cores as there can be."""
+    place, (batch, height, width, _) = image.spec.memory_config, image.spec.shape
+    shards, pixels = place.shard_spec, call.stride[0] * width
+    if shards is None or place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or not shards.shape[0] % pixels:
+        return image
+    grid, total = builder.device_spec.grid, batch * height * width
+    cores = largest_divisor(grid.cores, total // pixels)
+    rows = round_up(total // cores, pixels)
+    dealt = ShardSpec(first_cores(cores, grid.cols, grid.rows), (rows, shards.shape[1]), shards.orientation)
+    return _replaced(builder, image, convert(builder, image, replace(place, shard_spec=dealt), "input.dealt"), kept)
+
+
+def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """The new tensor; what it was made from is released at once, but for one that is kept."""
+    if old.name not in (kept.name, new.name):
+        builder.free(old)
+    return new
+
+
+def _folded(builder: PlanBuilder, call: ConvArguments, image: PlanTensor) -> PlanTensor:
+    """Windows as channels; shards become as much wider as they become lower."""
+    (batch, height, width, channels), (rows, columns), place = image.spec.shape, call.stride, image.spec.memory_config
+    positions = rows * columns
+    if place.shard_spec is not None:
+        high, wide = place.shard_spec.shape
+        if high % positions:
+            raise DeviceError(
+                f"Fold: sharded input shard height ({high}) must be divisible by patch_size ({positions}).\n"
+                f"input_tensor: give shards of whole windows; {WAY_OUT}"
+            )
+        shards = replace(place.shard_spec, shape=(high // positions, wide * positions))
+        place = replace(place, shard_spec=shards)
+    shape = (batch, height // rows, width // columns, positions * channels)
+    made = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, place)
+    fold = FoldWindows(window=call.stride, image=(batch, height, width, channels), data_format=made.data_format)
+    return builder.run("Fold", fold, [image], output=PlanTensor(FOLDED, made))
+
+
+def _row_format(spec: TensorSpec) -> DataFormat:
+    """Format of rows: bfloat16 where there were block floats."""
+    return BFLOAT16 if spec.data_format.is_block else spec.data_format
 
 
 def _splits_words(spec: TensorSpec) -> bool:
-    """Whether the rows that tiles become do not begin at multiples of 16 bytes; then Fold does not read tiles."""
+    """Whether the rows that tiles become do not begin at multiples of 16 bytes."""
     return spec.shape[-1] * (_row_format(spec).element_bytes or 0) % L1_ALIGNMENT_BYTES != 0
 
 
@@ -117,51 +193,3 @@ def sliced_as(folded: ConvArguments, call: ConvArguments) -> ConvArguments:
     image, given = folded.input.spec, call.input.spec
     seen = TensorSpec(image.shape, given.data_format, given.layout, image.memory_config)
     return replace(folded, input=replace(folded.input, spec=seen))
-
-
-def left_of(call: ConvArguments, grid: GridSpec) -> ConvArguments:
-    """What the real library carries out of a call: itself, or what is left when its windows are folded."""
-    return folded_call(call, folded_spec(call, grid)) if folds(call) else call
-
-
-def folded_spec(call: ConvArguments, grid: GridSpec) -> TensorSpec:
-    """The input of a call with its windows folded into channels: rows, bfloat16 where there were block floats.
-
-    Shards become as much wider as they become lower.
-
-    Args:
-        call: The call.
-        grid: The device's cores.
-    """
-    (top, bottom, left, right), given = call.padding, call.input.spec
-    height, width = call.input_height + top + bottom, call.input_width + left + right
-    (rows, columns), place = call.stride, DRAM_MEMORY_CONFIG if call.input.on_host else _dealt_rows(call, grid)
-    shards = place.shard_spec
-    if shards is not None:
-        high, wide = shards.shape
-        place = replace(place, shard_spec=replace(shards, shape=(high // (rows * columns), wide * rows * columns)))
-    return TensorSpec(
-        (call.batch_size, height // rows, width // columns, rows * columns * call.in_channels),
-        _row_format(given),
-        Layout.ROW_MAJOR,
-        place,
-    )
-
-
-def _dealt_rows(call: ConvArguments, grid: GridSpec) -> MemoryConfig:
-    """Where Fold finds its input: HEIGHT shards are dealt anew unless they hold whole rows of windows."""
-    place, (_, height, width, _) = call.input.spec.memory_config, image_shape(call)
-    shards, pixels = place.shard_spec, call.stride[0] * width
-    if shards is None or place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or not shards.shape[0] % pixels:
-        return place
-    total = call.batch_size * height * width
-    cores = largest_divisor(grid.cores, total // pixels)
-    rows = round_up(total // cores, pixels)
-    return replace(
-        place,
-        shard_spec=ShardSpec(first_cores(cores, grid.cols, grid.rows), (rows, shards.shape[1]), shards.orientation),
-    )
-
-
-def _row_format(spec: TensorSpec) -> DataFormat:
-    return BFLOAT16 if spec.data_format.is_block else spec.data_format

@@ -2,7 +2,7 @@
 
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.calls.conv2d.folding import folded_call, folded_input, folds, sliced_as
+from ops.calls.conv2d.folding import FOLDED, folded_call, folded_input, folds, sliced_as
 from ops.calls.conv2d.validation import validate_whole
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.dram_path import dram_path
@@ -35,3 +35,8 @@ def plan_conv2d(
     if builder.is_own(image):
         builder.free(image)
     return finished(builder, folded, output, returns_weights=returns_weights)
+
+
+def left_of(call: ConvArguments, plan: Plan) -> ConvArguments:
+    """What the plan of a call carries out of it: itself, or what was left when its windows were folded."""
+    return folded_call(call, plan.tensors[FOLDED]) if folds(call) else call

@@ -7,11 +7,12 @@ conv2d asks besides, and what of it this library does not simulate. Evidence: ca
 from collections.abc import Iterator
 from typing import Final
 
-from device.memory.memory_config import Layout
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.numbers.integers import div_up
-from ops.calls.conv2d.folding import folds
+from ops.calls.conv2d.folding import WAY_OUT, folds
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import is_matmul, takes_l1_path
+from ops.calls.convolution.image_checks import view_refusal
+from ops.calls.convolution.problem import image_shape, is_matmul, takes_l1_path
 from ops.calls.convolution.slicing import output_slices
 from ops.calls.convolution.validation import (
     BIAS_SHAPE_CHECKS,
@@ -29,8 +30,6 @@ from ops.calls.convolution.validation import (
     sizes_given,
 )
 from ops.frame.axis import count_windows
-
-NO_FOLDING: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
 
 
 def validate(call: ConvArguments) -> None:
@@ -134,7 +133,13 @@ def _folded_sizes(call: ConvArguments) -> Iterator[str]:
             "Conv2D kernel stride folding: Stride must be less than or equal to kernel size\n"
             f"{way_out}: windows of {call.kernel_size} at stride {call.stride} leave pixels out"
         )
-    if any(call.padding) and call.input.spec.layout is Layout.TILE:
+    spec, place = call.input.spec, call.input.spec.memory_config
+    high_shards = place.is_sharded() and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    if not call.input.on_host and spec.shape[1:3] != (call.input_height, call.input_width):
+        text = view_refusal(spec, image_shape(call))
+        if text is not None:
+            yield text
+    if (call.padding[0] or call.padding[2]) and spec.layout is Layout.TILE and not high_shards:
         yield f"ttnn.pad: on device tile padding does not support front padding\n{way_out}, or give rows"
 
 
@@ -183,20 +188,19 @@ def _whole_windows(call: ConvArguments) -> bool:
 def _folded_dilation(call: ConvArguments) -> Iterator[str]:
     """Taps that are folded as if they were neighbors."""
     if folds(call) and any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
-        yield f"folding windows with dilation {call.dilation} gives wrong results; {NO_FOLDING}"
+        yield f"folding windows with dilation {call.dilation} gives wrong results; {WAY_OUT}"
 
 
 def _folding(call: ConvArguments) -> Iterator[str]:
     if not folds(call):
         return
-    way_out = NO_FOLDING
-    spec = call.input.spec
-    if call.input.on_host or not spec.memory_config.is_sharded():
+    spec, place = call.input.spec, call.input.spec.memory_config
+    if call.input.on_host or not place.is_sharded():
         return
-    if spec.layout is Layout.TILE or any(call.padding):
-        yield f"folding windows of sharded tiles, or of padded shards, is not simulated; {way_out}"
-    if spec.matrix[1] != call.in_channels:
-        yield f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; {way_out}"
+    if any(call.padding) and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        yield f"folding windows of padded HEIGHT shards is not simulated; {WAY_OUT}"
+    if spec.layout is Layout.ROW_MAJOR and spec.matrix[1] != call.in_channels:
+        yield f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; {WAY_OUT}"
 
 
 def _depthwise(call: ConvArguments) -> Iterator[str]:

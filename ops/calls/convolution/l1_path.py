@@ -361,7 +361,9 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
     if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
         problem = replace(problem, weight_format=weights.data_format)
         laid_out = replace(laid_out, problem=problem)
-    refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
+    refused = width_refusal(
+        layout.config, layout.shards, layout.blocks, problem.kernel, prepared_rows=weights.padded_shape[-2]
+    )
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     prepared = [one.spec.padded_shape for one in operands(builder, laid_out.arguments)]

@@ -190,3 +190,17 @@ def test_shards_are_dealt_anew_where_they_do_not_hold_whole_rows_of_windows():
         shape = made.tensors["input.folded"].memory_config.shard_spec
         assert shape is not None
         assert shape.shape == ((16, 128) if not dealt else (8, 128))
+
+
+@pytest.mark.parametrize(("rows", "cores", "untiled"), [(96, 4, 3 * 24), (32, 12, 32)])
+def test_shards_of_tiles_keep_several_rows_of_the_image(rows, cores, untiled):
+    """Rows of 24 pixels fill 32 of a tile; 12 of them in shards of one each come to whole tiles."""
+    shards = ShardSpec(CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(3, cores // 4 - 1))]), (rows, 32))
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    given = Operand(spec=TensorSpec((1, 12, 24, 32), BFLOAT16, Layout.TILE, place), on_host=False)
+    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    sizes = {"input_height": 12, "input_width": 24, "kernel_size": (2, 2), "padding": (0, 0, 0, 0)}
+    made = plan(call(input=given, weight=weight, conv_config=config, **sizes)).tensors["input.untiled"]
+    assert made.memory_config.shard_spec is not None
+    assert made.memory_config.shard_spec.shape == (untiled, 32)
