@@ -1,19 +1,34 @@
-"""Kernel stride folding: windows that do not overlap become channels, so that a 1x1 convolution is left.
+"""Kernel stride folding: the positions of a stride become channels, so that a convolution of stride 1 is left.
 
 Rule: tt-metal, compared with calls of the real library, version 0.81.1.
 """
 
 from dataclasses import replace
+from math import prod
+from typing import Final
 
+from device.cores import first_cores
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import (
+    BufferType,
+    Layout,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT16, DataFormat
+from device.numbers.integers import div_up, round_up
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.problem import image_shape
-from ops.programs.movement.placement import uploaded_image
+from ops.calls.convolution.arguments import ConvArguments, Folding, Operand
+from ops.calls.convolution.problem import image_shape, output_format, takes_l1_path
+from ops.programs.conv2d.partition import largest_divisor
+from ops.programs.movement.placement import L1_ALIGNMENT_BYTES, convert, converted, uploaded_image
 from ops.programs.movement.reshape import reshaped
-from ops.programs.movement.work import FoldWindows, PadImage
+from ops.programs.movement.work import Conversion, FoldWindows, PadImage
+
+FOLDED: Final = "input.folded"
+WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
 
 
 def folds(call: ConvArguments) -> bool:
@@ -43,31 +58,19 @@ def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
 
     Returns:
         "input.folded" [N, H / sh, W / sw, sh * sw * C].
+
+    Raises:
+        DeviceError: Shards can not be padded, made rows or folded.
     """
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
-    shape = image_shape(call)
-    image = reshaped(builder, start, shape, "input.image")
-    copies = [start, image]
-    top, bottom, left, right = call.padding
-    if any(call.padding):
-        work = PadImage(image=shape, padding=call.padding)
-        shape = (shape[0], shape[1] + top + bottom, shape[2] + left + right, shape[3])
-        padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
-        image = builder.run("PadDeviceOperation", work, [image], output=PlanTensor("input.padded", padded))
-        copies.append(image)
-    (rows, columns), (batch, height, width, channels) = call.stride, shape
-    data_format = BFLOAT16 if image.spec.data_format.is_block else image.spec.data_format
-    folded = TensorSpec(
-        (batch, height // rows, width // columns, rows * columns * channels),
-        data_format,
-        Layout.ROW_MAJOR,
-        image.spec.memory_config,
-    )
-    fold = FoldWindows(window=call.stride, image=shape, data_format=data_format)
-    made = builder.run("Fold", fold, [image], output=PlanTensor("input.folded", folded))
+    image = reshaped(builder, start, image_shape(call), "input.image")
+    if image.name != start.name and call.input.on_host:
+        builder.free(start)
+    ready = _dealt(builder, call, _as_rows(builder, _padded(builder, call, image), image), image)
+    made = _folded(builder, call, ready)
     consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
-    for one in {copy.name: copy for copy in reversed(copies)}.values():
+    for one in {copy.name: copy for copy in (ready, image)}.values():
         if one.name != source.name:
             builder.free(one)
     if consumes:
@@ -75,17 +78,118 @@ def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
     return made
 
 
-def folded_call(call: ConvArguments, image: PlanTensor) -> ConvArguments:
-    """The 1x1 convolution that is left of a call whose input was folded."""
-    _, height, width, channels = image.spec.shape
+def _padded(builder: PlanBuilder, call: ConvArguments, image: PlanTensor) -> PlanTensor:
+    """The image with zeros around it; itself if there is no padding."""
+    if not any(call.padding):
+        return image
+    (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
+    shape = (batch, height + top + bottom, width + left + right, channels)
+    made = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
+    work = PadImage(image=(batch, height, width, channels), padding=call.padding)
+    return builder.run("PadDeviceOperation", work, [image], output=PlanTensor("input.padded", made))
+
+
+def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """Tiles that Fold does not read as rows: those in shards, and those whose rows split words."""
+    spec, place = image.spec, image.spec.memory_config
+    if spec.layout is not Layout.TILE or not (place.is_sharded() or _splits_words(spec)):
+        return image
+    whole, shards = not any(side % TILE for side in spec.shape[-2:]), place.shard_spec
+    if shards is not None and not whole:
+        if place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and prod(spec.shape[:-2]) > 1:
+            raise DeviceError(
+                "Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED\n"
+                f"input_tensor: Fold wants rows of an image of {list(spec.shape)}; give rows, or other shards"
+            )
+        if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+            place = replace(place, shard_spec=replace(shards, shape=(_untiled_rows(spec, shards), spec.shape[-1])))
+        elif place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+            rows = prod(spec.shape[:-1])
+            place = replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
+    made = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
+    conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
+    return _replaced(builder, image, converted(builder, conversion, image, "input.untiled", made), kept)
+
+
+def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
+    """Rows of a HEIGHT shard whose tiles became rows without their padding.
+
+    Shards of several whole image rows keep them; others share all rows evenly, in whole tiles.
+    """
+    in_image, padded = spec.shape[-2], spec.padded_shape[-2]
+    if shards.shape[0] > padded and not shards.shape[0] % padded:
+        return shards.shape[0] // padded * in_image
+    return round_up(div_up(prod(spec.shape[:-1]), shards.num_cores()), TILE)
+
+
+def _dealt(builder: PlanBuilder, call: ConvArguments, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """HEIGHT shards that do not hold whole rows of windows, dealt anew to as many cores as there can be."""
+    place, (batch, height, width, _) = image.spec.memory_config, image.spec.shape
+    shards, pixels = place.shard_spec, call.stride[0] * width
+    if shards is None or place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or not shards.shape[0] % pixels:
+        return image
+    grid, total = builder.device_spec.grid, batch * height * width
+    cores = largest_divisor(grid.cores, total // pixels)
+    rows = round_up(total // cores, pixels)
+    dealt = ShardSpec(first_cores(cores, grid.cols, grid.rows), (rows, shards.shape[1]), shards.orientation)
+    return _replaced(builder, image, convert(builder, image, replace(place, shard_spec=dealt), "input.dealt"), kept)
+
+
+def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """The new tensor; what it was made from is released at once, but for one that is kept."""
+    if old.name not in (kept.name, new.name):
+        builder.free(old)
+    return new
+
+
+def _folded(builder: PlanBuilder, call: ConvArguments, image: PlanTensor) -> PlanTensor:
+    """Windows as channels; shards become as much wider as they become lower."""
+    (batch, height, width, channels), (rows, columns), place = image.spec.shape, call.stride, image.spec.memory_config
+    positions = rows * columns
+    if place.shard_spec is not None:
+        high, wide = place.shard_spec.shape
+        if high % positions:
+            raise DeviceError(
+                f"Fold: sharded input shard height ({high}) must be divisible by patch_size ({positions}).\n"
+                f"input_tensor: give shards of whole windows; {WAY_OUT}"
+            )
+        shards = replace(place.shard_spec, shape=(high // positions, wide * positions))
+        place = replace(place, shard_spec=shards)
+    shape = (batch, height // rows, width // columns, positions * channels)
+    made = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, place)
+    fold = FoldWindows(window=call.stride, image=(batch, height, width, channels), data_format=made.data_format)
+    return builder.run("Fold", fold, [image], output=PlanTensor(FOLDED, made))
+
+
+def _row_format(spec: TensorSpec) -> DataFormat:
+    """Format of rows: bfloat16 where there were block floats."""
+    return BFLOAT16 if spec.data_format.is_block else spec.data_format
+
+
+def _splits_words(spec: TensorSpec) -> bool:
+    """Whether the rows that tiles become do not begin at multiples of 16 bytes."""
+    return spec.shape[-1] * (_row_format(spec).element_bytes or 0) % L1_ALIGNMENT_BYTES != 0
+
+
+def folded_call(call: ConvArguments, image: TensorSpec) -> ConvArguments:
+    """The convolution that is left of a call whose input was folded to this image, at stride 1."""
+    kernel = tuple(map(div_up, call.kernel_size, call.stride))
     return replace(
         call,
-        input=Operand(spec=image.spec, on_host=False, name=image.name),
-        in_channels=channels,
-        input_height=height,
-        input_width=width,
-        kernel_size=(1, 1),
+        input=Operand(spec=image, on_host=False, name=FOLDED),
+        in_channels=call.in_channels * prod(call.stride),
+        input_height=image.shape[1],
+        input_width=image.shape[2],
+        kernel_size=(kernel[0], kernel[1]),
         stride=(1, 1),
         padding=(0, 0, 0, 0),
-        folded=call.kernel_size,
+        folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=takes_l1_path(call)),
+        out_format=output_format(call),
     )
+
+
+def sliced_as(folded: ConvArguments, call: ConvArguments) -> ConvArguments:
+    """What is left of a call as slices are laid out: with layout and format of the input that was not folded yet."""
+    image, given = folded.input.spec, call.input.spec
+    seen = TensorSpec(image.shape, given.data_format, given.layout, image.memory_config)
+    return replace(folded, input=replace(folded.input, spec=seen))

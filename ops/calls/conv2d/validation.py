@@ -7,11 +7,12 @@ conv2d asks besides, and what of it this library does not simulate. Evidence: ca
 from collections.abc import Iterator
 from typing import Final
 
-from device.memory.memory_config import BufferType, Layout
-from device.memory.tiles import TILE
-from ops.calls.conv2d.folding import folds
+from device.memory.memory_config import Layout, TensorMemoryLayout
+from device.numbers.integers import div_up
+from ops.calls.conv2d.folding import WAY_OUT, folds
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import is_matmul, takes_l1_path
+from ops.calls.convolution.image_checks import view_refusal
+from ops.calls.convolution.problem import image_shape, is_matmul, takes_l1_path
 from ops.calls.convolution.slicing import output_slices
 from ops.calls.convolution.validation import (
     BIAS_SHAPE_CHECKS,
@@ -40,7 +41,17 @@ def validate(call: ConvArguments) -> None:
     raise_first(call, (_output_override,))
     raise_first(call, SIZE_CHECKS)
     raise_first(call, (_folded_sizes,))
-    raise_first(call, () if is_matmul(call) or folds(call) else INPUT_CHECKS)
+    if not folds(call):
+        validate_whole(call)
+
+
+def validate_whole(call: ConvArguments) -> None:
+    """The checks of `validate` that come once windows are folded, if they are: of what is left of the call.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    raise_first(call, () if is_matmul(call) or _whole_windows(call) else INPUT_CHECKS)
     raise_first(call, (_weight,))
     raise_first(call, CONFIG_CHECKS, BIAS_SHAPE_CHECKS)
 
@@ -61,14 +72,17 @@ def require_sane(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    refuse_first("conv2d", call, (_slices_with_input, *OPERAND_CHECKS))
+    refuse_first("conv2d", call, (_folded_dilation, _slices_with_input, *OPERAND_CHECKS))
 
 
 def output_size(call: ConvArguments) -> tuple[int, int]:
     """Height and width of the output; zero or less where the kernel does not fit."""
     top, bottom, left, right = call.padding
+    folding = folds(call) and 0 not in call.stride
     height, width = (
-        count_windows(length + padding, dilation * (kernel - 1), stride)
+        (length + padding) // stride - dilation * (div_up(kernel, stride) - 1)
+        if folding
+        else count_windows(length + padding, dilation * (kernel - 1), stride)
         for length, padding, kernel, dilation, stride in zip(
             (call.input_height, call.input_width),
             (top + bottom, left + right),
@@ -119,7 +133,13 @@ def _folded_sizes(call: ConvArguments) -> Iterator[str]:
             "Conv2D kernel stride folding: Stride must be less than or equal to kernel size\n"
             f"{way_out}: windows of {call.kernel_size} at stride {call.stride} leave pixels out"
         )
-    if any(call.padding) and call.input.spec.layout is Layout.TILE:
+    spec, place = call.input.spec, call.input.spec.memory_config
+    high_shards = place.is_sharded() and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    if not call.input.on_host and spec.shape[1:3] != (call.input_height, call.input_width):
+        text = view_refusal(spec, image_shape(call))
+        if text is not None:
+            yield text
+    if (call.padding[0] or call.padding[2]) and spec.layout is Layout.TILE and not high_shards:
         yield f"ttnn.pad: on device tile padding does not support front padding\n{way_out}, or give rows"
 
 
@@ -151,7 +171,7 @@ def _weight(call: ConvArguments) -> Iterator[str]:
 
 def _slices_with_input(call: ConvArguments) -> Iterator[str]:
     config = call.slice_config
-    if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call):
+    if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call) or folds(call):
         return
     if any(part.is_empty for part in output_slices(call, config)):
         yield (
@@ -160,28 +180,27 @@ def _slices_with_input(call: ConvArguments) -> Iterator[str]:
         )
 
 
+def _whole_windows(call: ConvArguments) -> bool:
+    """Whether windows side by side were folded, of which no slices are cut."""
+    return call.folding is not None and call.folding.whole
+
+
+def _folded_dilation(call: ConvArguments) -> Iterator[str]:
+    """Taps that are folded as if they were neighbors."""
+    if folds(call) and any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
+        yield f"folding windows with dilation {call.dilation} gives wrong results; {WAY_OUT}"
+
+
 def _folding(call: ConvArguments) -> Iterator[str]:
     if not folds(call):
         return
-    way_out = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
-    if call.kernel_size != call.stride:
-        yield (
-            f"folding windows of {call.kernel_size} at stride {call.stride}, which overlap, is not simulated; {way_out}"
-        )
-    if call.dilation != (1, 1):
-        yield f"folding windows with dilation {call.dilation} gives wrong results; {way_out}"
-    if call.conv_config.shard_layout is not None or call.conv_config.override_sharding_config:
-        yield (
-            "folding windows is simulated without a shard_layout only: with one, the real library prepares the "
-            f"weights in another order than the input has; leave it out, or {way_out}"
-        )
-    if not call.input.on_host and call.input.spec.memory_config.is_sharded():
-        yield f"folding windows of a sharded input is not simulated; {way_out}"
-    if call.input.spec.layout is Layout.TILE and call.in_channels % TILE:
-        yield f"folding windows of tiles that {call.in_channels} channels do not fill is not simulated; {way_out}"
-    in_l1 = not call.input.on_host and call.input.spec.memory_config.buffer_type is BufferType.L1
-    if in_l1 and call.input.spec.layout is Layout.TILE:
-        yield f"folding windows of tiles in L1 is not simulated; {way_out}"
+    spec, place = call.input.spec, call.input.spec.memory_config
+    if call.input.on_host or not place.is_sharded():
+        return
+    if any(call.padding) and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        yield f"folding windows of padded HEIGHT shards is not simulated; {WAY_OUT}"
+    if spec.layout is Layout.ROW_MAJOR and spec.matrix[1] != call.in_channels:
+        yield f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; {WAY_OUT}"
 
 
 def _depthwise(call: ConvArguments) -> Iterator[str]:

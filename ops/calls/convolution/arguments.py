@@ -155,6 +155,26 @@ class ConvRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """Windows that became channels, so that a convolution of stride 1 with a smaller kernel is left.
+
+    Attributes:
+        kernel: Kernel of the raw weight.
+        stride: Rows and columns that became channels, the strides of the caller.
+        weights: Whether the weights are folded alike; on the DRAM path the real library prepares them as they are.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    weights: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether windows lie side by side, so that a 1x1 kernel is left."""
+        return self.kernel == self.stride
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConvArguments:
     """One call of conv2d or conv_transpose2d.
 
@@ -176,8 +196,7 @@ class ConvArguments:
         dilation: Down, across.
         groups: Groups.
         mirror_kernel: Whether the kernel of a transposed convolution is flipped here.
-        folded: The window (height, width) that was folded into channels: the raw weight still has it as its kernel,
-            with that many channels fewer.
+        folding: How its windows were folded into channels; None if the call is as the caller made it.
         out_format: Output format; None for the input's.
         conv_config: The conv config.
         compute_config: None for the library's default.
@@ -201,7 +220,7 @@ class ConvArguments:
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     mirror_kernel: bool = True
-    folded: tuple[int, int] = (1, 1)
+    folding: Folding | None = None
     out_format: DataFormat | None = None
     conv_config: ConvConfig = field(default_factory=ConvConfig)
     compute_config: ComputeConfig | None = None

@@ -28,22 +28,23 @@ from ops.programs.movement.slicing import sliced_input, write_slice
 from ops.programs.movement.work import SliceWrite, Window
 
 
-def dram_path(builder: PlanBuilder, call: ConvArguments, *, free_l1_bytes: int) -> PlanTensor:
+def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, free_l1_bytes: int) -> PlanTensor:
     """Steps from an input on the host or in DRAM to the output in DRAM.
 
     With a given slice type, one slice of a transposed convolution means the L1 path with the caller's own config, and a
     sharded output; with no slice config at all, or for conv2d, it means the L1 path between two copies.
 
     Args:
-        builder: The plan; its tensor "input" is the call's.
+        builder: The plan.
         call: The call.
+        source: Its input.
         free_l1_bytes: Free bytes of every L1 bank when the call begins.
 
     Raises:
         DeviceError: More slices are asked for than there can be, no number of slices fits, or the input of a call that
             needs slices is not in DRAM.
     """
-    given, source = call.slice_config, builder.tensor("input")
+    given = call.slice_config
     if given is not None and given.num_slices:
         config = given
     else:

@@ -4,6 +4,7 @@ Also what one slice of the DRAM path runs, with the arguments of `problem.as_sli
 """
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Final
 
 from device.errors import DeviceError
@@ -20,6 +21,7 @@ from ops.calls.convolution.problem import (
     compute_config,
     flattened_memory,
     input_alignment,
+    is_matmul,
     lower,
     needs_new_shards,
     placed_options,
@@ -43,7 +45,7 @@ from ops.programs.conv2d.layout import (
     scheme_alignment,
     sharded_input,
 )
-from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, channel_alignment
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.conv2d.work import ConvWork
@@ -66,6 +68,7 @@ class LaidOut:
         options: The caller's choices.
         layout: Partition, shards and blocks.
         input_memory: Where the halo finds its input.
+        sharded: The input is sharded; else the layout says only how weights are prepared for a plain matmul.
         reshards: The input on the device is dealt to shards anew.
         prefix: What the names of its tensors begin with: empty, or the slice it is.
     """
@@ -75,6 +78,7 @@ class LaidOut:
     options: ConvOptions
     layout: ConvLayout
     input_memory: MemoryConfig
+    sharded: bool = True
     reshards: bool = True
     prefix: str = ""
 
@@ -182,11 +186,11 @@ def _reads_input(laid_out: LaidOut) -> bool:
 
 def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
     """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for."""
-    call, layout = laid_out.arguments, weights_layout(laid_out)
+    call, layout, taken_for = laid_out.arguments, weights_layout(laid_out), _read_layout(laid_out)
     names = operand_names(call)
-    if not call.weight.on_host:
-        builder.expect(names[0], PrepareWeights(layout))
-    else:
+    if not call.weight.on_host or layout != taken_for:
+        builder.expect(names[0], PrepareWeights(taken_for))
+    if call.weight.on_host:
         made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
         builder.upload("weight.prepared", made, "weight", PrepareWeights(layout))
     if call.bias is not None and not call.bias.on_host:
@@ -199,7 +203,46 @@ def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
 
 
 def weights_layout(laid_out: LaidOut) -> WeightsLayout:
-    """How the weights of a call are prepared."""
+    """How the weights of a call are prepared.
+
+    Where the windows of an image in DRAM were folded, the real library lays out the kernel as it was.
+
+    Raises:
+        DeviceError: A row of that kernel does not fit a K block of HEIGHT shards.
+    """
+    read, folding = _read_layout(laid_out), laid_out.arguments.folding
+    shards = laid_out.input_memory.shard_spec
+    if folding is None or folding.weights or shards is None or not laid_out.sharded:
+        return read
+    alignment = channel_alignment(
+        laid_out.layout.scheme,
+        row_major=laid_out.problem.row_major,
+        sliced=False,
+        matmul=is_matmul(laid_out.arguments),
+        shard_width=shards.shape[1],
+    )
+    channels = read.in_channels // prod(folding.stride)
+    made = replace(
+        read,
+        in_channels=channels,
+        kernel=folding.kernel,
+        folded=(1, 1),
+        raw_kernel=None,
+        padded_in_channels=round_up(channels, alignment * read.channel_shards),
+        whole_blocks=True,
+    )
+    inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)
+    if laid_out.layout.scheme is HEIGHT and made.k_block_rows < inner:
+        raise DeviceError(
+            f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n"
+            f"conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
+            f"kernel rows of {inner} do not fit the blocks; set it to False, or put the input in L1"
+        )
+    return made
+
+
+def _read_layout(laid_out: LaidOut) -> WeightsLayout:
+    """What the program of a call takes its weights for."""
     call, layout = laid_out.arguments, laid_out.layout
     shards, rules = layout.shards, call.rules
     columns = shards.out_channels
@@ -211,7 +254,8 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
         kernel=call.kernel_size,
         groups=call.groups,
         out_first=not rules.transposed,
-        folded=call.folded,
+        folded=call.folding.stride if call.folding else (1, 1),
+        raw_kernel=call.folding.kernel if call.folding else None,
         mirror=rules.transposed and call.mirror_kernel,
         full_inner_dim=rules.orders_full_inner_dim and laid_out.options.joins_kernel_rows(layout.scheme),
         scheme=layout.scheme,
@@ -317,7 +361,9 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
     if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
         problem = replace(problem, weight_format=weights.data_format)
         laid_out = replace(laid_out, problem=problem)
-    refused = width_refusal(layout.config, layout.shards, layout.blocks, problem.kernel)
+    refused = width_refusal(
+        layout.config, layout.shards, layout.blocks, problem.kernel, prepared_rows=weights.padded_shape[-2]
+    )
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     prepared = [(1, 1, *one.spec.padded_shape) for one in operands(builder, laid_out.arguments)]

@@ -122,6 +122,7 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
         options=options,
         layout=layout,
         input_memory=place if reshards else flattened_memory(call),
+        sharded=scheme is not None,
         reshards=reshards,
     )
     return laid_out, scheme is not None

@@ -58,6 +58,14 @@ def matmul_refusal(
             f"Mismatch: width={laid_out.problem.in_channels} height={weights.shape[-2]}\n"
             "weight_tensor: it was prepared for other channels; pass it on the host"
         )
+    folding = laid_out.arguments.folding
+    unfolded = folding is not None and not folding.weights
+    if held != given and unfolded:
+        return (
+            f"K dimension in tiles must match between input A ({held}) and input B ({given})\n"
+            "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights; set it to "
+            "False, leave shard_layout out, or put the input in L1"
+        )
     if held != given and not laid_out.arguments.weight.on_host:
         return (
             f"K dimension in tiles must match between input A ({held}) and input B ({given})\n"

@@ -32,7 +32,7 @@ def plan_convolution(
     elif takes_l1_path(call):
         output = l1_path(builder, call, builder.tensor("input"))
     else:
-        output = dram_path(builder, call, free_l1_bytes=free_l1_bytes)
+        output = dram_path(builder, call, builder.tensor("input"), free_l1_bytes=free_l1_bytes)
     return finished(builder, call, output, returns_weights=returns_weights)
 
 

@@ -18,20 +18,13 @@ def size_refusal(layout: ConvLayout, out_channels: int, prepared: Sequence[tuple
         out_channels: Of the call.
         prepared: Padded shapes of the weights and, if there is one, of the bias.
     """
-    rows, columns = (side // TILE for side in prepared[0][-2:])
+    columns = prepared[0][-1] // TILE
     block, cores = layout.shards.out_col_tiles, layout.out_config.channel_cores
     if out_channels > columns * TILE:
         return (
             "Invalid weight shape. Incorrect weight tensor.\n"
             f"weight_tensor: it has {columns * TILE} columns for {out_channels} output channels; {WAY_OUT}"
         )
-    if layout.scheme is WIDTH:
-        wanted = layout.blocks.k_blocks * layout.blocks.act_w_tiles
-        if rows != wanted:
-            return (
-                "The width of tensor a needs to match the height of tensor b\n"
-                f"weight_tensor: it has {rows} tiles of rows, and the call reads {wanted}; {WAY_OUT}"
-            )
     if columns % block:
         name = "weight_+matrix" if layout.scheme is WIDTH else "weight_matrix"
         return (

@@ -143,7 +143,12 @@ def as_slice(call: ConvArguments, source: Operand) -> ConvArguments:
 
 
 def is_matmul(call: ConvArguments) -> bool:
-    """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded."""
+    """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded.
+
+    Windows side by side that were folded on the L1 path do in any case.
+    """
+    if call.folding is not None and call.folding.weights:
+        return call.folding.whole
     pointwise = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
     return pointwise and call.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
 

@@ -55,12 +55,18 @@ def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
 def _misused(plan: Plan, call: ConvArguments) -> Iterator[str]:
     """Prepared weights and bias that operations take for others."""
     made = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
+    made_here = set(made)
     made |= {name: one.made_by for name, one in (("weight", call.weight), ("bias", call.bias)) if one is not None}
     for one in plan.expected:
         if isinstance(one.work, PrepareWeights | PrepareBias):
             role = "weight" if isinstance(one.work, PrepareWeights) else "bias"
             text = misfit(made.get(one.tensor), plan.tensors[one.tensor], one.work)
-            if text is not None:
+            if text is not None and call.folding is not None and one.tensor in made_here:
+                yield (
+                    "conv_config.enable_kernel_stride_folding: of an input in DRAM the real library folds the image, "
+                    f"but not the weights ({text}); set it to False, or put the input in L1"
+                )
+            elif text is not None:
                 yield (
                     f"{role}_tensor: {text}: the real library reads it as it lies and computes something else; "
                     "prepare it with the arguments of this call, or pass it raw on the host"

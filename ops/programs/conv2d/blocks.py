@@ -207,8 +207,18 @@ def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kern
     return blocks.act_w_tiles * TILE * blocks.k_blocks
 
 
-def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int]) -> str | None:
-    """Why the WIDTH program cannot walk through these blocks, in the real library's words and ours; None if it can."""
+def width_refusal(
+    config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int], *, prepared_rows: int | None = None
+) -> str | None:
+    """Why the WIDTH program cannot walk through these blocks, in the real library's words and ours; None if it can.
+
+    Args:
+        config: The cores.
+        shards: Their shares.
+        blocks: The blocks.
+        kernel: (kh, kw).
+        prepared_rows: Rows of the prepared weights; None for those that the program reads.
+    """
     if config.scheme is not WIDTH:
         return None
     if shards.out_row_tiles < blocks.act_h_tiles:
@@ -223,6 +233,12 @@ def width_refusal(config: ParallelConfig, shards: Shards, blocks: Blocks, kernel
             "The width of tensor a needs to match the height of tensor b\n"
             f"act_block_w_div: windows of {window} padded channels can not be cut into whole blocks of "
             f"{blocks.act_w_tiles * TILE}, so the weights are longer; use 1"
+        )
+    if prepared_rows not in (None, wanted := blocks.k_blocks * blocks.act_w_tiles * TILE):
+        return (
+            "The width of tensor a needs to match the height of tensor b\n"
+            f"weight_tensor: it has {prepared_rows} rows, and the call reads {wanted}; prepare it for this call, or "
+            "pass it on the host"
         )
     if shards.out_row_tiles % blocks.act_h_tiles:
         return (

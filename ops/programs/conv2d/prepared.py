@@ -5,6 +5,7 @@ row by row, as far as it reads.
 """
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def misfit(made: Work | None, spec: TensorSpec, wanted: PrepareWeights | Prepare
 def described(layout: WeightsLayout) -> str:
     """What of a layout decides whether weights fit, as text."""
     function = "conv2d" if layout.out_first else "conv_transpose2d"
-    kernel = layout.kernel if layout.folded == (1, 1) else layout.folded
+    kernel = layout.raw_kernel or layout.kernel
     groups = "" if layout.groups == 1 else f" in {layout.groups} groups"
     scheme = "a plain matmul" if layout.scheme is TensorMemoryLayout.INTERLEAVED else layout.scheme.name
     parts = "" if layout.shards == 1 else f" on {layout.shards} cores of {layout.shard_channels} channels"
@@ -64,9 +65,9 @@ def described(layout: WeightsLayout) -> str:
 
 
 def row_order(layout: WeightsLayout) -> Integers:
-    """The kernel tap and input channel, tap * in_channels + channel, of each row of the matrix; -1 for a row of zeros.
+    """The kernel tap and input channel, tap * channels + channel, of each row of the matrix; -1 for a row of zeros.
 
-    A window that was folded into channels counts as the kernel it was.
+    Taps that were folded into channels count as the taps of the raw kernel that they are.
     """
     order = np.full(layout.rows, -1, np.int64)
     rows, columns = layout.kernel
@@ -76,9 +77,19 @@ def row_order(layout: WeightsLayout) -> Integers:
         for tap in range(rows * columns):
             start = shard * layout.shard_rows + tap // columns * layout.kernel_row_rows
             start += tap % columns * layout.shard_channels
-            held = np.where(real < layout.in_channels, tap * layout.in_channels + real, -1)
-            order[start : start + layout.shard_channels] = held
+            order[start : start + layout.shard_channels] = _raw_rows(layout, divmod(tap, columns), real)
     return order
+
+
+def _raw_rows(layout: WeightsLayout, tap: tuple[int, int], held: Integers) -> Integers:
+    """What some input channels of a tap are in the raw weight; -1 for none."""
+    channels = layout.in_channels // prod(layout.folded)
+    position, channel = np.divmod(held, channels)
+    row = tap[0] * layout.folded[0] + position // layout.folded[1]
+    column = tap[1] * layout.folded[1] + position % layout.folded[1]
+    height, width = layout.raw_kernel or layout.kernel
+    there = (held < layout.in_channels) & (row < height) & (column < width)
+    return np.where(there, (row * width + column) * channels + channel, -1)
 
 
 def _same_kernel(made: WeightsLayout, wanted: WeightsLayout) -> bool:

@@ -30,8 +30,9 @@ class WeightsLayout:
         kernel: (kh, kw).
         groups: Groups of the convolution; they divide C and O.
         out_first: Whether the raw weight is that of an ordinary convolution, [O, C / groups, kh, kw].
-        folded: The window of an ordinary convolution that was folded into channels: the raw weight has it as kernel,
-            while ``kernel`` is 1x1 and ``in_channels`` are those of all its positions.
+        folded: Rows and columns of an ordinary convolution's windows that were folded into channels: ``in_channels``
+            are those of all their positions, and ``kernel`` counts them.
+        raw_kernel: The kernel of the raw weight where some are folded; None for ``kernel``.
         mirror: Whether kh and kw are flipped here (False: the caller's kernel is flipped already).
         full_inner_dim: Whether HEIGHT_SHARDED and BLOCK_SHARDED pad all kernel rows of a shard together, not each by
             itself.
@@ -41,6 +42,7 @@ class WeightsLayout:
         padded_out_channels: O rounded up to what the output cores and sub-blocks take: the columns, whole tiles.
         channel_shards: Cores that share the input channels; read for BLOCK_SHARDED only.
         k_block_rows: Rows of one K block; the matrix of a WIDTH_SHARDED layout has whole blocks.
+        whole_blocks: Whether every kernel row of a HEIGHT_SHARDED layout is a whole K block, too.
         data_format: The weights dtype.
     """
 
@@ -50,6 +52,7 @@ class WeightsLayout:
     groups: int = 1
     out_first: bool = False
     folded: tuple[int, int] = (1, 1)
+    raw_kernel: tuple[int, int] | None = None
     mirror: bool = True
     full_inner_dim: bool = False
     scheme: TensorMemoryLayout
@@ -57,6 +60,7 @@ class WeightsLayout:
     padded_out_channels: int
     channel_shards: int = 1
     k_block_rows: int = TILE
+    whole_blocks: bool = False
     data_format: DataFormat
 
     def __post_init__(self) -> None:
@@ -81,7 +85,7 @@ class WeightsLayout:
         first, second = self.in_channels // prod(self.folded), self.out_channels
         if self.out_first:
             first, second = second, first
-        return (first, second // self.groups, *(self.kernel if self.folded == (1, 1) else self.folded))
+        return (first, second // self.groups, *(self.raw_kernel or self.kernel))
 
     @property
     def shards(self) -> int:
@@ -97,6 +101,8 @@ class WeightsLayout:
     def kernel_row_rows(self) -> int:
         """Matrix rows from one kernel row of a shard to the next."""
         rows = self.kernel[1] * self.shard_channels
+        if self.whole_blocks and self.scheme is TensorMemoryLayout.HEIGHT_SHARDED:
+            return round_up(rows, self.k_block_rows)
         padded = self.scheme in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
         return round_up(rows, TILE) if padded and not self._joins_rows else rows
 
@@ -188,7 +194,7 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
     if layout.out_first:
         weights = _in_first(weights, layout)
     if layout.folded != (1, 1):
-        weights, layout = _unfolded_groups(weights, layout)
+        weights, layout = _folded(weights, layout)
     fmt = layout.data_format
     kernel_rows, kernel_cols = layout.kernel
     taps = (weights if fmt.is_block else quantize(weights, fmt)).transpose(2, 3, 0, 1)
@@ -214,16 +220,21 @@ def _in_first(weights: Array, layout: WeightsLayout) -> Array:
     return grouped.reshape(layout.groups * ins, outs, *kernel)
 
 
-def _unfolded_groups(weights: Array, layout: WeightsLayout) -> tuple[Array, WeightsLayout]:
-    """[C, O / groups, kh, kw] as the 1x1 weight [kh * kw * C, O, 1, 1] of a folded image, its groups spelled out."""
+def _folded(weights: Array, layout: WeightsLayout) -> tuple[Array, WeightsLayout]:
+    """[C, O / groups, kh, kw] as the weight [sh * sw * C, O, kh / sh, kw / sw] of a folded image, filled with zeros.
+
+    Groups are spelled out.
+    """
     channels, outs, *kernel = weights.shape
-    dense = np.zeros((channels, layout.out_channels, *kernel), weights.dtype)
+    (down, across), (rows, columns) = layout.folded, layout.kernel
+    dense = np.zeros((channels, layout.out_channels, rows * down, columns * across), weights.dtype)
     ins = channels // layout.groups
     for group in range(layout.groups):
-        rows, columns = slice(group * ins, (group + 1) * ins), slice(group * outs, (group + 1) * outs)
-        dense[rows, columns] = weights[rows]
-    matrix = dense.transpose(2, 3, 0, 1).reshape(layout.in_channels, layout.out_channels, 1, 1)
-    return matrix, replace(layout, groups=1)
+        rows_of, columns_of = slice(group * ins, (group + 1) * ins), slice(group * outs, (group + 1) * outs)
+        dense[rows_of, columns_of, : kernel[0], : kernel[1]] = weights[rows_of]
+    split = dense.reshape(channels, layout.out_channels, rows, down, columns, across)
+    folded = split.transpose(3, 5, 0, 1, 2, 4).reshape(layout.in_channels, layout.out_channels, rows, columns)
+    return folded, replace(layout, groups=1)
 
 
 def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:

@@ -5,13 +5,14 @@ otherwise.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.integers import round_up
+from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.reshape import flattened, reshaped
@@ -180,12 +181,45 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
 
 
 def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
-    """A row-major tensor as tiles; of its padding only what fills the last tiles stays."""
+    """A row-major tensor as tiles; of its padding only what fills the last tiles stays.
+
+    HEIGHT shards that do not fill their tiles are padded by programs of their own, across and then down. These share
+    the rows evenly, unless those below fit the shards that there are; as tiles, shards are whole.
+    """
     spec = source.spec
     whole = all(side % TILE == 0 for side in spec.padded_shape[-2:])
     padded = (*spec.padded_shape[:-2], *(round_up(side, TILE) for side in spec.shape[-2:]))
-    made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, spec.memory_config, padded)
-    return converted(builder, Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING, source, name, made)
+    place, current = spec.memory_config, source
+    if not whole and place.shard_spec is not None and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        current, whole = _filled_tiles(builder, source, name), True
+        held = current.spec.memory_config.shard_spec or place.shard_spec
+        place = replace(place, shard_spec=replace(held, shape=(round_up(held.shape[0], TILE), padded[-1])))
+    made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, place, padded)
+    conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
+    tiles = converted(builder, conversion, current, name, made)
+    if current is not source:
+        builder.free(current)
+    return tiles
+
+
+def _filled_tiles(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
+    """HEIGHT shards whose last tiles are filled; the source stays allocated."""
+    current, (rows, columns) = source, source.spec.shape[-2:]
+    wide = round_up(columns, TILE)
+    for axis, filled in (("across", (rows, wide)), ("down", (round_up(rows, TILE), wide))):
+        spec, shards = current.spec, current.spec.memory_config.shard_spec
+        before = (rows, columns) if current is source else spec.matrix
+        if shards is None or filled == before:
+            continue
+        fits = axis == "down" and shards.shape[0] * shards.num_cores() >= filled[0]
+        held = shards.shape[0] if fits else div_up(filled[0], shards.num_cores())
+        place = replace(spec.memory_config, shard_spec=replace(shards, shape=(held, wide)))
+        made = TensorSpec(spec.shape, spec.data_format, spec.layout, place, (*spec.shape[:-2], *filled))
+        copy = converted(builder, Conversion.PAD, current, f"{name}.{axis}", made)
+        if current is not source:
+            builder.free(current)
+        current = copy
+    return current
 
 
 def padded_rows(builder: PlanBuilder, source: PlanTensor, padded: tuple[int, ...], name: str) -> PlanTensor:

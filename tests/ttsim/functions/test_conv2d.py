@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ttsim.functions.conv2d import definition_flops
@@ -110,6 +110,59 @@ def test_windows_side_by_side_are_folded(values, place, padding, groups):
     assert output.to_numpy().astype(float).ravel().tolist() == expected.ravel().tolist()
 
 
+@pytest.mark.parametrize("values", ["exact", "fast"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(
+    ("kernel", "stride", "groups"), [((3, 3), (2, 2), 1), ((2, 4), (2, 3), 2), ((5, 1), (3, 1), 1)]
+)
+def test_windows_that_overlap_are_folded_with_their_weights_in_l1(values, scheme, kernel, stride, groups):
+    """Positions of the kernel beyond it, which fill a multiple of the stride, meet zeros."""
+    output, expected = folded_run(
+        "l1", kernel, stride, groups, values=values, config={"shard_layout": scheme} if scheme else {}
+    )
+    assert output == expected
+
+
+@pytest.mark.parametrize("scheme", SCHEMES[1:3])
+def test_windows_side_by_side_are_folded_in_shards(scheme):
+    output, expected = folded_run("l1", (2, 3), (2, 3), 2, config={"shard_layout": scheme})
+    assert output == expected
+
+
+def test_a_strict_device_refuses_images_in_dram_that_are_folded_without_their_weights():
+    with pytest.raises(ttsim.ArgumentError, match=r"conv_config\.enable_kernel_stride_folding: of an input in DRAM"):
+        folded_run("dram", (3, 3), (2, 2), 1, strict=True)
+    output, expected = folded_run("dram", (3, 3), (2, 2), 1)
+    assert output != expected
+    with pytest.raises(ttsim.ArgumentError, match="conv2d: folding windows with dilation"):
+        folded_run("l1", (3, 3), (2, 2), 1, strict=True, dilation=(2, 1))
+
+
+def folded_run(place, kernel, stride, groups, *, values="exact", config=None, strict=False, dilation=(1, 1)):
+    """The output of a call that folds, and that of the definition."""
+    rng = np.random.default_rng(6)
+    image = rng.integers(-2, 3, (2, 6, 12, 16)).astype(np.float32)
+    weight = rng.integers(-1, 2, (6, 16 // groups, *kernel)).astype(np.float32)
+    device = ttsim.open_device(l1_small_size=32768, values=values, strict=strict)
+    memory = {"l1": ttsim.L1_MEMORY_CONFIG, "dram": ttsim.DRAM_MEMORY_CONFIG}[place]
+    call = {"stride": stride, "groups": groups, "dilation": dilation}
+    output = ttsim.conv2d(
+        input_tensor=ttsim.Tensor(image.reshape(1, 1, -1, 16), ttsim.bfloat16).to(device, memory),
+        weight_tensor=ttsim.Tensor(weight, ttsim.bfloat16),
+        device=device,
+        batch_size=2,
+        in_channels=16,
+        out_channels=6,
+        input_height=6,
+        input_width=12,
+        kernel_size=kernel,
+        conv_config=ttsim.Conv2dConfig(enable_kernel_stride_folding=True, **(config or {})),
+        **call,
+    )
+    expected = definition(image, weight, padding=(0, 0, 0, 0), **call)
+    return output.to_numpy().astype(float).ravel().tolist(), expected.ravel().tolist()
+
+
 def test_what_is_returned_serves_again():
     device = ttsim.open_device(l1_small_size=32768)
     image, weight = np.ones((1, 4, 4, 32), np.float32), np.ones((32, 32, 3, 3), np.float32)
@@ -147,7 +200,7 @@ def test_flops_of_the_definition():
 def test_wrong_calls_are_refused():
     device = ttsim.open_device(l1_small_size=32768)
     image, weight = np.ones((1, 8, 8, 32), np.float32), np.ones((32, 32, 2, 2), np.float32)
-    with pytest.raises(ArgumentError, match="conv2d: folding windows is simulated without a shard_layout only"):
+    with pytest.raises(DeviceError, match=r"K dimension in tiles must match between input A \(4\) and input B \(8\)"):
         run(device, image, weight, stride=(2, 2), conv_config=ttsim.Conv2dConfig(shard_layout=SCHEMES[1]))
     with pytest.raises(TypeError, match="did you mean 'slice_config'"):
         run(device, image, weight, dram_slice_config=None)

@@ -4,9 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT16
 from device.plan import Free, Operation, Plan
 from device.spec.device_spec import load_spec
@@ -112,3 +121,86 @@ def test_1x1_runs_as_a_matmul():
     weight = Operand(spec=TensorSpec((64, 32, 1, 1), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
     made = plan(call(DRAM_MEMORY_CONFIG, weight=weight, **pointwise))
     assert operations(made)[-1] == "Matmul"
+
+
+FOLDS = ConvConfig(enable_kernel_stride_folding=True)
+OVERLAPPING = {"padding": (0, 0, 0, 0), "conv_config": FOLDS}
+
+
+def test_windows_that_overlap_leave_a_convolution_of_stride_1():
+    in_l1 = plan(call(**OVERLAPPING))
+    assert operations(in_l1) == ["Fold", "InterleavedToSharded", "Halo", "Conv2d"]
+    assert in_l1.tensors["weight.prepared"].shape == (1, 1, 2 * 2 * 128, 64)
+    in_dram = plan(call(DRAM_MEMORY_CONFIG, **OVERLAPPING))
+    assert operations(in_dram) == ["Fold", "InterleavedToSharded", "Halo", "Conv2d", "ShardedToInterleaved"]
+
+
+def test_weights_are_not_folded_with_an_image_in_dram():
+    """32 channels of a 3x3 kernel in rows of blocks for 2 x 128 channels."""
+    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    made = plan(call(DRAM_MEMORY_CONFIG, padding=(0, 0, 0, 0), conv_config=config)).tensors["weight.prepared"]
+    assert (made.shape, made.padded_shape) == ((1, 1, 288, 64), (1, 1, 768, 64))
+
+
+def test_weights_that_are_not_folded_do_not_fit_a_sharded_matmul():
+    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    folded = {"weight": weight, "kernel_size": (2, 2), "padding": (0, 0, 0, 0), "conv_config": config}
+    last = [step for step in plan(call(DRAM_MEMORY_CONFIG, **folded)).steps if isinstance(step, Operation)][-1]
+    assert last.refused is not None
+    assert last.refused.startswith("K dimension in tiles must match between input A (4) and input B (8)")
+    assert plan(call(**folded)).tensors["weight.prepared"].padded_shape == (1, 1, 128, 64)
+
+
+def test_kernel_rows_wider_than_a_block_are_refused():
+    few = TensorSpec((1, 1, 256, 2), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+    weight = Operand(spec=TensorSpec((64, 2, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    call_of_few = call(
+        input=Operand(spec=few, on_host=False),
+        in_channels=2,
+        weight=weight,
+        kernel_size=(2, 2),
+        padding=(0, 0, 0, 0),
+        conv_config=config,
+    )
+    with pytest.raises(DeviceError, match="Block height 32 must be >= inner dimension 64"):
+        plan(call_of_few)
+
+
+@pytest.mark.parametrize(("channels", "begins"), [(20, ["UntilizeWithUnpadding"]), (24, [])])
+def test_tiles_are_folded_unless_their_rows_split_words(channels, begins):
+    """A row of 20 numbers of two bytes does not end where the next may begin."""
+    spec = TensorSpec((1, 1, 144, channels), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
+    weight = Operand(spec=TensorSpec((64, channels, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    sizes = {"in_channels": channels, "input_height": 12, "input_width": 12, "kernel_size": (2, 2)}
+    made = plan(call(input=Operand(spec=spec, on_host=False), weight=weight, **sizes, padding=(0, 0, 0, 0)))
+    assert operations(made)[: len(begins) + 2] == ["ReshapeView", *begins, "Fold"]
+
+
+def test_shards_are_dealt_anew_where_they_do_not_hold_whole_rows_of_windows():
+    """Two rows of 16 pixels: 48 rows of a shard are not whole windows, 64 are."""
+    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    for rows, cores, dealt in ((64, 4, []), (48, 6, ["Reshard"])):
+        shards = ShardSpec(CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cores - 1, 0))]), (rows, 32))
+        place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+        config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+        made = plan(call(place, weight=weight, kernel_size=(2, 2), padding=(0, 0, 0, 0), conv_config=config))
+        assert operations(made)[: len(dealt) + 1] == [*dealt, "Fold"]
+        shape = made.tensors["input.folded"].memory_config.shard_spec
+        assert shape is not None
+        assert shape.shape == ((16, 128) if not dealt else (8, 128))
+
+
+@pytest.mark.parametrize(("rows", "cores", "untiled"), [(96, 4, 3 * 24), (32, 12, 32)])
+def test_shards_of_tiles_keep_several_rows_of_the_image(rows, cores, untiled):
+    """Rows of 24 pixels fill 32 of a tile; 12 of them in shards of one each come to whole tiles."""
+    shards = ShardSpec(CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(3, cores // 4 - 1))]), (rows, 32))
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    given = Operand(spec=TensorSpec((1, 12, 24, 32), BFLOAT16, Layout.TILE, place), on_host=False)
+    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    sizes = {"input_height": 12, "input_width": 24, "kernel_size": (2, 2), "padding": (0, 0, 0, 0)}
+    made = plan(call(input=given, weight=weight, conv_config=config, **sizes)).tensors["input.untiled"]
+    assert made.memory_config.shard_spec is not None
+    assert made.memory_config.shard_spec.shape == (untiled, 32)

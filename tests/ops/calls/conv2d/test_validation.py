@@ -2,9 +2,18 @@ from dataclasses import replace
 
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT16, INT32
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
@@ -35,10 +44,14 @@ def in_dram() -> Operand:
     return Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=False)
 
 
-def tiles_in_dram() -> Operand:
-    return Operand(spec=replace(in_dram().spec, layout=Layout.TILE), on_host=False)
+def sharded(width: int = 32, layout: Layout = Layout.ROW_MAJOR) -> Operand:
+    shards = ShardSpec(CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(1, 0))]), (32, width))
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    padded = (1, 1, 64, width)
+    return Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, layout, place, padded), on_host=False)
 
 
+FOLDS = ConvConfig(enable_kernel_stride_folding=True)
 FOLDED = {"input": in_dram(), "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0, 0, 0)}
 
 
@@ -63,11 +76,11 @@ def test_a_good_call_passes():
             "Config Error: act_block_h_override (48) must be a multiple of 32 (tile height).",
         ),
         (
-            FOLDED | {"input_height": 7, "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
+            FOLDED | {"input_height": 7, "conv_config": FOLDS},
             "Padded input height (7) must be divisible by stride (2) for kernel stride folding.",
         ),
         (
-            FOLDED | {"kernel_size": (1, 2), "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
+            FOLDED | {"kernel_size": (1, 2), "conv_config": FOLDS},
             "Conv2D kernel stride folding: Stride must be less than or equal to kernel size",
         ),
         (
@@ -99,16 +112,12 @@ def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
         ({"groups": 0}, "conv2d: groups must be at least 1"),
         ({"dilation": (0, 1)}, "conv2d: dilation must be at least"),
         (
-            FOLDED | {"conv_config": ConvConfig(shard_layout=TensorMemoryLayout.BLOCK_SHARDED)},
-            "conv2d: folding windows is simulated without a shard_layout only: .*enable_kernel_stride_folding=False",
+            FOLDED | {"input": sharded(), "padding": (1, 1, 1, 1), "conv_config": FOLDS},
+            "conv2d: folding windows of padded HEIGHT shards is not simulated; set conv_config.enable",
         ),
         (
-            FOLDED | {"in_channels": 30, "input": tiles_in_dram()},
-            "conv2d: folding windows of tiles that 30 channels do not fill",
-        ),
-        (
-            FOLDED | {"kernel_size": (3, 3), "conv_config": ConvConfig(enable_kernel_stride_folding=True)},
-            "conv2d: folding windows of .* which overlap, is not simulated",
+            FOLDED | {"input": sharded(width=64), "conv_config": FOLDS},
+            "conv2d: folding windows of shards that are wider than 32 channels is not simulated",
         ),
         (
             {"input_height": 1, "input_width": 64, "kernel_size": (1, 3), "groups": 32, "out_channels": 32},

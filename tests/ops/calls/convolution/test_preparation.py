@@ -92,7 +92,6 @@ def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
         (HEIGHT, [(1, 1, 1728, 160)], "weight_matrix_width_ntiles 5 should be divisible by weight_block_w_ntiles 4"),
         (HEIGHT, [(1, 1, 1728, 256)], "num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2"),
         (HEIGHT, [(1, 1, 1728, 64)], "Invalid weight shape. Incorrect weight tensor."),
-        (WIDTH, [(1, 1, 1088, 128)], "The width of tensor a needs to match the height of tensor b"),
     ],
 )
 def test_weights_for_another_call_are_refused(scheme, shapes, text):

@@ -278,6 +278,14 @@ def test_k_blocks_that_do_not_divide_a_window_are_refused():
     assert why.startswith("The width of tensor a needs to match the height of tensor b\n")
 
 
+def test_weights_of_other_rows_than_a_width_program_reads_are_refused():
+    config, shards, blocks, _ = example(WIDTH, 32, (3, 3))
+    rows = blocks.k_blocks * blocks.act_w_tiles * 32
+    assert width_refusal(config, shards, blocks, (3, 3), prepared_rows=rows) is None
+    why = width_refusal(config, shards, blocks, (3, 3), prepared_rows=rows + 32)
+    assert why.splitlines()[0] == "The width of tensor a needs to match the height of tensor b"
+
+
 def test_block_heights_that_do_not_divide_a_width_shard_are_refused():
     config, out_config = partition(WIDTH, GRID, rows=100, in_channels=64, out_channels=32, alignment=32)
     shards = plan_shards(

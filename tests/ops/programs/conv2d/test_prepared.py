@@ -34,12 +34,28 @@ def fits(made, wanted):
     return misfit(PrepareWeights(made), spec_of(made), PrepareWeights(wanted)) is None
 
 
-@pytest.mark.parametrize("layout", [HEIGHT, WIDTH, BLOCK, replace(BLOCK, full_inner_dim=True, in_channels=40)])
+FOLDED = replace(
+    HEIGHT,
+    in_channels=4 * 10,
+    kernel=(2, 2),
+    folded=(2, 2),
+    raw_kernel=(3, 4),
+    out_first=True,
+    mirror=False,
+    whole_blocks=True,
+    k_block_rows=128,
+)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [HEIGHT, WIDTH, BLOCK, replace(BLOCK, full_inner_dim=True, in_channels=40), FOLDED, replace(FOLDED, scheme=W)],
+)
 def test_the_order_of_rows_is_that_of_the_preparation(layout):
     shape = layout.raw_shape
-    taps = shape[2] * shape[3]
-    numbers = np.arange(shape[0])[:, None] + shape[0] * np.arange(taps)[None] + 1
-    raw = np.broadcast_to(numbers.reshape(shape[0], 1, *shape[2:]), shape)
+    taps, channels = shape[2] * shape[3], shape[1 if layout.out_first else 0]
+    numbers = np.arange(channels)[:, None] + channels * np.arange(taps)[None] + 1
+    raw = np.broadcast_to(numbers.reshape(*((1, -1) if layout.out_first else (-1, 1)), *shape[2:]), shape)
     prepared = prepare_weights(raw.astype(np.float32), replace(layout, mirror=False, data_format=BFLOAT8_B))
     wanted = prepare_weights(raw.astype(np.float32), replace(layout, mirror=False))
     assert prepared.shape == wanted.shape
@@ -90,12 +106,22 @@ def test_a_folded_window_is_its_kernel_where_rows_are_not_padded():
         whole,
         kernel=(1, 1),
         folded=(2, 2),
+        raw_kernel=(2, 2),
         in_channels=256,
         padded_in_channels=256,
         scheme=TensorMemoryLayout.INTERLEAVED,
     )
     assert fits(whole, folded)
     assert fits(folded, whole)
+
+
+def test_a_kernel_row_may_fill_a_block():
+    assert replace(FOLDED, kernel=(3, 4), folded=(1, 1), in_channels=10, padded_in_channels=16).rows == 3 * 128
+
+
+def test_a_folded_kernel_is_not_the_kernel_that_it_was():
+    plain = replace(FOLDED, kernel=(3, 4), folded=(1, 1), in_channels=10, padded_in_channels=16)
+    assert not fits(plain, FOLDED)
 
 
 def test_what_nothing_prepared_fits_where_rows_are_plain():

@@ -9,7 +9,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.programs.movement.placement import resharding, uploaded_rows
+from ops.programs.movement.placement import resharding, tilized, uploaded_rows
 
 SPEC = load_spec("wormhole_n150")
 SCHEMES = {one.name[0]: one for one in TensorMemoryLayout if one.name.endswith("_SHARDED")}
@@ -61,3 +61,17 @@ def test_rows_on_the_host_are_padded_on_the_device_if_their_channels_are_whole_s
     made = uploaded_rows(builder, builder.tensor("input"), place, place, "sharded")
     plan = builder.finish({"sharded": made.name})
     assert [step.name for step in plan.steps if isinstance(step, Operation)] == [f"{name}DeviceOperation"]
+
+
+def test_rows_of_height_shards_are_padded_across_and_down_before_they_become_tiles():
+    """Five cores share 144 rows, then 160, of which each takes a tile."""
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(4, 0))])
+    place = MemoryConfig(SCHEMES["H"], BufferType.L1, ShardSpec(grid, (32, 96)))
+    given = TensorSpec((1, 1, 144, 80), BFLOAT16, Layout.ROW_MAJOR, place, (1, 1, 144, 96))
+    builder = PlanBuilder(SPEC, {"input": given})
+    made = tilized(builder, builder.tensor("input"), "tiles")
+    plan = builder.finish({"tiles": made.name})
+    names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
+    assert names == ["Pad", "Pad", "Tilize"]
+    dealt = [plan.tensors[name].memory_config.shard_spec for name in ("tiles.across", "tiles.down", "tiles")]
+    assert [one and one.shape for one in dealt] == [(29, 96), (32, 96), (32, 96)]
