@@ -78,7 +78,8 @@ _NAMES_OF = {
         "open_device",
         "synchronize_device",
     ),
-    "ttsim.runtime.tensor": ("StorageType", "Tensor"),
+    "ttsim.runtime.storage": ("StorageType",),
+    "ttsim.runtime.tensor": ("Tensor",),
     "ttsim.types.activations": ("UnaryOpType", "UnaryWithParam"),
     "ttsim.types.compute_config": (
         "BlackholeComputeKernelConfig",

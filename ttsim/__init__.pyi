@@ -69,7 +69,8 @@ from ttsim.runtime.device import (
     open_device,
     synchronize_device,
 )
-from ttsim.runtime.tensor import StorageType, Tensor
+from ttsim.runtime.storage import StorageType
+from ttsim.runtime.tensor import Tensor
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
     BlackholeComputeKernelConfig,

@@ -25,15 +25,9 @@ from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.layout import (
-    ConvOptions,
-    ConvProblem,
-    buffers_arguments,
-    choose_cores,
-    lay_out,
-    scheme_alignment,
-)
+from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.work import ConvWork
 from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row

@@ -16,9 +16,10 @@ from ops.calls.conv_transpose2d.validation import (
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.preparation import plan_bias_preparation, plan_weights_preparation
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
+from ops.calls.convolution.sanity import groups_given, raw_weight, refuse_first
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.slicing import most_slices
-from ops.calls.convolution.validation import groups_given, raw_weight, refuse_first, stride_given
+from ops.calls.convolution.validation import stride_given
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, operand, require_allocated, run
 from ttsim.runtime.tensor import Tensor

@@ -21,7 +21,8 @@ from ops.readings.memory import run_memory
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current
-from ttsim.runtime.tensor import Tensor, not_allocated
+from ttsim.runtime.storage import not_allocated
+from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.turns import in_turn
 
 P = ParamSpec("P")

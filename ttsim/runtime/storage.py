@@ -1,10 +1,21 @@
-"""The buffers that tensors share."""
+"""Where the values of tensors are: on the host, or in buffers on devices, which tensors share."""
 
+from enum import Enum
 from weakref import WeakSet
 
+from device.errors import DeviceError
 from device.memory.buffers import Buffer
+from device.memory.layouts import TensorSpec
+from device.numbers.formats import Array
 from ttsim.runtime.device import Device
 from ttsim.runtime.turns import in_turn
+
+
+class StorageType(Enum):
+    """Where the values of a tensor are."""
+
+    HOST = 0
+    DEVICE = 1
 
 
 class DeviceStorage:
@@ -48,3 +59,30 @@ class DeviceStorage:
             if not held:
                 turn.give()
             raise
+
+
+def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -> DeviceStorage:
+    """A new buffer for a tensor, with values if there are any.
+
+    Args:
+        device: Where it goes.
+        values: In storage of the format, in the logical or the padded shape.
+        spec: The tensor.
+        by: The function of the real library that asks for it.
+    """
+
+    def stored() -> DeviceStorage:
+        buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by)
+        if values is not None:
+            buffer.store(values, spec)
+        return DeviceStorage(device, buffer)
+
+    return in_turn(device.listened(), stored)
+
+
+def not_allocated() -> DeviceError:
+    """What using a deallocated tensor raises."""
+    return DeviceError(
+        "Tensor is not allocated\nit was deallocated, by deallocate() or because an operation was told to consume it "
+        "(deallocate_activation); keep it allocated, or make it again"
+    )

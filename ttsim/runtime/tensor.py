@@ -5,7 +5,6 @@ that shares one frees it. Tensors have no arithmetic of their own.
 """
 
 from collections.abc import Sequence
-from enum import Enum
 from functools import partial
 from math import prod
 from typing import Any, SupportsIndex
@@ -23,18 +22,10 @@ from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
 from ttsim.runtime.arrays import default_type, frozen, numbers, padded, printed, rounded, torch_from_numpy
 from ttsim.runtime.device import Device
-from ttsim.runtime.storage import DeviceStorage
-from ttsim.runtime.turns import in_turn
+from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape
 from ttsim.types.signature import require_type_or_none
-
-
-class StorageType(Enum):
-    """Where the values of a tensor are."""
-
-    HOST = 0
-    DEVICE = 1
 
 
 class Tensor:
@@ -83,10 +74,10 @@ class Tensor:
         self._storage: DeviceStorage | None = None
         self.made_by: Work | None = None
         if device is not None:
-            placed = self.to(device, mem_config)
-            self.spec, self._values, self._storage = placed.spec, None, placed._storage
-            if placed._storage is not None:
-                placed._storage.sharers.add(self)
+            there = self.to(device, mem_config)
+            self.spec, self._values, self._storage = there.spec, None, there._storage
+            if there._storage is not None:
+                there._storage.sharers.add(self)
 
     @classmethod
     def of_host(cls, values: Array, spec: TensorSpec, *, made_by: Work | None = None) -> "Tensor":
@@ -101,14 +92,12 @@ class Tensor:
     @classmethod
     def of_buffer(cls, device: Device, buffer: Buffer, spec: TensorSpec, *, made_by: Work | None = None) -> "Tensor":
         """A device tensor that owns ``buffer`` from now on."""
-        tensor = cls._sharing(DeviceStorage(device, buffer), spec)
-        tensor.made_by = made_by
-        return tensor
+        return cls._sharing(DeviceStorage(device, buffer), spec, made_by)
 
     @classmethod
-    def _sharing(cls, storage: DeviceStorage, spec: TensorSpec) -> "Tensor":
+    def _sharing(cls, storage: DeviceStorage, spec: TensorSpec, made_by: Work | None = None) -> "Tensor":
         tensor = cls.__new__(cls)
-        tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, None, storage, None
+        tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, None, storage, made_by
         storage.sharers.add(tensor)
         return tensor
 
@@ -116,9 +105,7 @@ class Tensor:
         """A tensor of the same values; on a device it shares the buffer, which lives as long as either."""
         if self._storage is None:
             return Tensor.of_host(self._carried(), self.spec, made_by=self.made_by)
-        copy = Tensor._sharing(self._storage, self.spec)
-        copy.made_by = self.made_by
-        return copy
+        return Tensor._sharing(self._storage, self.spec, self.made_by)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
         """A tensor with values, and on a device a buffer, of its own."""
@@ -290,7 +277,7 @@ class Tensor:
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
         spec = self._spec_in(mem_config or DRAM_MEMORY_CONFIG)
-        return _placed(target, self._carried(), spec, by="Tensor::to_device", made_by=self.made_by)
+        return Tensor._sharing(placed(target, self._carried(), spec, by="Tensor::to_device"), spec, self.made_by)
 
     def cpu(self) -> "Tensor":
         """The tensor on the host; itself if it is there."""
@@ -304,7 +291,8 @@ class Tensor:
         device = self.device()
         if device is None:
             raise AssertionError("a tensor with a buffer is on a device")
-        return _placed(device, values, self._spec_in(mem_config), by=CREATED, made_by=self.made_by)
+        spec = self._spec_in(mem_config)
+        return Tensor._sharing(placed(device, values, spec, by=CREATED), spec, self.made_by)
 
     def with_dtype(self, dtype: DataType) -> "Tensor":
         """The values rounded to another data type, as the host or device rounds; block floats come out in tiles."""
@@ -348,7 +336,7 @@ class Tensor:
         stays = (self.spec.data_format, self.spec.shape[-1:]) == (spec.data_format, spec.shape[-1:])
         if values is not None and not stays:
             values = typecast(values, self.spec.data_format, spec.data_format)
-        return _placed(self._storage.device, values, spec, by=CREATED)
+        return Tensor._sharing(placed(self._storage.device, values, spec, by=CREATED), spec)
 
     def __repr__(self) -> str:
         """Values (cut short), shape, data type and layout, as the real library prints them."""
@@ -360,23 +348,3 @@ class Tensor:
         else:
             shown = printed(self.to_numpy())
         return f"ttnn.Tensor({shown}, shape={self.shape}, dtype=DataType::{name}, layout=Layout::{self.layout.name})"
-
-
-def _placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str, made_by: Work | None = None) -> Tensor:
-    """A new device tensor, with values if there are any."""
-
-    def placed() -> Tensor:
-        buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by)
-        if values is not None:
-            buffer.store(values, spec)
-        return Tensor.of_buffer(device, buffer, spec, made_by=made_by)
-
-    return in_turn(device.listened(), placed)
-
-
-def not_allocated() -> DeviceError:
-    """What using a deallocated tensor raises."""
-    return DeviceError(
-        "Tensor is not allocated\nit was deallocated, by deallocate() or because an operation was told to consume it "
-        "(deallocate_activation); keep it allocated, or make it again"
-    )

@@ -13,21 +13,23 @@ from ops.calls.conv2d.folding import WAY_OUT, folds
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.image_checks import view_refusal
 from ops.calls.convolution.problem import image_shape, is_matmul, takes_l1_path
+from ops.calls.convolution.sanity import (
+    OPERAND_CHECKS,
+    dilation_given,
+    groups_divide,
+    groups_given,
+    refuse_first,
+    sizes_given,
+)
 from ops.calls.convolution.slicing import output_slices
 from ops.calls.convolution.validation import (
     BIAS_SHAPE_CHECKS,
     CONFIG_CHECKS,
     HOST_WEIGHT_FORMATS,
     INPUT_CHECKS,
-    OPERAND_CHECKS,
     SIZE_CHECKS,
     Check,
-    dilation_given,
-    groups_divide,
-    groups_given,
     raise_first,
-    refuse_first,
-    sizes_given,
 )
 from ops.frame.axis import count_windows
 

@@ -19,7 +19,8 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.conv_transpose2d.validation import require_sane
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.problem import compute_config, output_format, weight_format
-from ops.calls.convolution.validation import SHARD_LAYOUTS, refuse_first
+from ops.calls.convolution.sanity import refuse_first
+from ops.calls.convolution.validation import SHARD_LAYOUTS
 from ops.calls.onednn.forward import Lowering, forward
 from ops.calls.onednn.problem import Deconvolution
 from ops.calls.onednn.stages import HOST_TENSOR, image_sticks

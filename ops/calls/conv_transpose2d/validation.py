@@ -13,6 +13,14 @@ from device.memory.memory_config import BufferType, Layout
 from ops.calls.convolution.arguments import ConvArguments, SliceType
 from ops.calls.convolution.output_checks import output_override
 from ops.calls.convolution.problem import frame_of, is_matmul, takes_l1_path
+from ops.calls.convolution.sanity import (
+    OPERAND_CHECKS,
+    dilation_given,
+    groups_divide,
+    groups_given,
+    refuse_first,
+    sizes_given,
+)
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.calls.convolution.soundness import way_out
 from ops.calls.convolution.validation import (
@@ -21,16 +29,10 @@ from ops.calls.convolution.validation import (
     CONFIG_CHECKS,
     HOST_WEIGHT_FORMATS,
     INPUT_CHECKS,
-    OPERAND_CHECKS,
     SEARCH_CHECKS,
     SIZE_CHECKS,
-    dilation_given,
-    groups_divide,
-    groups_given,
     raise_first,
     rank,
-    refuse_first,
-    sizes_given,
 )
 from ops.frame.axis import NoWindowError, transposed_outputs
 from ops.programs.conv2d.partition import WIDTH

@@ -9,7 +9,8 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
 from device.plan import Step
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
-from ops.calls.convolution.l1_path import l1_path, operand_names
+from ops.calls.convolution.l1_path import l1_path
+from ops.calls.convolution.operands import operand_names
 from ops.calls.convolution.output_checks import rows_in_dram
 from ops.calls.convolution.problem import as_slice, frame_of, image_shape, output_format, slices_skip_dram
 from ops.calls.convolution.slicing import (

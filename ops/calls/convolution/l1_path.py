@@ -3,31 +3,22 @@
 Also what one slice of the DRAM path runs, with the arguments of `problem.as_slice`.
 """
 
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import replace
 from typing import Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
-from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.laid_out import LaidOut, lay_out_call
+from ops.calls.convolution.operands import operands, upload_weights
 from ops.calls.convolution.output_checks import TILES_HINT
 from ops.calls.convolution.prepared_sizes import size_refusal
-from ops.calls.convolution.problem import (
-    compute_config,
-    flattened_memory,
-    input_alignment,
-    is_matmul,
-    lower,
-    needs_new_shards,
-    placed_options,
-)
+from ops.calls.convolution.problem import compute_config
 from ops.programs.conv2d.activation_reuse import reuse_refusal
-from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import (
     ConvBuffersArguments,
@@ -35,19 +26,9 @@ from ops.programs.conv2d.circular_buffers import (
     l1_accumulation,
     partials_format,
 )
-from ops.programs.conv2d.layout import (
-    ConvLayout,
-    ConvOptions,
-    ConvProblem,
-    buffers_arguments,
-    choose_cores,
-    lay_out,
-    scheme_alignment,
-    sharded_input,
-)
-from ops.programs.conv2d.partition import HEIGHT, WIDTH, channel_alignment
+from ops.programs.conv2d.layout import buffers_arguments, sharded_input
+from ops.programs.conv2d.partition import WIDTH
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
-from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
@@ -56,78 +37,6 @@ from ops.programs.movement.work import Conversion, Relayout
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
 
 CONV2D: Final = "Conv2dDeviceOperation"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaidOut:
-    """A call and how it lies on the device.
-
-    Attributes:
-        arguments: The call.
-        problem: Its convolution.
-        options: The caller's choices.
-        layout: Partition, shards and blocks.
-        input_memory: Where the halo finds its input.
-        sharded: The input is sharded; else the layout says only how weights are prepared for a plain matmul.
-        reshards: The input on the device is dealt to shards anew.
-        prefix: What the names of its tensors begin with: empty, or the slice it is.
-    """
-
-    arguments: ConvArguments
-    problem: ConvProblem
-    options: ConvOptions
-    layout: ConvLayout
-    input_memory: MemoryConfig
-    sharded: bool = True
-    reshards: bool = True
-    prefix: str = ""
-
-
-def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "") -> LaidOut:
-    """Choose shard scheme and cores for a call, and lay its convolution out.
-
-    Raises:
-        DeviceError: The blocks do not fit the shares of the cores.
-    """
-    problem, estimated = lower(call)
-    options = placed_options(call, estimated)
-    memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
-    before = input_alignment(call, memory)
-    if not needs_new_shards(call, memory):
-        layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
-        place = memory
-    else:
-        scheme = call.conv_config.shard_layout or choose_scheme(problem, estimated, device_spec, matmul=False)
-        config = choose_cores(problem, options, device_spec, scheme, alignment=before)
-        layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
-        shards = memory.shard_spec
-        stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
-        place = memory if stays else _whole_height(call, layout.input_memory)
-    reshards = place != memory
-    if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
-        place = flattened_memory(call)
-        if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
-            layout = replace(layout, config=replace(layout.config, cores=place.shard_spec.grid))
-    return LaidOut(
-        arguments=call,
-        problem=problem,
-        options=options,
-        layout=layout,
-        input_memory=place,
-        reshards=reshards,
-        prefix=prefix,
-    )
-
-
-def _whole_height(call: ConvArguments, place: MemoryConfig) -> MemoryConfig:
-    """Shards as high as their input: a WIDTH window that was tiles keeps the rows that fill its last tiles."""
-    shards, given = place.shard_spec, call.input.spec
-    if shards is None or call.input.on_host or place.memory_layout is not WIDTH or given.layout is Layout.TILE:
-        return place
-    rows = max(shards.shape[0], given.matrix[0])
-    if rows == shards.shape[0]:
-        return place
-    return replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
 
 
 def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "") -> PlanTensor:
@@ -182,89 +91,6 @@ def _reads_input(laid_out: LaidOut) -> bool:
     """Whether the micro-op reads the sharded input itself: all rows of it are on every core, as it wants them."""
     whole = laid_out.layout.scheme is WIDTH and laid_out.problem.row_major
     return whole and not any(laid_out.arguments.padding) and laid_out.arguments.rules.skips_halo
-
-
-def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
-    """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for."""
-    call, layout, taken_for = laid_out.arguments, weights_layout(laid_out), _read_layout(laid_out)
-    names = operand_names(call)
-    if not call.weight.on_host or layout != taken_for:
-        builder.expect(names[0], PrepareWeights(taken_for))
-    if call.weight.on_host:
-        made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
-        builder.upload("weight.prepared", made, "weight", PrepareWeights(layout))
-    if call.bias is not None and not call.bias.on_host:
-        builder.expect(names[1], PrepareBias(layout))
-    elif call.bias is not None:
-        made = TensorSpec(
-            layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape
-        )
-        builder.upload("bias.prepared", made, "bias", PrepareBias(layout))
-
-
-def weights_layout(laid_out: LaidOut) -> WeightsLayout:
-    """How the weights of a call are prepared.
-
-    Where the windows of an image in DRAM were folded, the real library lays out the kernel as it was.
-
-    Raises:
-        DeviceError: A row of that kernel does not fit a K block of HEIGHT shards.
-    """
-    read, folding = _read_layout(laid_out), laid_out.arguments.folding
-    shards = laid_out.input_memory.shard_spec
-    if folding is None or folding.weights or shards is None or not laid_out.sharded:
-        return read
-    alignment = channel_alignment(
-        laid_out.layout.scheme,
-        row_major=laid_out.problem.row_major,
-        sliced=False,
-        matmul=is_matmul(laid_out.arguments),
-        shard_width=shards.shape[1],
-    )
-    channels = read.in_channels // prod(folding.stride)
-    made = replace(
-        read,
-        in_channels=channels,
-        kernel=folding.kernel,
-        folded=(1, 1),
-        raw_kernel=None,
-        padded_in_channels=round_up(channels, alignment * read.channel_shards),
-        whole_blocks=True,
-    )
-    inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)
-    if laid_out.layout.scheme is HEIGHT and made.k_block_rows < inner:
-        raise DeviceError(
-            f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n"
-            f"conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
-            f"kernel rows of {inner} do not fit the blocks; set it to False, or put the input in L1"
-        )
-    return made
-
-
-def _read_layout(laid_out: LaidOut) -> WeightsLayout:
-    """What the program of a call takes its weights for."""
-    call, layout = laid_out.arguments, laid_out.layout
-    shards, rules = layout.shards, call.rules
-    columns = shards.out_channels
-    if layout.scheme in (HEIGHT, WIDTH):
-        columns = round_up(columns, layout.blocks.subblock_w_tiles * TILE)
-    return WeightsLayout(
-        in_channels=call.in_channels,
-        out_channels=call.out_channels,
-        kernel=call.kernel_size,
-        groups=call.groups,
-        out_first=not rules.transposed,
-        folded=call.folding.stride if call.folding else (1, 1),
-        raw_kernel=call.folding.kernel if call.folding else None,
-        mirror=rules.transposed and call.mirror_kernel,
-        full_inner_dim=rules.orders_full_inner_dim and laid_out.options.joins_kernel_rows(layout.scheme),
-        scheme=layout.scheme,
-        padded_in_channels=shards.in_channels,
-        padded_out_channels=columns,
-        channel_shards=layout.config.channel_cores,
-        k_block_rows=layout.blocks.act_w_tiles * TILE,
-        data_format=laid_out.problem.weight_format,
-    )
 
 
 def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
@@ -406,19 +232,6 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         refused=refused,
         unfinished=unfinished,
     )
-
-
-def operand_names(call: ConvArguments) -> tuple[str, ...]:
-    """Names of the prepared weights and, if there is one, of the prepared bias."""
-    weight = "weight.prepared" if call.weight.on_host else call.weight.name or "weight"
-    if call.bias is None:
-        return (weight,)
-    return weight, "bias.prepared" if call.bias.on_host else call.bias.name or "bias"
-
-
-def operands(builder: PlanBuilder, call: ConvArguments) -> list[PlanTensor]:
-    """The prepared weights and, if there is one, the prepared bias, as the plan has them by then."""
-    return [builder.tensor(name) for name in operand_names(call)]
 
 
 def output_spec(laid_out: LaidOut) -> TensorSpec:

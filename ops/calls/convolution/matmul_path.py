@@ -23,8 +23,9 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.l1_path import LaidOut, operands, upload_weights
+from ops.calls.convolution.laid_out import LaidOut
 from ops.calls.convolution.matmul_refusals import matmul_refusal
+from ops.calls.convolution.operands import operands, upload_weights
 from ops.calls.convolution.problem import compute_config, flattened_memory, lower
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, sharded_input

@@ -12,7 +12,7 @@ from device.memory.shard_cores import no_bank
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.parts import GridSpec
-from ops.calls.convolution.l1_path import LaidOut
+from ops.calls.convolution.laid_out import LaidOut
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.matmul.config import MatmulProblem
 

@@ -5,8 +5,9 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.dram_path import dram_path
-from ops.calls.convolution.l1_path import l1_path, operand_names
+from ops.calls.convolution.l1_path import l1_path
 from ops.calls.convolution.matmul_path import matmul_path
+from ops.calls.convolution.operands import operand_names
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
 from ops.meanings import MEANINGS
 

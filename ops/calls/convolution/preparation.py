@@ -10,7 +10,8 @@ from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, SliceConfig
-from ops.calls.convolution.l1_path import LaidOut, operand_names, weights_layout
+from ops.calls.convolution.laid_out import LaidOut
+from ops.calls.convolution.operands import operand_names, weights_layout
 from ops.calls.convolution.plan import builder_of, plan_convolution
 from ops.calls.convolution.problem import frame_of, lower, slices_skip_dram, takes_l1_path
 from ops.calls.convolution.slicing import choose_slices, first_slice, input_cores, input_memory

@@ -13,8 +13,8 @@ from device.numbers.integers import round_up
 from device.spec.parts import GridSpec
 from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand, SliceType
 from ops.frame.frame import Frame
-from ops.programs.conv2d.layout import ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import channel_alignment
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.movement.reshape import flattened, memory_after
 
 DEFAULT_PHASES = 4  # HiFi4, when no compute config is given

@@ -19,14 +19,9 @@ from ops.frame.axis import FrameAxis, NoWindowError
 from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import choose_scheme, estimated_blocks, estimated_buffers, estimated_halo_bytes
 from ops.programs.conv2d.circular_buffers import local_bytes
-from ops.programs.conv2d.layout import (
-    ConvOptions,
-    ConvProblem,
-    choose_cores,
-    lay_out,
-    scheme_alignment,
-)
+from ops.programs.conv2d.layout import choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, WIDTH, ParallelConfig, channel_alignment
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,9 @@ from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.activation_reuse import check_estimated_format
 from ops.programs.conv2d.circular_buffers import BufferRequest, buffer_requests, local_bytes
-from ops.programs.conv2d.layout import (
-    ConvLayout,
-    ConvOptions,
-    ConvProblem,
-    buffers_arguments,
-    choose_cores,
-    lay_out,
-    scheme_alignment,
-)
+from ops.programs.conv2d.layout import ConvLayout, buffers_arguments, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.halo.transfers import most_sticks
 
 BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row

@@ -10,11 +10,8 @@ from math import prod
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
-from device.spec.parts import GridSpec
-from ops.frame.frame import Frame
 from ops.programs.conv2d.activation_reuse import check_reuse
 from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards, weight_rows
 from ops.programs.conv2d.circular_buffers import ConvBuffersArguments, multicasts_activations
@@ -27,97 +24,8 @@ from ops.programs.conv2d.partition import (
     input_parallel_config,
     output_parallel_config,
 )
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.reader_indices import uses_split_reader
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvOptions:
-    """The fields of a Conv2dConfig and of a compute config that decide a layout (docs/planning.md, Arguments).
-
-    Attributes:
-        act_block_h_override: Rows of an activation block; 0 takes the whole share of a core.
-        act_block_w_div: Parts of a K block (WIDTH only).
-        transpose_shards: BLOCK grids are COL_MAJOR.
-        untilize_out: The output is ROW_MAJOR.
-        act_double_buffer: Activations are double buffered.
-        weights_double_buffer: Weights are double buffered.
-        full_inner_dim: BLOCK: all kernel rows in one K block.
-        activation_reuse: HEIGHT: the same, and readers keep what neighboring rows of the image share.
-        force_split_reader: None lets the rates decide.
-        config_tensors_in_dram: Config tensors live in DRAM.
-        core_grid: Cores given by the caller; None for the library's choice.
-        output_grid: Grid of the output given by the caller (BLOCK only); None for all cores.
-        fp32_dest: Dst accumulates in float32.
-        packer_l1_acc: Partial sums are to be added in L1.
-    """
-
-    act_block_h_override: int = 0
-    act_block_w_div: int = 1
-    transpose_shards: bool = False
-    untilize_out: bool = False
-    act_double_buffer: bool = False
-    weights_double_buffer: bool = False
-    full_inner_dim: bool = False
-    activation_reuse: bool = False
-    force_split_reader: bool | None = None
-    config_tensors_in_dram: bool = False
-    core_grid: CoreRangeSet | None = None
-    output_grid: GridSpec | None = None
-    fp32_dest: bool = False
-    packer_l1_acc: bool = False
-
-    def joins_kernel_rows(self, scheme: TensorMemoryLayout) -> bool:
-        """Whether all kernel rows of a shard are one K block."""
-        return {HEIGHT: self.activation_reuse, BLOCK: self.full_inner_dim}.get(scheme, False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvProblem:
-    """One convolution, in sizes and formats.
-
-    Attributes:
-        frame: The padded, zero-inserted input; its step is the stride of the conv2d micro-op.
-        in_channels: C.
-        held_channels: Channels of an interleaved input in L1, if its caller filled it with more than C.
-        out_channels: O.
-        in_format: Format of the input tensor.
-        weight_format: Format of prepared weights and bias.
-        out_format: Output format.
-        row_major: The input is ROW_MAJOR.
-        sliced: The input is a window cut out of DRAM (it then arrives as row-major sticks).
-        bias: There is a bias.
-    """
-
-    frame: Frame
-    in_channels: int
-    out_channels: int
-    in_format: DataFormat
-    weight_format: DataFormat
-    out_format: DataFormat
-    row_major: bool
-    sliced: bool = False
-    bias: bool = False
-    held_channels: int = 0
-
-    @property
-    def kernel(self) -> tuple[int, int]:
-        """(kh, kw)."""
-        return self.frame.rows.taps, self.frame.columns.taps
-
-    @property
-    def in_rows(self) -> int:
-        """N*H*W."""
-        return self.frame.batch * self.frame.rows.input_length * self.frame.columns.input_length
-
-    @property
-    def out_rows(self) -> int:
-        """N*OH*OW."""
-        return self.frame.outputs
-
-    @property
-    def act_format(self) -> DataFormat:
-        """Format of the halo output: block floats become bfloat16 there."""
-        return FLOAT32 if self.in_format == FLOAT32 else BFLOAT16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

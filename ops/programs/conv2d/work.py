@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from device.numbers.formats import DataFormat
 from device.plan import Work
 from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.layout import ConvLayout, ConvOptions, ConvProblem
+from ops.programs.conv2d.layout import ConvLayout
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

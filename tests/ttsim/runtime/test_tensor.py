@@ -10,7 +10,8 @@ from device.errors import DeviceError, OutOfMemoryError
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from ttsim.recording.memory_reports import get_memory_view
 from ttsim.runtime.device import Device
-from ttsim.runtime.tensor import StorageType, Tensor
+from ttsim.runtime.storage import StorageType
+from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
 
 

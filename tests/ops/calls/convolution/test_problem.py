@@ -9,14 +9,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import (
-    ComputeConfig,
-    ConvArguments,
-    ConvConfig,
-    Operand,
-    SliceConfig,
-    SliceType,
-)
+from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.problem import (
     as_slice,
     compute_config,
@@ -26,7 +19,7 @@ from ops.calls.convolution.problem import (
     output_format,
     weight_format,
 )
-from ops.programs.conv2d.layout import ConvOptions
+from ops.programs.conv2d.problem import ConvOptions
 
 
 def tensor(*shape, fmt=BFLOAT16, layout=Layout.ROW_MAJOR, on_host=False):

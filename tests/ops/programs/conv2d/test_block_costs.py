@@ -11,8 +11,9 @@ from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.block_costs import conv_steps
 from ops.programs.conv2d.costs import ConvCosts
-from ops.programs.conv2d.layout import ConvLayout, ConvOptions, ConvProblem, choose_cores, lay_out
+from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.work import ConvWork
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p100")

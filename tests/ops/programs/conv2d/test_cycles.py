@@ -17,8 +17,9 @@ from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.circular_buffers import l1_accumulation
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles, time_conv
-from ops.programs.conv2d.layout import ConvOptions, ConvProblem, choose_cores, lay_out, scheme_alignment
+from ops.programs.conv2d.layout import choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.work import ConvWork
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]

@@ -15,16 +15,9 @@ from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import estimated_buffers
 from ops.programs.conv2d.blocks import width_refusal
-from ops.programs.conv2d.layout import (
-    ConvOptions,
-    ConvProblem,
-    buffers_arguments,
-    choose_cores,
-    lay_out,
-    scheme_alignment,
-    sharded_input,
-)
+from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment, sharded_input
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 
 SPEC = load_spec("wormhole_n150")
 COL_MAJOR = ShardOrientation.COL_MAJOR

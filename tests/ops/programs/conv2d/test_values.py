@@ -21,15 +21,9 @@ from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
-from ops.programs.conv2d.layout import (
-    ConvOptions,
-    ConvProblem,
-    buffers_arguments,
-    choose_cores,
-    lay_out,
-    scheme_alignment,
-)
+from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 from ops.programs.conv2d.work import ConvWork

@@ -1,0 +1,84 @@
+"""A convolution laid out on the device: its scheme, cores, shards and blocks, and where its input is put."""
+
+from dataclasses import dataclass, replace
+
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.spec.device_spec import DeviceSpec
+from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.problem import flattened_memory, input_alignment, lower, needs_new_shards, placed_options
+from ops.programs.conv2d.auto_shard import choose_scheme
+from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, scheme_alignment, sharded_input
+from ops.programs.conv2d.partition import WIDTH
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaidOut:
+    """A call and how it lies on the device.
+
+    Attributes:
+        arguments: The call.
+        problem: Its convolution.
+        options: The caller's choices.
+        layout: Partition, shards and blocks.
+        input_memory: Where the halo finds its input.
+        sharded: The input is sharded; else the layout says only how weights are prepared for a plain matmul.
+        reshards: The input on the device is dealt to shards anew.
+        prefix: What the names of its tensors begin with: empty, or the slice it is.
+    """
+
+    arguments: ConvArguments
+    problem: ConvProblem
+    options: ConvOptions
+    layout: ConvLayout
+    input_memory: MemoryConfig
+    sharded: bool = True
+    reshards: bool = True
+    prefix: str = ""
+
+
+def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "") -> LaidOut:
+    """Choose shard scheme and cores for a call, and lay its convolution out.
+
+    Raises:
+        DeviceError: The blocks do not fit the shares of the cores.
+    """
+    problem, estimated = lower(call)
+    options = placed_options(call, estimated)
+    memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
+    before = input_alignment(call, memory)
+    if not needs_new_shards(call, memory):
+        layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
+        place = memory
+    else:
+        scheme = call.conv_config.shard_layout or choose_scheme(problem, estimated, device_spec, matmul=False)
+        config = choose_cores(problem, options, device_spec, scheme, alignment=before)
+        layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
+        shards = memory.shard_spec
+        stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
+        place = memory if stays else _whole_height(call, layout.input_memory)
+    reshards = place != memory
+    if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
+        place = flattened_memory(call)
+        if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
+            layout = replace(layout, config=replace(layout.config, cores=place.shard_spec.grid))
+    return LaidOut(
+        arguments=call,
+        problem=problem,
+        options=options,
+        layout=layout,
+        input_memory=place,
+        reshards=reshards,
+        prefix=prefix,
+    )
+
+
+def _whole_height(call: ConvArguments, place: MemoryConfig) -> MemoryConfig:
+    """Shards as high as their input: a WIDTH window that was tiles keeps the rows that fill its last tiles."""
+    shards, given = place.shard_spec, call.input.spec
+    if shards is None or call.input.on_host or place.memory_layout is not WIDTH or given.layout is Layout.TILE:
+        return place
+    rows = max(shards.shape[0], given.matrix[0])
+    if rows == shards.shape[0]:
+        return place
+    return replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
