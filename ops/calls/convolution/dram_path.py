@@ -51,11 +51,12 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
     else:
         config = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
     counted = call if config is given else replace(call, slice_config=config)
-    raise_first(counted, CONFIG_CHECKS)
     if slices_skip_dram(call, config.num_slices):
+        raise_first(counted, CONFIG_CHECKS)
         return l1_path(builder, call, source)
     raise_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
     check_slice_count(call, config)
+    raise_first(counted, CONFIG_CHECKS)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     frame = frame_of(call)
     out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)

@@ -127,8 +127,7 @@ def _core_grid(call: ConvArguments) -> Iterator[str]:
     slices = None if takes_l1_path(call) or is_matmul(call) else _slices(call)
     if not config.override_sharding_config or slices == 0:  # once their number is known, it is asked again
         return
-    given = given_slices(call)
-    if config.core_grid is None and not (given is not None and too_many(call, given)):
+    if config.core_grid is None:
         yield (
             "If override_sharding_config is set, core_grid must be set as well."
             if sharded or (slices or 0) > 1
@@ -167,6 +166,10 @@ def _placing(call: ConvArguments) -> Iterator[str]:
     Shards are kept, or cut out for slices, before anything is estimated; a scheme that is to be chosen is estimated
     first of all, and so is a number of slices; a scheme that is given is not estimated.
     """
+    counted = given_slices(call)
+    if counted is not None and too_many(call, counted):
+        return  # which the plan refuses
+    yield from _shard_layout(call)
     if not takes_l1_path(call) and not is_matmul(call) and not _slices(call):
         yield from _searching(call)
         return
@@ -174,7 +177,7 @@ def _placing(call: ConvArguments) -> Iterator[str]:
     order: tuple[Check, ...]
     if _sharded_in_l1(call) and needs_new_shards(call, call.input.spec.memory_config):
         order = (_core_grid, _block_height, _new_shard_layout, output_override, _block_width)
-    elif _sharded_in_l1(call) or (given and given_slices(call) is not None):
+    elif _sharded_in_l1(call) or (given and counted is not None):
         order = (_core_grid, output_override, _block_height, _block_width)
     elif given:
         order = (_block_height, _core_grid, output_override, _block_width)
@@ -191,7 +194,7 @@ def _searching(call: ConvArguments) -> Iterator[str]:
     if config.shard_layout is None:
         yield from output_override(call)
     yield from _block_width(call)
-    if not config.override_sharding_config or config.core_grid is not None:  # else it is refused when that is asked for
+    if config.core_grid is not None:  # else it is refused once the number is known
         yield from output_override(call)
 
 
@@ -239,7 +242,7 @@ def claimed_volume(call: ConvArguments) -> int:
 
 INPUT_CHECKS: tuple[Check, ...] = (rows_of_blocks, input_in_dram, _input_volume)
 SIZE_CHECKS: tuple[Check, ...] = (stride_given,)
-CONFIG_CHECKS: tuple[Check, ...] = (_shard_layout, _placing)
+CONFIG_CHECKS: tuple[Check, ...] = (_placing,)
 SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _searching)  # before a number of slices is looked for
 BLOCK_CHECKS: tuple[Check, ...] = (_block_height, _block_width)
 BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)

@@ -180,7 +180,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "output override without a grid",
-        {"conv_config": ConvConfig(override_output_sharding_config=True, shard_layout=BLOCK)},
+        {"slice_config": L1_FULL, "conv_config": ConvConfig(override_output_sharding_config=True, shard_layout=BLOCK)},
         "When override_output_sharding_config is set to true, core_grid must have a value.",
     ),
     (
@@ -525,3 +525,8 @@ def test_which_of_several_wrong_placements_is_told(given, shard_layout, wrong, f
     )
     with pytest.raises(ArgumentError, match="^" + re.escape(first_line)):
         validate(call(conv_config=config, **given))
+
+
+def test_more_slices_than_there_can_be_are_left_to_the_plan():
+    config = ConvConfig(act_block_h_override=17, override_output_sharding_config=True)
+    validate(call(conv_config=config, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=500)))
