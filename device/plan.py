@@ -45,18 +45,6 @@ class CircularBuffer:
     view_of: str | None = None
     offset_bytes: int = 0
 
-    def on(self, tensor: str) -> "CircularBuffer":
-        """The same one on another tensor's shard."""
-        return CircularBuffer(
-            name=self.name,
-            size_bytes=self.size_bytes,
-            page_bytes=self.page_bytes,
-            data_format=self.data_format,
-            cores=self.cores,
-            view_of=tensor,
-            offset_bytes=self.offset_bytes,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Allocate:

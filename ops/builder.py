@@ -254,7 +254,7 @@ def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:
         outputs=tuple(Allocate(named(one.tensor), one.buffer, one.by) for one in step.outputs),
         resident=tuple(Allocate(named(one.tensor), one.buffer, one.by) for one in step.resident),
         circular_buffers=tuple(
-            one if one.view_of is None else one.on(named(one.view_of)) for one in step.circular_buffers
+            one if one.view_of is None else replace(one, view_of=named(one.view_of)) for one in step.circular_buffers
         ),
     )
 

@@ -1,7 +1,7 @@
 """Fused activations on Dst, as the vector unit computes them. ReLU is not here: the packer does it exactly.
 
 Some follow the device's own kernel step by step and have its bits, others are floating-point functions that differ by a
-last place in some values: `BIT_EXACT` says which (docs/values.md, Activation).
+last place in some values (docs/values.md, Activation, says which).
 """
 
 from collections.abc import Callable, Mapping
@@ -154,14 +154,6 @@ FUNCTIONS: Final[Mapping[str, _Function]] = MappingProxyType(
         "sqrt": lambda x, _, mode: _stored(square_root(x), mode),
         "square": lambda x, _, mode: _square(x, mode),
         "tanh": lambda x, _, mode: _tanh(x, mode),
-    }
-)
-
-# Those whose bits were compared with recordings, by the width of Dst.
-BIT_EXACT: Final = MappingProxyType(
-    {
-        False: frozenset({"exp", "gelu", "leaky_relu", "relu6", "sigmoid", "silu", "sqrt"}),
-        True: frozenset({"leaky_relu"}),
     }
 )
 

@@ -40,67 +40,81 @@ def matmul_refusal(
         activation: What it fuses.
         device_grid: The device's cores.
     """
-    held, given = div_up(laid_out.problem.in_channels, TILE), weights.padded_shape[-2] // TILE
-    columns = weights.padded_shape[-1]
-    cores, box = laid_out.layout.config.channel_cores, laid_out.layout.config.cores.bounding_box()
-    if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
-        outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
-        return f"{outside}{device_grid.cols}x{device_grid.rows}"
-    if laid_out.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and held == problem.k_tiles:
-        return (
-            "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A must be HEIGHT_SHARDED, got: "
-            f"TensorMemoryLayout::{memory.memory_layout.name}\n"
-            "input_tensor: flattened, all its rows lie in one shard; give it as [1, 1, N*H*W, C], or on one core"
+    refused = _place_refusal(laid_out, problem, memory, device_grid) or _weights_refusal(laid_out, problem, weights)
+    refused = refused or _shards_refusal(laid_out, memory)
+    if refused is not None:
+        return refused
+    if memory.memory_layout is WIDTH:
+        cores, box = laid_out.layout.config.channel_cores, laid_out.layout.config.cores.bounding_box()
+        first = (
+            f"Num output blocks along x ({cores}) must be smaller than or equal to the number of columns in compute "
+            f"grid ({box.cols})!"
+            if cores > box.cols
+            else f"Unsupported memory layout TensorMemoryLayout::{WIDTH.name}."
         )
-    if not laid_out.arguments.weight.on_host and laid_out.problem.in_channels != weights.shape[-2]:
         return (
-            "The width of the first tensor must be equal to the height of the second tensor. "
-            f"Mismatch: width={laid_out.problem.in_channels} height={weights.shape[-2]}\n"
-            "weight_tensor: it was prepared for other channels; pass it on the host"
-        )
-    folding = laid_out.arguments.folding
-    unfolded = folding is not None and not folding.weights
-    if held != given and unfolded:
-        return (
-            f"K dimension in tiles must match between input A ({held}) and input B ({given})\n"
-            "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights; set it to "
-            "False, leave shard_layout out, or put the input in L1"
-        )
-    if held != given and not laid_out.arguments.weight.on_host:
-        return (
-            f"K dimension in tiles must match between input A ({held}) and input B ({given})\n"
-            f"weight_tensor: it was prepared for {given} tiles of channels, which fill other cores; pass it on the host"
-        )
-    if columns < problem.n_tiles * TILE:
-        return (
-            f"Shard width {problem.n_tiles * TILE} must match physical width {columns} for height sharded\n"
-            "weight_tensor: it was prepared for other channels; pass it on the host"
-        )
-    if held != problem.k_tiles and laid_out.arguments.weight.on_host:
-        return (
-            f"K dimension in tiles must match between input A ({held}) and input B ({problem.k_tiles})\n"
-            f"core_grid: {cores} cores do not divide the {held} channel tiles; give a grid that does"
-        )
-    if (unfit := _shards_refusal(laid_out, memory)) is not None:
-        return unfit
-    if memory.memory_layout is WIDTH and cores > box.cols:
-        return (
-            f"MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along x ({cores}) must be smaller than or "
-            f"equal to the number of columns in compute grid ({box.cols})!\n"
+            f"MatmulMultiCoreReuseMultiCastProgramConfig: {first}\n"
             "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout and "
             "reshard_if_not_optimal"
-        )
-    if memory.memory_layout is WIDTH:
-        return (
-            f"MatmulMultiCoreReuseMultiCastProgramConfig: Unsupported memory layout TensorMemoryLayout::{WIDTH.name}.\n"
-            "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout "
-            "and reshard_if_not_optimal"
         )
     if activation is not None and activation[0] not in FUSED_ACTIVATIONS:
         return (
             f"Unsupported UnaryOpType for fused activation: UnaryOpType::{activation[0].upper()}\n"
             f"A sharded 1x1 convolution fuses {', '.join(sorted(FUSED_ACTIVATIONS)).upper()}; without shard_layout any "
             "activation runs as an operation of its own"
+        )
+    return None
+
+
+def _place_refusal(
+    laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig, device_grid: GridSpec
+) -> str | None:
+    """Why the cores of the input do not suit any program."""
+    cores = laid_out.layout.config.channel_cores
+    if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
+        outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
+        return f"{outside}{device_grid.cols}x{device_grid.rows}"
+    held = div_up(laid_out.problem.in_channels, TILE)
+    if laid_out.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and held == problem.k_tiles:
+        return (
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A must be HEIGHT_SHARDED, got: "
+            f"TensorMemoryLayout::{memory.memory_layout.name}\n"
+            "input_tensor: flattened, all its rows lie in one shard; give it as [1, 1, N*H*W, C], or on one core"
+        )
+    return None
+
+
+def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorSpec) -> str | None:
+    """Why the weights, prepared by this call or ahead of it, do not suit the input."""
+    call, channels = laid_out.arguments, laid_out.problem.in_channels
+    held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
+    prepared = not call.weight.on_host
+    if prepared and channels != weights.shape[-2]:
+        return (
+            "The width of the first tensor must be equal to the height of the second tensor. "
+            f"Mismatch: width={channels} height={weights.shape[-2]}\n"
+            "weight_tensor: it was prepared for other channels; pass it on the host"
+        )
+    tiles = "K dimension in tiles must match between input A ({}) and input B ({})\n"
+    if held != given and call.folding is not None and not call.folding.weights:
+        return (
+            f"{tiles.format(held, given)}conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but "
+            "not the weights; set it to False, leave shard_layout out, or put the input in L1"
+        )
+    if held != given and prepared:
+        return (
+            f"{tiles.format(held, given)}weight_tensor: it was prepared for {given} tiles of channels, which fill "
+            "other cores; pass it on the host"
+        )
+    if columns < problem.n_tiles * TILE:
+        return (
+            f"Shard width {problem.n_tiles * TILE} must match physical width {columns} for height sharded\n"
+            "weight_tensor: it was prepared for other channels; pass it on the host"
+        )
+    if held != problem.k_tiles and not prepared:
+        return (
+            f"{tiles.format(held, problem.k_tiles)}core_grid: {laid_out.layout.config.channel_cores} cores do not "
+            f"divide the {held} channel tiles; give a grid that does"
         )
     return None
 

@@ -82,7 +82,11 @@ def sliced_length(frame: Frame, slice_type: SliceType) -> int:
 
 def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
     """The most slices a call can be cut into."""
-    return div_up(sliced_length(frame_of(call), slice_type), _rounding(call, slice_type))
+    return _most_slices(call, frame_of(call), slice_type)
+
+
+def _most_slices(call: ConvArguments, frame: Frame, slice_type: SliceType) -> int:
+    return div_up(sliced_length(frame, slice_type), _rounding(call, slice_type))
 
 
 def output_slices(call: ConvArguments, config: SliceConfig, frame: Frame | None = None) -> Iterator[OutputSlice]:
@@ -295,7 +299,7 @@ def choose_slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes
     )  # most slices are alike
     frame = frame_of(call)
     for kind in kinds:
-        for count in range(1, div_up(sliced_length(frame, kind), _rounding(call, kind)) + 1):
+        for count in range(1, _most_slices(call, frame, kind) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)
             parts = (part for part in output_slices(call, config, frame) if not part.is_empty)
             if _fit(call, (need(part.at_origin, count > 1) for part in parts), free_l1_bytes):
@@ -303,7 +307,7 @@ def choose_slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes
     axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
     raise OutOfMemoryError(
         "DRAM Auto slice could not find valid slice configuration. "
-        f"Tried up to {most_slices(call, kinds[-1])} slices for {axis}-slicing "
+        f"Tried up to {_most_slices(call, frame, kinds[-1])} slices for {axis}-slicing "
         f"on output dimension {sliced_length(frame, kinds[-1])}. Available L1: {free_l1_bytes} bytes. "
         "Operation requires more memory than available even with maximum slicing.\n"
         "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "

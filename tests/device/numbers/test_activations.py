@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from device.errors import DeviceError
-from device.numbers.activations import BIT_EXACT, FUNCTIONS, VectorUnitMode, apply_activation
+from device.numbers.activations import FUNCTIONS, VectorUnitMode, apply_activation
 
 WORMHOLE, BLACKHOLE = False, True  # whether there is a table of reciprocals
 WIDE = VectorUnitMode(fp32_dest=True, reciprocal_table=False)
@@ -85,7 +85,6 @@ RECORDED_SILU = [
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_bits(name):
-    assert name in BIT_EXACT[False]
     given, want = np.array(RECORDED[name], np.float32).T
     assert apply_activation(given, name, (), mode=NARROW).tolist() == want.tolist()
 

@@ -20,7 +20,7 @@ def print_call(console: Console, call: CallTime) -> None:
     console.print()
     console.print(stages_table(call))
     for line in untimed_lines(call):
-        console.print(f"[red]{shown(line)}", highlight=False, soft_wrap=True)
+        console.print(f"[red]{escaped(line)}", highlight=False, soft_wrap=True)
 
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:
@@ -42,7 +42,7 @@ def cycles_table(call: CallTime) -> Table:
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading in WORDS else "right", no_wrap=True)
     for row in rows(call):
-        table.add_row(*(shown(text) for text in row))
+        table.add_row(*(escaped(text) for text in row))
     return table
 
 
@@ -64,11 +64,11 @@ def stages_table(call: CallTime) -> Table:
             busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
             if max(busy, waiting, critical) >= SHOWN_SHARE:
                 shares = (percent(busy), *((percent(waiting), percent(critical)) if walked else ("", "")))
-                table.add_row(shown(name), stage.stage, cycles(stage.busy_cycles), *shares)
+                table.add_row(escaped(name), stage.stage, cycles(stage.busy_cycles), *shares)
                 name = ""
     return table
 
 
-def shown(text: str) -> str:
+def escaped(text: str) -> str:
     """A text as a table shows it: nothing in it is markup, or steers the terminal."""
     return escape(printable_lines(text))

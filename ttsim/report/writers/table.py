@@ -9,7 +9,7 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import L1Use, LayerResult, OperationUse, Partition, Summary
-from ttsim.report.writers.cycle_table import cycles_line, print_call, shown
+from ttsim.report.writers.cycle_table import cycles_line, escaped, print_call
 
 
 def print_layers(console: Console, results: Sequence[LayerResult]) -> None:
@@ -26,7 +26,7 @@ def print_layers(console: Console, results: Sequence[LayerResult]) -> None:
 def print_layer(console: Console, result: LayerResult) -> None:
     """One layer: what was asked, what it gave, and its operations with their buffers."""
     layer = result.layer
-    console.rule(f"[bold]{shown(layer.name)}", align="left")
+    console.rule(f"[bold]{escaped(layer.name)}", align="left")
     image = by((layer.batch_size, layer.input_height, layer.input_width, layer.in_channels))
     kernel, stride = by(layer.kernel_size), by(layer.stride)
     console.print(
@@ -35,7 +35,7 @@ def print_layer(console: Console, result: LayerResult) -> None:
         highlight=False,
     )
     if result.summary is None:
-        console.print(f"[red]{shown(result.error or 'no result')}", highlight=False)
+        console.print(f"[red]{escaped(result.error or 'no result')}", highlight=False)
         if result.reached:
             console.print(operations_table(result.reached))
         return
@@ -52,22 +52,22 @@ def headlines(summary: Summary) -> list[str]:
     """Output, partitions, L1, accuracy and cycles, a line each."""
     output = summary.output
     lines = [
-        f"device     {shown(summary.device)}",
+        f"device     {escaped(summary.device)}",
         f"output     {list(output.shape)} {output.dtype} {output.layout}, {output.height}x{output.width} an image",
-        f"           {shown(output.memory_config)}",
+        f"           {escaped(output.memory_config)}",
         *(f"partition  {partition_line(partition)}" for partition in summary.partitions),
         f"L1         {l1_line(summary.l1)}",
     ]
     if summary.accuracy is not None:
         lines.append(f"accuracy   {accuracy_line(summary.accuracy)}")
     if summary.cycles is not None:
-        lines += [f"cycles     {shown(cycles_line(summary.cycles, call))}" for call in summary.cycles.calls]
+        lines += [f"cycles     {escaped(cycles_line(summary.cycles, call))}" for call in summary.cycles.calls]
     return lines
 
 
 def partition_line(partition: Partition) -> str:
     """How a convolution was cut up."""
-    cores = f"{partition.input_cores} -> {partition.output_cores} cores {shown(partition.cores)}"
+    cores = f"{partition.input_cores} -> {partition.output_cores} cores {escaped(partition.cores)}"
     shards = f"shards {by(partition.input_shard)} -> {by(partition.output_shard)}"
     blocks = f"blocks of {by(partition.act_block_tiles)} tiles, sub-blocks of {by(partition.subblock_tiles)}"
     readers = "split reader" if partition.split_reader else "one reader"
@@ -103,7 +103,7 @@ def operations_table(operations: Sequence[OperationUse]) -> Table:
     for operation in operations:
         table.add_section()
         table.add_row(
-            f"[bold]{shown(operation.name)}",
+            f"[bold]{escaped(operation.name)}",
             f"circular {kib(operation.circular_bytes)}, buffers {kib(operation.buffer_bytes)}",
             f"{operation.used_bytes:,}",
             f"{operation.used_share:.1%}",
@@ -112,10 +112,10 @@ def operations_table(operations: Sequence[OperationUse]) -> Table:
         )
         for circular in operation.circular_buffers:
             share = "view" if circular.view else f"{circular.l1_share:.1%}"
-            where = shown(circular.cores)
+            where = escaped(circular.cores)
             table.add_row(
                 "",
-                f"  {shown(circular.name)}",
+                f"  {escaped(circular.name)}",
                 f"{circular.size_bytes:,}",
                 share,
                 str(circular.address),
@@ -126,7 +126,7 @@ def operations_table(operations: Sequence[OperationUse]) -> Table:
             where = f"{buffer.memory} {buffer.memory_layout}"
             table.add_row(
                 "",
-                f"  {shown(buffer.name)}",
+                f"  {escaped(buffer.name)}",
                 f"{buffer.bank_bytes:,}",
                 share,
                 str(buffer.address),
@@ -145,13 +145,13 @@ def overview(results: Sequence[LayerResult]) -> Table:
     for result in results:
         summary = result.summary
         if summary is None:
-            table.add_row(shown(result.layer.name), "[red]failed")
+            table.add_row(escaped(result.layer.name), "[red]failed")
             continue
         accuracy = summary.accuracy
         schemes = {partition.scheme.removesuffix("_SHARDED") for partition in summary.partitions}
         cores = {str(partition.output_cores) for partition in summary.partitions}
         table.add_row(
-            shown(result.layer.name),
+            escaped(result.layer.name),
             f"{summary.output.height}x{summary.output.width}x{summary.output.shape[-1]} {summary.output.dtype}",
             ", ".join(sorted(schemes)),
             ", ".join(sorted(cores)),
@@ -175,8 +175,8 @@ def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
         table.add_column(heading, justify="right")
     for spec in specs:
         table.add_row(
-            shown(spec.name),
-            shown(spec.arch),
+            escaped(spec.name),
+            escaped(spec.arch),
             f"{spec.grid.cols}x{spec.grid.rows}",
             f"{spec.clock_hz / 1e9:g} GHz",
             kib(spec.l1.usable_bytes),
