@@ -12,6 +12,7 @@ from device.spec import device_spec
 from device.spec.device_spec import DeviceSpec
 from device.spec.tables import Costs
 from ops.meaning import Meanings
+from ops.programs.actions.costs import ComputeCosts, TransferCosts
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.meaning import MEANINGS as CONV2D
 from ops.programs.eltwise.meaning import MEANINGS as ELTWISE
@@ -38,7 +39,7 @@ MEANINGS: Final[Meanings] = MappingProxyType(
 )
 
 
-COSTS: tuple[type[Costs], ...] = (ConvCosts, HaloCosts, MatmulCosts, MovementCosts)
+COSTS: tuple[type[Costs], ...] = (TransferCosts, ComputeCosts, ConvCosts, HaloCosts, MatmulCosts, MovementCosts)
 
 
 def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:

@@ -1,7 +1,7 @@
-"""What programs of several kinds do alike costs them alike: untilizing, moving sticks, work within a core.
+"""What programs of several kinds do alike costs them alike: constants of the processors, one for each action.
 
-Each figure stands in the table of the program by whose measurements it was fitted, which describes it too; here it is
-read by the others.
+The machine's own figures (rates, widths, latencies) are parts of a device; what stands here is fitted or measured, for
+each instruction or call of a kernel, in cycles of the worker cores.
 """
 
 from dataclasses import dataclass
@@ -11,20 +11,62 @@ from device.spec.tables import Costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UntilizeCosts(Costs):
-    """Untilizing rows of tiles, in cycles: measured in halos.
+class TransferCosts(Costs):
+    """What a data movement processor spends on each transfer.
 
     Attributes:
-        untilize_block_cycles: For each row of tiles.
-        untilize_narrow_tile_cycles: For each tile of rows that fit one half of the destination registers.
-        untilize_wide_tile_cycles: For each tile of wider rows.
+        read_issue_cycles: Between two reads whose addresses are worked out.
+        stateful_issue_cycles: Between two transfers that repeat the settings of the one before.
+        write_issue_cycles: Between two writes whose addresses are worked out.
+        page_issue_cycles: Between two reads of pages of an interleaved buffer, whose banks are worked out as well.
+        multicast_receiver_cycles: Of a multicast, for each receiver.
     """
 
-    TABLE: ClassVar[str] = "halo_costs"
+    TABLE: ClassVar[str] = "transfer_costs"
 
-    untilize_block_cycles: int
-    untilize_narrow_tile_cycles: int
-    untilize_wide_tile_cycles: int
+    read_issue_cycles: float
+    stateful_issue_cycles: float
+    write_issue_cycles: float
+    page_issue_cycles: float
+    multicast_receiver_cycles: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeCosts(Costs):
+    """What the compute threads spend on each call, besides what the widths of `ComputeSpec` take.
+
+    Attributes:
+        tilize_tile_cycles: Of tilizing, for each tile.
+        tilize_row_cycles: For each row of tiles.
+        tilize_call_cycles: For each block.
+        untilize_block_cycles: Of untilizing, for each row of tiles.
+        untilize_narrow_tile_cycles: For each tile of rows that fit one half of the destination registers.
+        untilize_wide_tile_cycles: For each tile of wider rows.
+        stationary_tile_cycles: For each tile of a group that stays in the matrix unit while others stream past, where
+            `ComputeSpec.stationary_tiles` is more than one: no other group can be fetched meanwhile.
+        matmul_call_cycles: For each K tile of a sub-block.
+        subblock_cycles: For each sub-block.
+        block_cycles: For each block, and for bias and untilize passes.
+        reload_cycles: For each reload of partials.
+        reload_tile_cycles: For each reloaded tile.
+        add_tile_cycles: For each tile that is added to another, as a bias is.
+    """
+
+    TABLE: ClassVar[str] = "compute_costs"
+
+    tilize_tile_cycles: float
+    tilize_row_cycles: float
+    tilize_call_cycles: float
+    untilize_block_cycles: float
+    untilize_narrow_tile_cycles: float
+    untilize_wide_tile_cycles: float
+    stationary_tile_cycles: float
+    matmul_call_cycles: float
+    subblock_cycles: float
+    block_cycles: float
+    reload_cycles: float
+    reload_tile_cycles: float
+    add_tile_cycles: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,26 +84,9 @@ class StickCosts(Costs):
 
     TABLE: ClassVar[str] = "movement_costs"
 
-    start_cycles: int
+    start_cycles: float
     dram_write_share: float
     dram_stick_share: float
     stick_read_cycles: float
     stick_read_bytes_per_cycle: float
     stick_write_cycles: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreCosts(Costs):
-    """What a core does within its own L1, in cycles unless named otherwise: measured in convolutions.
-
-    Attributes:
-        read_issue_cycles: Between two bursts from the own L1.
-        tilize_factor: Of the cycles in ``reader.tilize``, which the real planner reckons with.
-        bias_tile_cycles: For each tile that is added to another.
-    """
-
-    TABLE: ClassVar[str] = "conv_costs"
-
-    read_issue_cycles: float
-    tilize_factor: float
-    bias_tile_cycles: float

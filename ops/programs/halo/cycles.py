@@ -22,6 +22,8 @@ from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.programs.actions.compute import untilize_row_cycles
+from ops.programs.actions.costs import TransferCosts
 from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES
 from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, WIDTH, HaloArguments, HaloPlan, core_order
@@ -82,11 +84,12 @@ def halo_times(
     halo: HaloArguments, traffic: HaloTraffic, spec: DeviceSpec, *, filled_by_stick: bool = False
 ) -> HaloTimes:
     """The recurrence: both processors of every core and its untilizing, block by block."""
-    costs, untilize = spec.costs_of(HaloCosts), untilize_block_cycles(halo, spec)
+    costs, issue = spec.costs_of(HaloCosts), spec.costs_of(TransferCosts)
+    untilize = untilize_block_cycles(halo, spec)
     begin = costs.start_cycles + (costs.dram_config_cycles if halo.config_tensors_in_dram else 0)
     fill = [
         costs.segment_cycles * one.runs
-        + (spec.noc.read_issue_cycles * one.sticks if filled_by_stick else costs.pad_write_cycles * one.writes)
+        + (issue.read_issue_cycles * one.sticks if filled_by_stick else issue.stateful_issue_cycles * one.writes)
         for one in traffic.filling
     ]
     padded = begin + np.stack(fill)
@@ -107,18 +110,15 @@ def halo_times(
 
 def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
     """Cycles to untilize a block of 32 rows; none for a row-major input."""
-    if not halo.tiled:
-        return 0.0
-    costs, tiles = spec.costs_of(HaloCosts), div_up(halo.shard_width, TILE)
-    narrow = tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
-    tile_cycles = costs.untilize_narrow_tile_cycles if narrow else costs.untilize_wide_tile_cycles
-    return costs.untilize_block_cycles + tiles * tile_cycles
+    return untilize_row_cycles(spec, div_up(halo.shard_width, TILE)) if halo.tiled else 0.0
 
 
 def _transfer_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
     """[cores, blocks] cycles until all transfers of a block have arrived."""
     moved = sending.local_bytes + sending.away_bytes + spec.costs_of(HaloCosts).waiting_share * sending.crossing_bytes
-    cycles: Floats = spec.noc.write_issue_cycles * sending.transfers + moved / spec.noc.link_bytes_per_cycle
+    cycles: Floats = (
+        spec.costs_of(TransferCosts).write_issue_cycles * sending.transfers + moved / spec.noc.link_bytes_per_cycle
+    )
     return cycles
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.network import NETWORKS, Network, passing_bytes, sharing, worker_places
+from device.time.network import NETWORKS, Network, passing_bytes, sharing, torus_of
 from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS, CoreOrder
 from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
@@ -139,8 +139,9 @@ def _sending(
     local[source[home]] = sent[home]
     np.add.at(own, source[away], sent[away])
     order: CoreOrder = core_order(halo)
-    places = worker_places(spec.noc, order.x, order.y)
-    shared = sharing(spec.noc, network, places.take(source[away]), places.take(destination[away]))
+    torus = torus_of(spec)
+    places = torus.places(order.x, order.y)
+    shared = sharing(torus, network, places.take(source[away]), places.take(destination[away]))
     np.maximum.at(crossing, source[away], passing_bytes(shared, sent[away]))
     # What a core sends on its other routes is its own already.
     crossing = np.maximum(crossing - own, 0.0)

@@ -15,6 +15,9 @@ from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
 from device.time.engine import Task, task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, binding_stage
+from ops.programs.actions.compute import unpack_tile_cycles
+from ops.programs.actions.costs import TransferCosts
+from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
 from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork, k_blocks
 from ops.programs.matmul.costs import MatmulCosts
@@ -110,7 +113,7 @@ def multiply_task(work: MatmulWork, spec: DeviceSpec) -> Task:
     products = height * width * depth
     math = products * (spec.compute.phase_cycles * work.fidelity_phases + costs.product_cycles)
     tile_bytes = max(problem.in_format.tile_bytes, problem.weight_format.tile_bytes)
-    unpack = products * tile_bytes / costs.unpack_bytes_per_cycle
+    unpack = products * unpack_tile_cycles(spec, tile_bytes)
     path = {Stage.UNPACK: costs.compute_block_cycles + (unpack if unpack > math else 0.0)}
     if unpack <= math:
         path[Stage.MATH] = math
@@ -122,16 +125,15 @@ def second_task(work: MatmulWork, spec: DeviceSpec) -> Task:
     tile_bytes = work.problem.weight_format.tile_bytes
     _, width, depth = _block_tiles(work)
     tiles = width * depth
-    path = {Stage.WEIGHT_READER: tiles * _read_tile_cycles(spec, tile_bytes)}
+    path = {Stage.WEIGHT_READER: tiles * read_page_cycles(spec, tile_bytes)}
     if sends_second(work.config):
-        path[Stage.WEIGHT_MULTICAST] = multicast_cycles(spec, tiles * tile_bytes)
+        path[Stage.WEIGHT_MULTICAST] = send_cycles(spec, tiles * tile_bytes, work.config.grid.rows)
     return task_of(path)
 
 
-def multicast_cycles(spec: DeviceSpec, sent_bytes: float) -> float:
+def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
     """Cycles to agree with the receivers of a K block, and to send it."""
-    costs = spec.costs_of(MatmulCosts)
-    return costs.k_block_cycles + sent_bytes / costs.multicast_bytes_per_cycle
+    return spec.costs_of(MatmulCosts).k_block_cycles + multicast_cycles(spec, sent_bytes, receivers)
 
 
 def _steps(
@@ -143,11 +145,11 @@ def _steps(
     tiles = height * depth
     first: dict[Stage, float] = {}
     if not in_sharded:
-        first[Stage.READER] = tiles * _read_tile_cycles(spec, tile_bytes)
+        first[Stage.READER] = tiles * read_page_cycles(spec, tile_bytes)
     if sends_first(config):
-        first[Stage.ACT_MULTICAST] = multicast_cycles(spec, tiles * tile_bytes)
+        first[Stage.ACT_MULTICAST] = send_cycles(spec, tiles * tile_bytes, config.grid.cols)
     out_bytes = work.problem.out_format.tile_bytes
-    write = max(spec.noc.write_issue_cycles, out_bytes / spec.noc.link_bytes_per_cycle)
+    write = max(spec.costs_of(TransferCosts).write_issue_cycles, out_bytes / spec.noc.link_bytes_per_cycle)
     written = None if out_sharded else task_of({Stage.WRITER: height * width * write})
     return MatmulSteps(
         out_blocks=out_blocks(work),
@@ -173,7 +175,7 @@ def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) 
 
 def dram_task(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0) -> Task | None:
     """The banks move the bytes of a block of all cores; arguments as of `shared_cycles`. None if there are none."""
-    return task_of({Stage.DRAM: shared_cycles(spec.dram, moved_bytes, efficiency)}) if moved_bytes else None
+    return task_of({Stage.DRAM: shared_cycles(spec, moved_bytes, efficiency)}) if moved_bytes else None
 
 
 def operands_of(work: MatmulWork, *, in_sharded: bool, out_sharded: bool, in_dram: bool = True) -> Operands:
@@ -245,8 +247,3 @@ def _readers_of_first(work: MatmulWork) -> int:
 def _readers_of_second(work: MatmulWork) -> int:
     """Cores that read the same columns of the second operand for themselves."""
     return div_up(work.problem.m_tiles, work.config.per_core_m)
-
-
-def _read_tile_cycles(spec: DeviceSpec, tile_bytes: int) -> float:
-    """Cycles between two tiles that one core reads."""
-    return max(spec.costs_of(MatmulCosts).read_issue_cycles, tile_bytes / spec.noc.link_bytes_per_cycle)

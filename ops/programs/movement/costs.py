@@ -31,7 +31,7 @@ class MovementCosts(Costs):
 
     TABLE: ClassVar[str] = "movement_costs"
 
-    start_cycles: int
+    start_cycles: float
     waited_page_cycles: float
     write_round_trip_cycles: float
     bounce_cycles: float

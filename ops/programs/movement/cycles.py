@@ -8,9 +8,11 @@ Constants by `tools.calibrate` from profiler rows.
 
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.dram import page_round_trip_cycles, shared_cycles
+from device.time.dram import page_round_trip_cycles, read_latency_cycles, shared_cycles
+from device.time.network import torus_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.actions.costs import UntilizeCosts
+from ops.programs.actions.compute import tilize_tile_cycles, untilize_row_cycles
+from ops.programs.actions.costs import TransferCosts
 from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.movement import Access, Movement, Pages
 
@@ -27,7 +29,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
     free = _stages(movement, spec, contention=False)
     stages = _stages(movement, spec, contention=contention)
     sides = [pages for pages in (movement.reads, movement.writes) if pages is not None]
-    start: float = costs.start_cycles + spec.dram.read_latency_cycles * sum(pages.in_dram for pages in sides)
+    start: float = costs.start_cycles + read_latency_cycles(spec) * sum(pages.in_dram for pages in sides)
     start += costs.reshard_cycles if movement.reshards else 0
     body = _overlapped(stages, movement)
     cycles = start + body
@@ -68,19 +70,15 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         made[Stage.DRAM] += _shared(movement.writes, spec, costs.dram_write_share) if contention else 0.0
     before, after = movement.tilize_formats
     if movement.tilized_tiles:
-        made[Stage.TILIZE] = movement.tilized_tiles * spec.reader.tilize_cycles(before, after, fp32_dest=False)
-    untilize = spec.costs_of(UntilizeCosts)
-    narrow = movement.width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
-    tile_cycles = untilize.untilize_narrow_tile_cycles if narrow else untilize.untilize_wide_tile_cycles
-    row_cycles = untilize.untilize_block_cycles + movement.width_tiles * tile_cycles
-    made[Stage.UNTILIZE] = movement.untilized_rows * row_cycles
+        made[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, before, after)
+    made[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
     made[Stage.READER] += movement.segments * costs.segment_cycles
     return made
 
 
 def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
     """Cycles of the reading side of a core."""
-    costs, noc = spec.costs_of(MovementCosts), spec.noc
+    costs, issue, noc = spec.costs_of(MovementCosts), spec.costs_of(TransferCosts), spec.noc
     if movement.reshards:
         return pages.core_pages * pages.page_bytes / costs.reshard_bytes_per_cycle
     wire = pages.page_bytes / noc.link_bytes_per_cycle
@@ -91,19 +89,19 @@ def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
             page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles
         case Access.BOUNCE:
             waited = _round_trip_cycles(pages, spec) + costs.waited_page_cycles + costs.bounce_cycles
-            page = max(waited / pages.in_flight, 2 * noc.read_issue_cycles, 2 * wire)
+            page = max(waited / pages.in_flight, 2 * issue.read_issue_cycles, 2 * wire)
         case Access.STICKS if pages.in_dram:
             page = costs.stick_read_cycles + pages.page_bytes / costs.stick_read_bytes_per_cycle
         case Access.STICKS:
             page = max(costs.stick_read_cycles, wire)
         case _:
-            page = max(noc.read_issue_cycles, wire)
+            page = max(issue.page_issue_cycles, wire)
     return pages.core_pages * page
 
 
 def _write_cycles(pages: Pages, spec: DeviceSpec) -> float:
     """Cycles of the writing side of a core."""
-    costs, noc = spec.costs_of(MovementCosts), spec.noc
+    costs, issue, noc = spec.costs_of(MovementCosts), spec.costs_of(TransferCosts), spec.noc
     wire = pages.page_bytes / noc.link_bytes_per_cycle
     match pages.access:
         case Access.WAIT:
@@ -115,16 +113,16 @@ def _write_cycles(pages: Pages, spec: DeviceSpec) -> float:
         case Access.LOCAL_STICKS:
             page = max(costs.local_stick_cycles, wire)
         case _:
-            page = max(noc.write_issue_cycles, wire)
+            page = max(issue.write_issue_cycles, wire)
     return pages.core_pages * page
 
 
 def _round_trip_cycles(pages: Pages, spec: DeviceSpec) -> float:
     """A page asked for and waited for."""
     if pages.in_dram:
-        return page_round_trip_cycles(spec.dram, pages.page_bytes)
-    return spec.noc.read_latency_cycles + pages.page_bytes / spec.noc.link_bytes_per_cycle
+        return page_round_trip_cycles(spec, pages.page_bytes)
+    return torus_of(spec).round_trip_cycles + pages.page_bytes / spec.noc.link_bytes_per_cycle
 
 
 def _shared(pages: Pages, spec: DeviceSpec, share: float) -> float:
-    return shared_cycles(spec.dram, pages.all_bytes, share) if pages.in_dram else 0.0
+    return shared_cycles(spec, pages.all_bytes, share) if pages.in_dram else 0.0

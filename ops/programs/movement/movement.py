@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from device.cores import CoreRangeSet
+from device.numbers.formats import BFLOAT16, DataFormat
 
 
 class Access(Enum):
@@ -65,7 +66,7 @@ class Movement:
         reads: What they read; None if their input is in place already.
         writes: What they write; None if their output is in place already.
         tilized_tiles: Tiles a core makes of sticks.
-        tilize_formats: Names of the formats before and after that.
+        tilize_formats: The formats before and after that.
         untilized_rows: Rows of tiles a core makes sticks of.
         width_tiles: Tiles of such a row.
         segments: Pieces of rows a core moves between tiles.
@@ -76,7 +77,7 @@ class Movement:
     reads: Pages | None = None
     writes: Pages | None = None
     tilized_tiles: int = 0
-    tilize_formats: tuple[str, str] = ("bfloat16", "bfloat16")
+    tilize_formats: tuple[DataFormat, DataFormat] = (BFLOAT16, BFLOAT16)
     untilized_rows: int = 0
     width_tiles: int = 1
     segments: int = 0

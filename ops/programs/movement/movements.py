@@ -188,7 +188,7 @@ def _tilized(ends: _Ends, access: Access) -> Movement:
         reads=None if ends.from_shards else _as(ends.read, access),
         writes=None if ends.to_shards else _as(ends.written, Access.STREAM),
         tilized_tiles=ends.tile_rows * ends.width_tiles,
-        tilize_formats=(ends.source.data_format.name, ends.target.data_format.name),
+        tilize_formats=(ends.source.data_format, ends.target.data_format),
         width_tiles=ends.width_tiles,
     )
 

@@ -16,7 +16,8 @@ from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
 from device.time.engine import task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.actions.costs import CoreCosts, StickCosts, UntilizeCosts
+from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
+from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
 from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
 from ops.programs.matmul.config import MatmulWork, k_blocks
 from ops.programs.matmul.costs import MatmulCosts
@@ -25,16 +26,14 @@ from ops.programs.matmul.cycles import (
     cores_of,
     dram_task,
     issued_flops,
-    multicast_cycles,
     multiply_task,
     operands_of,
     out_blocks,
     second_task,
+    send_cycles,
 )
 from ops.programs.patch_matmul.core_share import CoreShare, patch_share, pixel_share, present_share
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
-
-NARROW_TILES = 8  # rows of up to so many tiles are untilized by the packer
 
 
 def patch_matmul_cycles(work: PatchMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -70,9 +69,9 @@ def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool
     tiles = div_up(share, TILE) * div_up(work.columns, TILE) * work.sections
     stages = {
         Stage.READER: share * work.sections * read,
-        Stage.MATH: tiles * spec.costs_of(CoreCosts).bias_tile_cycles,
+        Stage.MATH: tiles * spec.costs_of(ComputeCosts).add_tile_cycles,
         Stage.WRITER: share * write,
-        Stage.DRAM: shared_cycles(spec.dram, moved) if contention else 0.0,
+        Stage.DRAM: shared_cycles(spec, moved) if contention else 0.0,
     }
     return _operation(
         stages,
@@ -125,20 +124,18 @@ def _times(one: StageCycles, count: int) -> StageCycles:
 
 def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:
     """The steps of a core that has the bandwidth of DRAM for itself: a core's share of everything, block by block."""
-    core, sticks, untilize = spec.costs_of(CoreCosts), spec.costs_of(StickCosts), spec.costs_of(UntilizeCosts)
+    sticks = spec.costs_of(StickCosts)
     link, outs, depth = spec.noc.link_bytes_per_cycle, out_blocks(matmul), k_blocks(matmul.problem, matmul.config)
     blocks = outs * depth
     part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
     stick_cycles = max(sticks.stick_read_cycles, gather.stick_bytes / sticks.stick_read_bytes_per_cycle)
-    zeros_cycles = max(core.read_issue_cycles, gather.stick_bytes / link)
+    zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, gather.stick_bytes / link)
     first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
     if gather.sent:
-        first[Stage.ACT_MULTICAST] = multicast_cycles(spec, gather.sent * part.tile_bytes / blocks)
-    tilize_cycles = core.tilize_factor * spec.reader.tilize_cycles(part.name, part.name, fp32_dest=True)
-    tilize = {Stage.TILIZE: gather.tiles * tilize_cycles / blocks}
+        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, matmul.config.grid.cols)
+    tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
     multiply = multiply_task(matmul, spec)
-    narrow = matmul.config.out_block_w <= NARROW_TILES
-    untilize_cycles = untilize.untilize_narrow_tile_cycles if narrow else untilize.untilize_wide_tile_cycles
+    untilize_cycles = untilize_tile_cycles(spec, matmul.config.out_block_w)
     write_cycles = max(sticks.stick_write_cycles, gather.row_bytes / link)
     return MatmulSteps(
         out_blocks=outs,
@@ -167,7 +164,7 @@ def _written(rows: int, row_bytes: int, spec: DeviceSpec, *, contention: bool) -
     """Rows that every core writes from a stick of its own."""
     cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
     write = div_up(rows, cores) * max(costs.stick_write_cycles, row_bytes / spec.noc.link_bytes_per_cycle)
-    dram = shared_cycles(spec.dram, rows * row_bytes, costs.dram_write_share) if contention else 0.0
+    dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
     return _operation(
         {Stage.WRITER: write, Stage.DRAM: dram},
         costs.start_cycles + max(write, dram),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
+from device.time.dram import bandwidth
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
 from ttsim.report.cycles.figures import (
     CallTime,
@@ -206,7 +207,7 @@ def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[float, float,
     timed = operation.cycles
     return (
         spec.compute.phase_cycles * operation.product_phases / spec.grid.cores,
-        (timed.dram_read_bytes + timed.dram_written_bytes) / spec.dram.achieved_bytes_per_cycle,
+        (timed.dram_read_bytes + timed.dram_written_bytes) / bandwidth(spec),
         timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle),
     )
 
