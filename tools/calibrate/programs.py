@@ -1,9 +1,10 @@
-"""Repeat the fits of halo, matmul and data movement constants, and show in-sample and cross-validated errors.
+"""Repeat the fits of halo, matmul, data movement and dispatch constants; show in-sample and cross-validated errors.
 
-usage: python -m tools.calibrate.programs [halo|gemm|layout_ops ...] [--rows FOLDER]
+usage: python -m tools.calibrate.programs [halo|gemm|layout_ops|dispatch ...] [--rows FOLDER]
 
 Rows of one configuration are merged (median). Cross-validation deals configurations into 5 folds and predicts each
-with constants fitted to the others. Constants that are not listed are sourced, and not fitted.
+with constants fitted to the others; of dispatch all sizes of a test are left out together. Constants that are not
+listed are sourced, and not fitted.
 """
 
 import argparse
@@ -20,12 +21,20 @@ from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec
 from device.spec.tables import Costs
+from ops.launch.costs import DispatchCosts
 from ops.programs.halo.costs import HaloCosts
 from ops.programs.matmul.costs import MatmulCosts
 from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.cycles import movement_cycles
 from tools.calibrate.fit import Fit, fit_constants, folds_of
 from tools.validate.conv import measured_ns
+from tools.validate.dispatch import (
+    dispatch_configuration,
+    dispatch_cycles_of,
+    dispatch_kind,
+    dispatch_measured_cycles,
+    read_dispatch_row,
+)
 from tools.validate.gemm import (
     gemm_configuration,
     gemm_cycles_of,
@@ -86,6 +95,36 @@ MOVEMENT_PRIORS: Mapping[str, float] = {
     "reshard_cycles": 700.0,  # guess
     "reshard_bytes_per_cycle": 45.0,  # guess
 }
+DISPATCH_PRIORS: Mapping[str, Mapping[str, float]] = {
+    "wormhole_b0": {
+        "fetch_cycles": 2500.0,  # the shortest time from program to program
+        "fetch_binary_cycles": 75.0,  # guess
+        "binary_bytes_per_cycle": 16.5,  # what the largest kernels show
+        "config_bytes_per_cycle": 20.0,  # guess
+        "command_cycles": 250.0,  # guess
+        "write_cycles": 1300.0,  # guess
+        "write_core_cycles": 14.0,  # guess
+        "write_binary_cycles": 100.0,  # guess
+        "write_group_cycles": 400.0,  # guess
+        "argument_core_cycles": 21.0,  # noc_latencies.yaml: a small write
+        "start_cycles": 850.0,  # what long kernels show
+        "start_buffer_cycles": 10.0,  # guess
+    },
+    "blackhole": {
+        "fetch_cycles": 2500.0,
+        "fetch_binary_cycles": 60.0,
+        "binary_bytes_per_cycle": 26.0,
+        "config_bytes_per_cycle": 26.0,
+        "command_cycles": 280.0,
+        "write_cycles": 1400.0,
+        "write_core_cycles": 9.0,
+        "write_binary_cycles": 150.0,
+        "write_group_cycles": 500.0,
+        "argument_core_cycles": 42.0,
+        "start_cycles": 1000.0,
+        "start_buffer_cycles": 1.0,
+    },
+}  # of Blackhole as of Wormhole
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +161,7 @@ class Kind:
         configuration: Name of a row's configuration.
         cycles: Measured cycles of a row.
         case: Device, group and prediction of a row.
+        left_out_with: What cases have in common that are left out together; by its configuration each alone.
     """
 
     costs: type[Costs]
@@ -130,6 +170,7 @@ class Kind:
     configuration: Callable[[Row], tuple[str, ...]]
     cycles: Callable[[Row], float]
     case: Callable[[Row], Described]
+    left_out_with: Callable[[tuple[str, ...]], tuple[str, ...]] = tuple
 
 
 def _profiled_cycles(row: Row) -> float:
@@ -155,6 +196,16 @@ def _layout_case(row: Row) -> Described:
     return found.spec, (operation(row),), predict
 
 
+def _dispatch_case(row: Row) -> Described:
+    found = read_dispatch_row(row)
+    return found.spec, (dispatch_kind(row),), partial(dispatch_cycles_of, found)
+
+
+def _test_of(configuration: tuple[str, ...]) -> tuple[str, ...]:
+    """The test of a configuration of dispatch, without its size."""
+    return configuration[:-1]
+
+
 def _is_anything(row: Row) -> bool:
     return bool(row)
 
@@ -169,6 +220,15 @@ KINDS: Mapping[str, Kind] = {
         layout_configuration,
         _profiled_cycles,
         _layout_case,
+    ),
+    "dispatch": Kind(
+        DispatchCosts,
+        DISPATCH_PRIORS,
+        _is_anything,
+        dispatch_configuration,
+        dispatch_measured_cycles,
+        _dispatch_case,
+        _test_of,
     ),
 }
 
@@ -213,11 +273,13 @@ def cross_validated_errors(
     """Errors of every case with constants that were fitted without its fold."""
     own = [case for case in cases if case.architecture == architecture]
     errors: list[tuple[Case, float]] = []
-    for fold in folds_of(range(len(own)), FOLDS, seed):
-        unseen = set(fold)
-        seen = [case for number, case in enumerate(own) if number not in unseen]
+    left_out: dict[tuple[str, ...], list[Case]] = {}
+    for case in own:
+        left_out.setdefault(kind.left_out_with(case.configuration), []).append(case)
+    for fold in folds_of(list(left_out), FOLDS, seed):
+        seen = [case for case in own if kind.left_out_with(case.configuration) not in fold]
         values = fit_kind(kind, seen, architecture).values
-        errors += [(own[number], predicted_error(kind, own[number], values)) for number in fold]
+        errors += [(case, predicted_error(kind, case, values)) for name in fold for case in left_out[name]]
     return errors
 
 
