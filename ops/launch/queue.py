@@ -34,6 +34,11 @@ class Launch:
     program: LaunchedProgram
     kernel_cycles: float
 
+    @property
+    def name(self) -> str:
+        """The device operation."""
+        return self.program.name
+
 
 def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
     """When the kernels of each program of a queue end; it begins when the first command is there to be made or fetched.

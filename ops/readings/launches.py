@@ -1,4 +1,4 @@
-"""What of a plan's programs has to reach the cores before their kernels run: the reading beside that of cycles.
+"""What of a plan's programs has to reach the cores before their kernels run: a reading beside that of cycles.
 
 A plan knows the cores and circular buffers of its programs, and their model of cycles which processors they need. It
 has no binaries and no runtime arguments; what is taken for them is said here, and in every report.
@@ -10,6 +10,7 @@ from typing import Final
 from device.plan import Operation, Plan
 from device.time.stages import OperationCycles, Stage
 from ops.launch.program import LaunchedProgram
+from ops.launch.queue import Launch
 from ops.readings.cycles import TimedOperation, operations_of
 
 DATA_MOVEMENT_PROCESSORS: Final = 2
@@ -25,14 +26,17 @@ ASSUMPTIONS: Final = (
 )
 
 
-def launched_programs(plan: Plan, timed: Sequence[TimedOperation]) -> tuple[LaunchedProgram, ...]:
-    """What each device operation of a plan needs on the cores.
+def launches_of(plan: Plan, timed: Sequence[TimedOperation]) -> tuple[Launch, ...]:
+    """The device operations of a plan as a queue of launches; one without a model of its cycles takes none.
 
     Args:
         plan: The plan.
         timed: The reading of its cycles, in the same order.
     """
-    return tuple(_program(step, one.cycles) for step, one in zip(operations_of(plan), timed, strict=True))
+    return tuple(
+        Launch(_program(step, one.cycles), 0.0 if one.cycles is None else one.cycles.cycles)
+        for step, one in zip(operations_of(plan), timed, strict=True)
+    )
 
 
 def _program(step: Operation, cycles: OperationCycles | None) -> LaunchedProgram:
