@@ -7,13 +7,13 @@ from typing import Final
 from device.spec.device_spec import DeviceSpec
 from ops.launch.queue import Launch, Replay, between_kernels_nanoseconds
 from ops.readings.launches import ASSUMPTIONS
-from ttsim.report.cycles.explain import time
+from ttsim.report.cycles.explain import percent, time
 
 ERROR_SHARE: Final = 0.04  # mean, on tests that the fit has not seen: docs/cycles.md, Between operations
 BASES: Final = {
-    Replay.TRACE: f"the benchmark's programs are predicted within {ERROR_SHARE:.0%} in the mean",
-    Replay.WARM_CACHE: "not validated: the host's time of one public run",
-    Replay.FIRST_CALL: "not validated: binaries are copied, compiling is not counted",
+    Replay.TRACE: "fitted to a public benchmark of dispatch",
+    Replay.WARM_CACHE: "not validated; the host's time is that of one public run, without Python",
+    Replay.FIRST_CALL: "not validated; binaries are copied, compiling is not counted",
 }
 
 
@@ -77,8 +77,13 @@ def launch_lines(launches: LaunchTimes) -> list[str]:
     """The line of a report; none if nothing was launched."""
     if not launches.readings:
         return []
-    told = (
-        f"{one.reading} {time(one.between_nanoseconds)} (with kernels {time(one.total_nanoseconds)}; {one.basis})"
-        for one in launches.readings
-    )
-    return [f"Between operations, in no figure above: {'; '.join(told)}."]
+    return [
+        f"Between operations, in no figure above: {launch_summary(launches)} (not counting compiling). "
+        f"Trace replays of a public benchmark are off by {percent(launches.error_share)} in the mean; the others are "
+        "not validated."
+    ]
+
+
+def launch_summary(launches: LaunchTimes) -> str:
+    """What passes between operations, in each reading."""
+    return ", ".join(f"{one.reading} {time(one.between_nanoseconds)}" for one in launches.readings)
