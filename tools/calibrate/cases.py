@@ -20,6 +20,13 @@ from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from tools.validate.conv import configuration, measured_ns, read_conv_row
+from tools.validate.dispatch import (
+    dispatch_configuration,
+    dispatch_cycles_of,
+    dispatch_kind,
+    dispatch_measured_cycles,
+    read_dispatch_row,
+)
 from tools.validate.gemm import (
     gemm_configuration,
     gemm_cycles_of,
@@ -233,9 +240,29 @@ def _merged(
     return cases
 
 
+def dispatch_cases(rows: Iterable[Row]) -> list[Case]:
+    """The launches measured in some rows."""
+    return _merged(rows, dispatch_configuration, _dispatch_case)
+
+
+def _dispatch_case(name: tuple[str, ...], rows: list[Row]) -> Case:
+    found = read_dispatch_row(rows[0])
+    return Case(
+        program="dispatch",
+        spec=found.spec,
+        group=(dispatch_kind(rows[0]),),
+        configuration=name,
+        fold=name[:-1],  # a test, with all its sizes
+        rows=len(rows),
+        measured=(statistics.median(dispatch_measured_cycles(row) for row in rows),),
+        predict=lambda spec: (dispatch_cycles_of(found, spec),),
+    )
+
+
 READERS: Mapping[str, Callable[[Iterable[Row]], list[Case]]] = {
     "conv": conv_cases,
     "halo": halo_cases,
     "gemm": gemm_cases,
     "layout_ops": layout_cases,
+    "dispatch": dispatch_cases,
 }
