@@ -18,7 +18,7 @@ ROUND = {
     "dispatch_costs_argument_core_cycles": 7,
     "dispatch_costs_start_cycles": 800,
     "dispatch_costs_start_buffer_cycles": 5,
-    "noc_link_bytes_per_cycle": 32,
+    "noc_link_share": 1.0,
 }
 SPEC = load_spec("wormhole_n150").replace(**ROUND)
 
