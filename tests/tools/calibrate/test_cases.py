@@ -40,7 +40,7 @@ def test_halves_of_one_image_are_in_one_fold(cases):
 
 @pytest.mark.parametrize("program", [program for program in READERS if program != "dispatch"])
 def test_errors_are_relative_to_what_was_measured(cases, program):
-    """Launches aside: a program that begins later by a tenth of its measured time is predicted to take a tenth longer."""
+    """A program (no launch) that begins later by a tenth of its measured time takes a tenth longer."""
     case = next(case for case in cases if case.program == program)
     table = {"conv": "conv", "halo": "halo", "gemm": "matmul", "layout_ops": "movement"}[program]
     name = f"{table}_costs_start_cycles"
