@@ -47,10 +47,8 @@ _BLACKHOLE: Final = {
     "conv_costs_start_cycles": 700.0,  # guess
     "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 350, and the handshake
     "conv_costs_act_multicast_cycles": 870.0,  # guess
-    "halo_costs_start_cycles": 500.0,  # guess
-    "halo_costs_dram_config_cycles": 700.0,  # guess: a read from DRAM and its setup
-    "halo_costs_segment_cycles": 36.0,  # noc_latencies.yaml: a small read
-    "halo_costs_waiting_share": 0.9,  # guess: nearly all
+    "halo_costs_start_cycles": 350.0,  # guess
+    "halo_costs_pad_issue_cycles": 20.0,  # noc_latencies.yaml: 18 for stateful reads on Wormhole
     "matmul_costs_start_cycles": 3500.0,  # guess
     "matmul_costs_product_cycles": 3.0,  # guess
     "matmul_costs_k_block_cycles": 400.0,  # guess
