@@ -28,7 +28,7 @@ from device.time.network import answer_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import untilize_row_cycles
 from ops.programs.actions.costs import TransferCosts
-from ops.programs.actions.transfers import read_page_cycles
+from ops.programs.actions.transfers import read_page_cycles, streamed_cycles
 from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES
 from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, WIDTH, HaloArguments, HaloPlan, core_order
@@ -141,10 +141,9 @@ def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
 
 def _transfer_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
     """[cores, blocks] cycles until all transfers of a block have arrived."""
-    issued = spec.costs_of(TransferCosts).write_issue_cycles * sending.transfers
-    own = (sending.local_bytes + sending.away_bytes) / spec.noc.link_bytes_per_cycle
-    cycles: Floats = issued + own + _waiting_cycles(spec, sending)
-    return cycles
+    issue, rate = spec.costs_of(TransferCosts).write_issue_cycles, spec.noc.link_bytes_per_cycle
+    own = streamed_cycles(issue, sending.transfers, sending.local_bytes + sending.away_bytes, rate)
+    return own + _waiting_cycles(spec, sending)
 
 
 def _waiting_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
