@@ -9,11 +9,9 @@ from types import MappingProxyType
 from typing import Final
 
 _WORMHOLE: Final = {
-    "noc_multicast_share": 0.85,  # noc_latencies.yaml: 16 linked multicasts to 64 cores, without what receivers take
     "compute_unpack_bytes_per_cycle": 46.0,  # GEMM_FLOPS: 44 bytes a cycle in large matmuls of bfloat16
     "transfer_costs_stateful_issue_cycles": 19.0,  # noc_latencies.yaml: 18 for stateful reads
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 26, and an address to work out
-    "transfer_costs_multicast_receiver_cycles": 3.0,  # noc_latencies.yaml
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
     "compute_costs_tilize_row_cycles": 40.0,  # guess
     "compute_costs_stationary_tile_cycles": 18.0,  # guess: half a tile
@@ -30,12 +28,10 @@ _WORMHOLE: Final = {
     "matmul_costs_compute_block_cycles": 200.0,  # guess
 }
 _BLACKHOLE: Final = {
-    "noc_multicast_share": 0.9,  # noc_latencies.yaml: 16 linked multicasts to 130 cores, without what receivers take
     "compute_unpack_bytes_per_cycle": 117.0,  # guess
     "compute_unpack_tile_cycles": 16.5,  # GEMM_FLOPS: 18 cycles a product
     "transfer_costs_stateful_issue_cycles": 17.0,  # guess, near Wormhole's
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 36, and an address to work out
-    "transfer_costs_multicast_receiver_cycles": 3.6,  # noc_latencies.yaml
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
     "compute_costs_tilize_row_cycles": 40.0,  # guess
     "compute_costs_untilize_block_cycles": 350.0,  # guess

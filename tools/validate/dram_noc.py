@@ -9,7 +9,7 @@ from device.time.dram import bandwidth, read_latency_cycles
 from device.time.network import Torus, answer_cycles, torus_of
 from device.time.stages import nanoseconds
 from ops.programs.actions.costs import TransferCosts
-from ops.programs.actions.transfers import burst_cycles
+from ops.programs.actions.transfers import burst_cycles, multicast_burst_cycles
 from ops.programs.movement.costs import MovementCosts
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
@@ -36,7 +36,7 @@ def predict_transfers(row: Row) -> Prediction:
         row=row,
         measured_ns=float(row["value"]) * 1000 / float(row["clock_mhz"]),
         predicted_ns=nanoseconds(transfers_cycles(row, spec), spec.clock_hz),
-        group=(spec.name, mechanism, row["pattern"]),
+        group=(spec.name, mechanism, f"{row['pattern']}{', linked' if _is_linked(row) else ''}"),
         architecture=row["arch"],
         configuration=(row["op"], *(row[name] for name in CONFIGURATION)),
     )
@@ -49,8 +49,11 @@ def transfers_cycles(row: Row, spec: DeviceSpec) -> float:
         NotPredictedError: The mechanism is not known.
     """
     count, transfer_bytes = int(row["num_transactions"]), int(row["transaction_bytes"])
-    costs, link = spec.costs_of(TransferCosts), spec.noc.link_bytes_per_cycle
-    rate, latency = link, answer_cycles(spec.noc, _links(row, torus_of(spec)))
+    costs, link, links = spec.costs_of(TransferCosts), spec.noc.link_bytes_per_cycle, _links(row, torus_of(spec))
+    if row["mechanism"] == "multicast write":
+        receivers = int(row["subordinates"])
+        return multicast_burst_cycles(spec, count, transfer_bytes, receivers, links, linked=_is_linked(row))
+    rate, latency = link, answer_cycles(spec.noc, links)
     if "single bank" in row["pattern"]:
         rate = min(link, bandwidth(spec) / spec.dram.banks)
     match row["mechanism"]:
@@ -68,6 +71,16 @@ def transfers_cycles(row: Row, spec: DeviceSpec) -> float:
     return burst_cycles(issue, count, transfer_bytes, latency, rate)
 
 
+def _is_linked(row: Row) -> bool:
+    return row["linked"] == "true"
+
+
 def _links(row: Row, torus: Torus) -> int:
-    """Links that a transfer and its answer pass: of the column's ring, or of both rings."""
-    return torus.rows if row["same_axis"] == "true" else torus.cols + torus.rows
+    """Links that a transfer and its answer pass: of the column's ring, the row's, or both.
+
+    Whoever multicasts to others only (no loopback) lies off their row or column.
+    """
+    around = row["loopback"] == "true"
+    if row["same_axis"] == "true" or (around and row["pattern"] == "L1 one-to-column"):
+        return torus.rows
+    return torus.cols if around and row["pattern"] == "L1 one-to-row" else torus.cols + torus.rows

@@ -21,6 +21,12 @@ def row(**changed):
     return plain | sizes | changed
 
 
+MULTICAST = {"mechanism": "multicast write", "pattern": "L1 one-to-all multicast", "subordinates": "130"} | {
+    "linked": "true",
+    "loopback": "true",
+}
+
+
 @pytest.mark.parametrize(
     ("changed", "cycles"),
     [
@@ -32,6 +38,11 @@ def row(**changed):
             {"mechanism": "DRAM read", "pattern": "single bank (pattern 0)", "transaction_bytes": "8192"},
             119 + 29 * 9 + 78 * 1.35 + 16 * 8192 / (64e9 * 0.742 / 1.35e9),
         ),
+        (MULTICAST, 119 + 29 * 9 + 119 + 29 * 9 / 2 + 16 * (130 * 1.03 + 64 / (64 * 0.952))),
+        (
+            MULTICAST | {"linked": "false", "pattern": "L1 one-to-column", "loopback": "true", "subordinates": "10"},
+            119 + 12 * 9 + 16 * (119 + 6 * 9) + 15 * 23 + 10 * 1.03 + 64 / (64 * 0.952),
+        ),
     ],
 )
 def test_transfers_by_hand(changed, cycles):
@@ -41,7 +52,7 @@ def test_transfers_by_hand(changed, cycles):
 def test_errors_are_as_claimed():
     predicted, skipped = validate(ROWS)
     assert len(predicted) + len(skipped) == len(read_rows(ROWS))
-    for mechanism, most in (("unicast read", 0.05), ("unicast write", 0.04)):
+    for mechanism, most in (("unicast read", 0.05), ("unicast write", 0.04), ("multicast write", 0.14)):
         assert sum_up([one for one in predicted if one.group[1] == mechanism]).mean < most
 
 
