@@ -43,7 +43,7 @@ _BLACKHOLE: Final = {
     "conv_costs_start_cycles": 700.0,  # guess
     "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 350, and the handshake
     "conv_costs_act_multicast_cycles": 870.0,  # guess
-    "halo_costs_start_cycles": 350.0,  # guess
+    "halo_costs_start_cycles": 450.0,  # guess
     "halo_costs_pad_issue_cycles": 20.0,  # noc_latencies.yaml: 18 for stateful reads on Wormhole
     "matmul_costs_start_cycles": 3500.0,  # guess
     "matmul_costs_product_cycles": 3.0,  # guess

@@ -46,9 +46,11 @@ def transfers_cycles(row: Row, spec: DeviceSpec) -> float:
     """From the first issue of a row's transfers until the last is answered.
 
     Raises:
-        NotPredictedError: The mechanism is not known.
+        NotPredictedError: The mechanism is not known, or there are no transfers.
     """
     count, transfer_bytes = int(row["num_transactions"]), int(row["transaction_bytes"])
+    if min(count, transfer_bytes) < 1:
+        raise NotPredictedError(f"there must be transfers of at least a byte, not {count} of {transfer_bytes}")
     costs, link, links = spec.costs_of(TransferCosts), spec.noc.link_bytes_per_cycle, _links(row, torus_of(spec))
     if row["mechanism"] == "multicast write":
         receivers = int(row["subordinates"])

@@ -1,22 +1,10 @@
 """What transfers take, from the figures of the network and the constants of `TransferCosts`."""
 
 import math
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
 
 from device.spec.device_spec import DeviceSpec
 from device.time.network import answer_cycles
 from ops.programs.actions.costs import TransferCosts
-
-Floats: TypeAlias = NDArray[np.float64]
-
-
-def streamed_cycles(issue_cycles: float, transfers: Floats, moved_bytes: Floats, bytes_per_cycle: float) -> Floats:
-    """Transfers one behind the other: all are issued, and all bytes pass the wire."""
-    cycles: Floats = np.maximum(issue_cycles * transfers, moved_bytes / bytes_per_cycle)
-    return cycles
 
 
 def burst_cycles(

@@ -6,11 +6,12 @@ to the processors in turn through circular buffers of two blocks; a block is giv
 need it. So the recurrence runs over blocks (of a row-major input: rounds, see `traffic`), with all cores side by side
 in arrays: a core's processor ends block k at
 
-    max(its end of block k - 1, untilized block k) + issue of its transfers
-        + own bytes / what a link carries of contents + bytes of others on its links / width of a link
+    max(its end of block k - 1, untilized block k) + max(issue of its transfers, bytes to others / what a link carries
+        of contents + max(bytes to itself / the same, bytes of others on its links / width of a link))
 
-for whoever waits for a link sees others' packets pass back to back. In the end it waits for the answers to its last
-writes. Source: the structure of tt-metal's halo kernels; constants by `tools.calibrate`.
+for whoever waits for a link sees others' packets pass back to back, and while it copies to itself, they pass as well.
+In the end it waits for the answers to its last writes. Source: the structure of tt-metal's halo kernels; constants by
+`tools.calibrate`.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from device.time.network import answer_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import untilize_row_cycles
 from ops.programs.actions.costs import TransferCosts
-from ops.programs.actions.transfers import read_page_cycles, streamed_cycles
+from ops.programs.actions.transfers import read_page_cycles
 from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES
 from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, WIDTH, HaloArguments, HaloPlan, core_order
@@ -71,7 +72,7 @@ def halo_cycles(
     """
     halo = plan.arguments
     traffic = halo_traffic(plan, spec)
-    alone = _without_contention(traffic)
+    alone = replace(traffic, sending=tuple(_alone(one) for one in traffic.sending))
     free = halo_times(plan, alone, spec, filled_by_stick=filled_by_stick)
     if not contention:
         traffic, times = alone, free
@@ -141,23 +142,15 @@ def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
 
 def _transfer_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
     """[cores, blocks] cycles until all transfers of a block have arrived."""
-    issue, rate = spec.costs_of(TransferCosts).write_issue_cycles, spec.noc.link_bytes_per_cycle
-    own = streamed_cycles(issue, sending.transfers, sending.local_bytes + sending.away_bytes, rate)
-    return own + _waiting_cycles(spec, sending)
-
-
-def _waiting_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
-    """[cores, blocks] cycles in which others' packets are on links of a route."""
-    cycles: Floats = sending.crossing_bytes / spec.noc.flit_bytes
+    link, issued = spec.noc.link_bytes_per_cycle, spec.costs_of(TransferCosts).write_issue_cycles * sending.transfers
+    meanwhile = np.maximum(sending.local_bytes / link, sending.crossing_bytes / spec.noc.flit_bytes)
+    cycles: Floats = np.maximum(issued, sending.away_bytes / link + meanwhile)
     return cycles
 
 
-def _without_contention(traffic: HaloTraffic) -> HaloTraffic:
+def _alone(sending: Sending) -> Sending:
     """The same work with the links to itself."""
-    return replace(
-        traffic,
-        sending=tuple(replace(one, crossing_bytes=np.zeros_like(one.crossing_bytes)) for one in traffic.sending),
-    )
+    return replace(sending, crossing_bytes=np.zeros_like(sending.crossing_bytes))
 
 
 def _config_bytes(plan: HaloPlan) -> int:
@@ -172,11 +165,9 @@ def _groups(
     halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes
 ) -> tuple[CoreGroupCycles, ...]:
     """Cores whose stages take the same cycles, rounded to whole ones."""
-    waiting = [_waiting_cycles(spec, one).sum(axis=1) for one in traffic.sending]
-    working = [
-        times.padded[processor] - times.begun[processor] + _transfer_cycles(spec, one).sum(axis=1) - waiting[processor]
-        for processor, one in enumerate(traffic.sending)
-    ]
+    sent = [_transfer_cycles(spec, _alone(one)).sum(axis=1) for one in traffic.sending]
+    waiting = [_transfer_cycles(spec, one).sum(axis=1) - own for one, own in zip(traffic.sending, sent, strict=True)]
+    working = [times.padded[processor] - times.begun[processor] + own for processor, own in enumerate(sent)]
     untilize = np.full(halo.nhw_cores, traffic.blocks * untilize_block_cycles(halo, spec))
     network = np.where(times.ends.argmax(axis=0) == 0, waiting[0], waiting[1])
     busy = {

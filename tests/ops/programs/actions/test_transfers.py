@@ -1,17 +1,11 @@
 """Transfers one behind the other."""
 
-import numpy as np
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.programs.actions.transfers import burst_cycles, multicast_burst_cycles, multicast_cycles, streamed_cycles
+from ops.programs.actions.transfers import burst_cycles, multicast_burst_cycles, multicast_cycles
 
 SPEC = load_spec("wormhole_n150").replace(noc_link_share=1.0, transfer_costs_multicast_receiver_cycles=1.0)
-
-
-def test_what_takes_longer_of_issue_and_wire_decides():
-    transfers, moved = np.array([2.0, 2.0]), np.array([10.0, 1000.0])
-    assert streamed_cycles(20, transfers, moved, 10.0).tolist() == [40, 100]
 
 
 @pytest.mark.parametrize(("transfer_bytes", "cycles"), [(100, 3 * 20 + 300 + 10), (400, 3 * 40 + 300 + 40)])
