@@ -33,7 +33,7 @@ from ops.programs.actions.transfers import read_page_cycles
 from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES
 from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, WIDTH, HaloArguments, HaloPlan, core_order
-from ops.programs.halo.traffic import Filling, HaloTraffic, Sending, halo_traffic
+from ops.programs.halo.traffic import Filling, HaloTraffic, Sending, halo_traffic, stick_bytes
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -94,9 +94,8 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     halo, costs = plan.arguments, spec.costs_of(HaloCosts)
     untilize = untilize_block_cycles(halo, spec)
     begun = costs.start_cycles + _config_cycles(plan, spec)
-    padded = begun[:, None] + np.stack(
-        [_filling_cycles(spec, one, zero=not filled_by_stick) for one in traffic.filling]
-    )
+    stick, zero = stick_bytes(halo), not filled_by_stick
+    padded = begun[:, None] + np.stack([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
     ends = list(padded)
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
@@ -122,10 +121,11 @@ def _config_cycles(plan: HaloPlan, spec: DeviceSpec) -> Floats:
     return read_latency_cycles(spec) + np.maximum(fetched, shared_cycles(spec, _config_bytes(plan)))
 
 
-def _filling_cycles(spec: DeviceSpec, filling: Filling, *, zero: bool) -> Floats:
-    """[cores] cycles until all padding is asked for: a run sets up what its copies have in common."""
+def _filling_cycles(spec: DeviceSpec, filling: Filling, stick: int, *, zero: bool) -> Floats:
+    """[cores] cycles until all padding is filled: a run sets up what its copies have in common."""
     setup, copy = spec.costs_of(TransferCosts).read_issue_cycles, spec.costs_of(HaloCosts).pad_issue_cycles
-    return setup * filling.runs + copy * filling.copies(zero=zero)
+    wire = filling.sticks * stick / spec.noc.link_bytes_per_cycle
+    return setup * filling.runs + np.maximum(copy * filling.copies(zero=zero), wire)
 
 
 def _answer_cycles(spec: DeviceSpec, filling: Filling, sending: Sending) -> Floats:

@@ -187,6 +187,13 @@ def test_padding_that_is_not_zero_is_copied_in_halves_of_a_stick():
     assert (filling.copies(zero=True)[0], filling.copies(zero=False)[0]) == (8, 30)
 
 
+def test_padding_is_not_filled_faster_than_its_bytes_pass():
+    """15 sticks of 64 bytes at a byte a cycle, after three runs were set up."""
+    plan, slow = halo(size=8, cores=2, width=32), SPEC.replace(noc_flit_bytes=1, noc_link_share=1.0)
+    times = halo_times(plan, halo_traffic(plan, slow), slow)
+    assert times.padded[0, 0] == 450 + 3 * 35 + 15 * 64
+
+
 @pytest.mark.parametrize(("width", "copies"), [(32, 8), (256, 15), (320, 30)])
 def test_zeros_are_copied_as_far_as_there_are_any(width, copies):
     """Runs of 11, 2 and 2 sticks: eight of 64 bytes at a time, one of 512 bytes, or one of 640 bytes in two pieces."""
