@@ -9,11 +9,9 @@ from types import MappingProxyType
 from typing import Final
 
 _WORMHOLE: Final = {
-    "noc_multicast_share": 0.85,  # noc_latencies.yaml: 16 linked multicasts to 64 cores, without what receivers take
     "compute_unpack_bytes_per_cycle": 46.0,  # GEMM_FLOPS: 44 bytes a cycle in large matmuls of bfloat16
     "transfer_costs_stateful_issue_cycles": 19.0,  # noc_latencies.yaml: 18 for stateful reads
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 26, and an address to work out
-    "transfer_costs_multicast_receiver_cycles": 3.0,  # noc_latencies.yaml
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
     "compute_costs_tilize_row_cycles": 40.0,  # guess
     "compute_costs_stationary_tile_cycles": 18.0,  # guess: half a tile
@@ -43,12 +41,10 @@ _WORMHOLE: Final = {
     "dispatch_costs_start_buffer_cycles": 10.0,
 }
 _BLACKHOLE: Final = {
-    "noc_multicast_share": 0.9,  # noc_latencies.yaml: 16 linked multicasts to 130 cores, without what receivers take
     "compute_unpack_bytes_per_cycle": 117.0,  # guess
     "compute_unpack_tile_cycles": 16.5,  # GEMM_FLOPS: 18 cycles a product
     "transfer_costs_stateful_issue_cycles": 17.0,  # guess, near Wormhole's
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 36, and an address to work out
-    "transfer_costs_multicast_receiver_cycles": 3.6,  # noc_latencies.yaml
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
     "compute_costs_tilize_row_cycles": 40.0,  # guess
     "compute_costs_untilize_block_cycles": 350.0,  # guess
@@ -60,10 +56,8 @@ _BLACKHOLE: Final = {
     "conv_costs_start_cycles": 700.0,  # guess
     "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 350, and the handshake
     "conv_costs_act_multicast_cycles": 870.0,  # guess
-    "halo_costs_start_cycles": 500.0,  # guess
-    "halo_costs_dram_config_cycles": 700.0,  # guess: a read from DRAM and its setup
-    "halo_costs_segment_cycles": 36.0,  # noc_latencies.yaml: a small read
-    "halo_costs_waiting_share": 0.9,  # guess: nearly all
+    "halo_costs_start_cycles": 450.0,  # guess
+    "halo_costs_pad_issue_cycles": 20.0,  # noc_latencies.yaml: 18 for stateful reads on Wormhole
     "matmul_costs_start_cycles": 3500.0,  # guess
     "matmul_costs_product_cycles": 3.0,  # guess
     "matmul_costs_k_block_cycles": 400.0,  # guess

@@ -19,7 +19,7 @@ class TransferCosts(Costs):
         stateful_issue_cycles: Between two transfers that repeat the settings of the one before.
         write_issue_cycles: Between two writes whose addresses are worked out.
         page_issue_cycles: Between two reads of pages of an interleaved buffer, whose banks are worked out as well.
-        multicast_receiver_cycles: Of a multicast, for each receiver.
+        multicast_receiver_cycles: Of a multicast, for each packet and receiver.
     """
 
     TABLE: ClassVar[str] = "transfer_costs"
