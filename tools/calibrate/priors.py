@@ -16,7 +16,6 @@ _WORMHOLE: Final = {
     "transfer_costs_multicast_receiver_cycles": 3.0,  # noc_latencies.yaml
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
     "compute_costs_tilize_row_cycles": 40.0,  # guess
-    "compute_costs_stationary_tile_cycles": 18.0,  # guess: half a tile
     "compute_costs_matmul_call_cycles": 10.0,  # guess
     "compute_costs_subblock_cycles": 80.0,  # guess
     "compute_costs_reload_tile_cycles": 26.0,  # single-core matmul baselines
@@ -25,9 +24,8 @@ _WORMHOLE: Final = {
     "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 400, and the handshake
     "conv_costs_act_multicast_cycles": 420.0,  # guess
     "matmul_costs_start_cycles": 2500.0,  # guess
-    "matmul_costs_product_cycles": 3.0,  # guess
     "matmul_costs_k_block_cycles": 250.0,  # guess
-    "matmul_costs_compute_block_cycles": 200.0,  # guess
+    "matmul_costs_crossed_links": 2.7,  # tt-isa-documentation, DRAMTile: 82 GB/s at random over the second network
 }
 _BLACKHOLE: Final = {
     "noc_multicast_share": 0.9,  # noc_latencies.yaml: 16 linked multicasts to 130 cores, without what receivers take
@@ -52,9 +50,8 @@ _BLACKHOLE: Final = {
     "halo_costs_segment_cycles": 36.0,  # noc_latencies.yaml: a small read
     "halo_costs_waiting_share": 0.9,  # guess: nearly all
     "matmul_costs_start_cycles": 3500.0,  # guess
-    "matmul_costs_product_cycles": 3.0,  # guess
     "matmul_costs_k_block_cycles": 400.0,  # guess
-    "matmul_costs_compute_block_cycles": 200.0,  # guess
+    "matmul_costs_crossed_links": 2.7,  # Wormhole's
     "movement_costs_start_cycles": 400.0,  # guess
     "movement_costs_waited_page_cycles": 10.0,  # guess
     "movement_costs_bounce_cycles": 50.0,  # guess

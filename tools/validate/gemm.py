@@ -6,18 +6,18 @@ follow from what fits L1, as the benchmark's author chose them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
-from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from device.time.stages import nanoseconds
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
-from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.interleaved import BUFFERING
+from ops.programs.matmul.cycles import time_matmul
+from ops.programs.matmul.interleaved import SUBBLOCKS
 from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
@@ -25,6 +25,50 @@ FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B}
 PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 UTILIZATION = "device based utilization"
 TUNED = "Manually Tuned"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How the benchmark cuts a shape.
+
+    Attributes:
+        k_parts: K blocks of what a core holds of the first operand.
+        out_blocks: Output blocks down, and across.
+    """
+
+    k_parts: int
+    out_blocks: int
+
+
+def _cuts(*, whole: str, halves: str, quarters: str, larger: Mapping[str, Cut]) -> dict[tuple[int, ...], Cut]:
+    """Cuts by tiles of a core down, of K, and across: the shapes in one output block, and the others."""
+    named = {shape: Cut(1, 1) for shape in SMALL.split() + whole.split()}
+    named |= {shape: Cut(2, 1) for shape in halves.split()} | {shape: Cut(4, 1) for shape in quarters.split()}
+    return {tuple(int(side) for side in shape.split("x")): cut for shape, cut in (named | dict(larger)).items()}
+
+
+# Shapes and cuts of tt-metal's tests/ttnn/unit_tests/benchmarks/test_benchmark.py.
+SMALL: Final = "2x2x2 2x4x4 2x4x8 4x4x4 4x4x8 4x8x8 8x8x8 8x8x12 13x10x10"
+CUTS: Final = {
+    BFLOAT16: _cuts(
+        whole="",
+        halves="8x12x12 12x12x16 12x16x16",
+        quarters="12x12x12",
+        larger={"16x16x16": Cut(1, 2), "32x32x32": Cut(2, 4), "64x64x64": Cut(4, 8)},
+    ),
+    BFLOAT8_B: _cuts(
+        whole="8x12x12",
+        halves="12x12x12 12x12x16",
+        quarters="12x16x16",
+        larger={"16x16x16": Cut(1, 2), "32x32x32": Cut(2, 4), "64x64x64": Cut(4, 8)},
+    ),
+    BFLOAT4_B: _cuts(
+        whole="8x12x12 12x12x12 12x12x16",
+        halves="12x16x16 16x16x16",
+        quarters="",
+        larger={"32x32x32": Cut(2, 2), "64x64x64": Cut(4, 4)},
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +110,9 @@ def is_tuned_utilization(row: Row) -> bool:
 
 
 def gemm_cycles_of(gemm: GemmRow, spec: DeviceSpec) -> float:
-    """Cycles of a row's matmul on a device."""
-    return matmul_cycles(gemm.work, spec, in_sharded=gemm.sharded, out_sharded=gemm.sharded).cycles
+    """Cycles of a row's matmul on a device: until its matrix units are done, as the benchmark counts them."""
+    timing = time_matmul(gemm.work, spec, in_sharded=gemm.sharded, out_sharded=gemm.sharded)
+    return timing.compute.now.cycles
 
 
 def gemm_configuration(row: Row) -> tuple[str, ...]:
@@ -109,50 +154,35 @@ def read_gemm_row(row: Row) -> GemmRow:
         fp32_dest=False,
         packer_l1_acc=True,
     )
-    config = benchmark_config(problem, grid, spec, sharded=sharded)
+    config = benchmark_config(problem, grid, sharded=sharded)
     work = MatmulWork(
         problem=problem, config=config, fidelity_phases=PHASES[row["fidelity"]], out_channels=problem.n_tiles * TILE
     )
     return GemmRow(spec, work, sharded)
 
 
-def benchmark_config(problem: MatmulProblem, grid: GridSpec, spec: DeviceSpec, *, sharded: bool) -> MatmulConfig:
-    """The program of the benchmark: K split by the grid's columns, blocks as large as L1 allows.
+def benchmark_config(problem: MatmulProblem, grid: GridSpec, *, sharded: bool) -> MatmulConfig:
+    """The program of the benchmark for one of its shapes.
 
-    A sharded output stays in one block, so that K blocks get shallower; another is cut into halves instead, once a
-    quarter of the depth does not help.
+    Raises:
+        NotPredictedError: The benchmark has no such shape.
     """
-    down, across = div_up(problem.m_tiles, grid.rows), div_up(problem.n_tiles, grid.cols)
-    deepest = max(1, problem.k_tiles // grid.cols)
-    tile_bytes = problem.in_format.tile_bytes
-
-    def fits(height: int, width: int, depth: int) -> bool:
-        return (BUFFERING * depth * (height + width) + height * width) * tile_bytes < spec.l1.usable_bytes
-
-    blocks = _blocks(down, across, 1 if sharded else max(down, across))
-    height, width, depth = next(
-        (
-            (height, width, deepest // parts)
-            for height, width in blocks
-            for parts in range(1, deepest + 1)
-            if deepest % parts == 0 and (sharded or parts <= 4) and fits(height, width, deepest // parts)
-        ),
-        (1, 1, 1),
+    down, across, deep = problem.m_tiles // grid.rows, problem.n_tiles // grid.cols, problem.k_tiles // grid.cols
+    cut = CUTS[problem.in_format].get((down, deep, across))
+    if cut is None:
+        raise NotPredictedError(f"the benchmark has no {down} x {deep} x {across} tiles a core in {problem.in_format}")
+    height, width = down // cut.out_blocks, across // cut.out_blocks
+    subblock_h, subblock_w = next(
+        (h, w) for h, w in SUBBLOCKS if height % h == 0 and width % w == 0 and (h == 1 or not sharded)
     )
     return MatmulConfig(
         program=MatmulProgram.MCAST_2D,
         grid=grid,
-        in0_block_w=depth,
+        in0_block_w=deep // cut.k_parts,
         out_block_h=height,
         out_block_w=width,
+        out_subblock_h=subblock_h,
+        out_subblock_w=subblock_w,
         per_core_m=down,
         per_core_n=across,
     )
-
-
-def _blocks(height: int, width: int, most_parts: int) -> Iterator[tuple[int, int]]:
-    """Output blocks: the whole, then both sides halved again and again."""
-    parts = 1
-    while parts <= most_parts:
-        yield div_up(height, parts), div_up(width, parts)
-        parts *= 2

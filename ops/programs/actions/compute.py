@@ -31,3 +31,9 @@ def untilize_tile_cycles(spec: DeviceSpec, width_tiles: int) -> float:
     costs = spec.costs_of(ComputeCosts)
     narrow = width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
     return costs.untilize_narrow_tile_cycles if narrow else costs.untilize_wide_tile_cycles
+
+
+def add_row_cycles(spec: DeviceSpec, tiles: float) -> float:
+    """A row is added to the tiles of an output block, as a bias is."""
+    costs = spec.costs_of(ComputeCosts)
+    return costs.block_cycles + tiles * costs.add_tile_cycles

@@ -15,11 +15,20 @@ from device.spec.device_spec import DeviceSpec
 from device.time.dram import shared_cycles
 from device.time.engine import Task, task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, binding_stage
-from ops.programs.actions.compute import unpack_tile_cycles
+from ops.programs.actions.compute import add_row_cycles
 from ops.programs.actions.costs import TransferCosts
+from ops.programs.actions.multiply import ProductBlock, multiply_task
 from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
-from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork, k_blocks
+from ops.programs.matmul.block_walk import MatmulSteps, MatmulTiming, walk_blocks
+from ops.programs.matmul.config import (
+    MatmulConfig,
+    MatmulProblem,
+    MatmulProgram,
+    MatmulWork,
+    k_blocks,
+    partials_format,
+    reloads,
+)
 from ops.programs.matmul.costs import MatmulCosts
 
 TILE_PRODUCT_FLOPS = 2 * TILE**3
@@ -65,9 +74,14 @@ def matmul_cycles(
     """
     problem, config = work.problem, work.config
     operands = operands_of(work, in_sharded=in_sharded, out_sharded=out_sharded, in_dram=in_dram)
-    steps = _steps(work, spec, operands, in_sharded=in_sharded, out_sharded=out_sharded)
-    free = walk_blocks("matmul", steps)
-    timing = walk_blocks("matmul", _with_shared_dram(steps, spec, operands)) if contention else free
+
+    def timed(*, shared: bool) -> MatmulTiming:
+        return time_matmul(
+            work, spec, in_sharded=in_sharded, out_sharded=out_sharded, in_dram=in_dram, contention=shared
+        )
+
+    free = timed(shared=False)
+    timing = timed(shared=True) if contention else free
     used = first_cores(cores_of(work), config.grid.cols, config.grid.rows) if cores is None else cores
     return OperationCycles(
         cycles=timing.cycles,
@@ -80,6 +94,21 @@ def matmul_cycles(
         useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * TILE_PRODUCT_FLOPS,
         contention_cycles=max(0.0, timing.cycles - free.cycles),
     )
+
+
+def time_matmul(
+    work: MatmulWork,
+    spec: DeviceSpec,
+    *,
+    in_sharded: bool,
+    out_sharded: bool,
+    in_dram: bool = True,
+    contention: bool = True,
+) -> MatmulTiming:
+    """The processors of a core that works all the time, after the program; arguments as of `matmul_cycles`."""
+    operands = operands_of(work, in_sharded=in_sharded, out_sharded=out_sharded, in_dram=in_dram)
+    steps = _steps(work, spec, in_sharded=in_sharded, out_sharded=out_sharded)
+    return walk_blocks("matmul", _with_shared_dram(steps, spec, operands) if contention else steps)
 
 
 def issued_flops(work: MatmulWork) -> int:
@@ -106,18 +135,26 @@ def _block_tiles(work: MatmulWork) -> tuple[float, float, float]:
     )
 
 
-def multiply_task(work: MatmulWork, spec: DeviceSpec) -> Task:
-    """A core multiplies one K block: the slower of the matrix unit and of the unpackers decides."""
-    problem, costs = work.problem, spec.costs_of(MatmulCosts)
+def multiply_tasks(work: MatmulWork, spec: DeviceSpec) -> tuple[Task, Task, Task]:
+    """How a core multiplies the first K block of an output block, those between, and the last of several."""
+    problem, config = work.problem, work.config
     height, width, depth = _block_tiles(work)
-    products = height * width * depth
-    math = products * (spec.compute.phase_cycles * work.fidelity_phases + costs.product_cycles)
-    tile_bytes = max(problem.in_format.tile_bytes, problem.weight_format.tile_bytes)
-    unpack = products * unpack_tile_cycles(spec, tile_bytes)
-    path = {Stage.UNPACK: costs.compute_block_cycles + (unpack if unpack > math else 0.0)}
-    if unpack <= math:
-        path[Stage.MATH] = math
-    return task_of(path, {Stage.UNPACK: unpack, Stage.MATH: math})
+    last = k_blocks(problem, config) - 1
+
+    def task(k_block: int) -> Task:
+        block = ProductBlock(
+            subblock_height=config.out_subblock_h,
+            subblock_width=config.out_subblock_w,
+            subblocks=height * width / (config.out_subblock_h * config.out_subblock_w),
+            depth=depth,
+            first_format=problem.in_format,
+            second_format=problem.weight_format,
+            packed_format=problem.out_format if k_block == last else partials_format(problem, config),
+            fidelity_phases=work.fidelity_phases,
+        )
+        return multiply_task(spec, block, reload=reloads(problem, config, k_block))
+
+    return task(0), task(min(1, last)), task(last)
 
 
 def second_task(work: MatmulWork, spec: DeviceSpec) -> Task:
@@ -126,8 +163,8 @@ def second_task(work: MatmulWork, spec: DeviceSpec) -> Task:
     _, width, depth = _block_tiles(work)
     tiles = width * depth
     path = {Stage.WEIGHT_READER: tiles * read_page_cycles(spec, tile_bytes)}
-    if sends_second(work.config):
-        path[Stage.WEIGHT_MULTICAST] = send_cycles(spec, tiles * tile_bytes, work.config.grid.rows)
+    if second_receivers(work) > 1:
+        path[Stage.WEIGHT_MULTICAST] = send_cycles(spec, tiles * tile_bytes, second_receivers(work))
     return task_of(path)
 
 
@@ -136,9 +173,7 @@ def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
     return spec.costs_of(MatmulCosts).k_block_cycles + multicast_cycles(spec, sent_bytes, receivers)
 
 
-def _steps(
-    work: MatmulWork, spec: DeviceSpec, operands: Operands, *, in_sharded: bool, out_sharded: bool
-) -> MatmulSteps:
+def _steps(work: MatmulWork, spec: DeviceSpec, *, in_sharded: bool, out_sharded: bool) -> MatmulSteps:
     """The steps of a core that has the bandwidth of DRAM for itself."""
     config, tile_bytes = work.config, work.problem.in_format.tile_bytes
     height, width, depth = _block_tiles(work)
@@ -146,31 +181,51 @@ def _steps(
     first: dict[Stage, float] = {}
     if not in_sharded:
         first[Stage.READER] = tiles * read_page_cycles(spec, tile_bytes)
-    if sends_first(config):
-        first[Stage.ACT_MULTICAST] = send_cycles(spec, tiles * tile_bytes, config.grid.cols)
+    if first_receivers(work) > 1:
+        first[Stage.ACT_MULTICAST] = send_cycles(spec, tiles * tile_bytes, first_receivers(work))
     out_bytes = work.problem.out_format.tile_bytes
     write = max(spec.costs_of(TransferCosts).write_issue_cycles, out_bytes / spec.noc.link_bytes_per_cycle)
     written = None if out_sharded else task_of({Stage.WRITER: height * width * write})
+    multiply, multiply_next, multiply_last = multiply_tasks(work, spec)
     return MatmulSteps(
         out_blocks=out_blocks(work),
         k_blocks=k_blocks(work.problem, config),
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
         first=task_of(first) if first else None,
         second=second_task(work, spec),
-        multiply=multiply_task(work, spec),
+        multiply=multiply,
+        multiply_next=multiply_next,
+        multiply_last=multiply_last,
+        finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if work.problem.bias else None,
         write=written,
+        parts=max(1, round(height * width / (config.out_subblock_h * config.out_subblock_w))),
     )
 
 
 def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) -> MatmulSteps:
-    """The steps of a core that shares the bandwidth of DRAM with the others: evenly, block by block."""
+    """The steps of a core that shares the bandwidth of DRAM with the others: evenly, block by block.
+
+    The first operand is read over the network that is placed for writing, and the output written over that for reading.
+    """
     blocks = steps.out_blocks * steps.k_blocks
     return replace(
         steps,
+        first=_crossed(spec, steps.first, operands.first_read_bytes / blocks),
+        write=_crossed(spec, steps.write, operands.written_bytes / steps.out_blocks),
         first_dram=dram_task(spec, operands.first_read_bytes / blocks),
         second_dram=dram_task(spec, operands.second_read_bytes / blocks),
         write_dram=dram_task(spec, operands.written_bytes / steps.out_blocks),
     )
+
+
+def _crossed(spec: DeviceSpec, task: Task | None, moved_bytes: float) -> Task | None:
+    """A task whose bytes, with those of all cores, meet on the few links next to the banks."""
+    if task is None or not moved_bytes:
+        return task
+    least = moved_bytes / (spec.costs_of(MatmulCosts).crossed_links * spec.noc.link_bytes_per_cycle)
+    own = task.path.get(Stage.READER, 0.0) + task.path.get(Stage.WRITER, 0.0)
+    waiting = {Stage.NETWORK: max(0.0, least - own)}
+    return task_of({**task.path, **waiting}, {**task.busy, **waiting})
 
 
 def dram_task(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0) -> Task | None:
@@ -209,6 +264,20 @@ def sends_second(config: MatmulConfig) -> bool:
     return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
 
 
+def first_receivers(work: MatmulWork) -> int:
+    """Cores that get a block of the first operand from the one that sends it, that one among them."""
+    if not sends_first(work.config):
+        return 1
+    return min(cores_of(work), _readers_of_first(work))
+
+
+def second_receivers(work: MatmulWork) -> int:
+    """Cores that get a block of the second operand likewise."""
+    if not sends_second(work.config):
+        return 1
+    return min(cores_of(work), _readers_of_second(work))
+
+
 def _shares(work: MatmulWork) -> int:
     """Parts of the output, of one core each."""
     problem, config = work.problem, work.config
@@ -240,10 +309,10 @@ def _passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
 
 
 def _readers_of_first(work: MatmulWork) -> int:
-    """Cores that read the same rows of the first operand for themselves."""
+    """Cores that need the same rows of the first operand."""
     return div_up(work.problem.n_tiles, work.config.per_core_n)
 
 
 def _readers_of_second(work: MatmulWork) -> int:
-    """Cores that read the same columns of the second operand for themselves."""
+    """Cores that need the same columns of the second operand."""
     return div_up(work.problem.m_tiles, work.config.per_core_m)

@@ -25,8 +25,9 @@ from ops.programs.matmul.cycles import (
     Operands,
     cores_of,
     dram_task,
+    first_receivers,
     issued_flops,
-    multiply_task,
+    multiply_tasks,
     operands_of,
     out_blocks,
     second_task,
@@ -132,9 +133,11 @@ def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSte
     zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, gather.stick_bytes / link)
     first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
     if gather.sent:
-        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, matmul.config.grid.cols)
+        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, first_receivers(matmul))
     tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
-    multiply = multiply_task(matmul, spec)
+    first_product, next_product, last_product = (
+        task_of({**tilize, **one.path}, {**tilize, **one.busy}) for one in multiply_tasks(matmul, spec)
+    )
     untilize_cycles = untilize_tile_cycles(spec, matmul.config.out_block_w)
     write_cycles = max(sticks.stick_write_cycles, gather.row_bytes / link)
     return MatmulSteps(
@@ -143,7 +146,9 @@ def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSte
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
         first=task_of(first),
         second=second_task(matmul, spec),
-        multiply=task_of({**tilize, **multiply.path}, {**tilize, **multiply.busy}),
+        multiply=first_product,
+        multiply_next=next_product,
+        multiply_last=last_product,
         finish=task_of({Stage.UNTILIZE: gather.out_tiles * untilize_cycles / outs}),
         write=task_of({Stage.WRITER: gather.rows * write_cycles / outs}),
     )
