@@ -42,7 +42,7 @@ class MatmulSteps:
     k_blocks: int
     start: Task
     first: Task | None
-    second: Task
+    second: Task | None
     multiply: Task
     multiply_next: Task | None = None
     multiply_last: Task | None = None

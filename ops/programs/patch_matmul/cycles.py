@@ -21,17 +21,16 @@ from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
 from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
 from ops.programs.matmul.config import MatmulWork, k_blocks
 from ops.programs.matmul.costs import MatmulCosts
-from ops.programs.matmul.cycles import (
+from ops.programs.matmul.cycles import dram_task, multiply_tasks, second_task, send_cycles
+from ops.programs.matmul.dealing import (
     Operands,
+    Place,
+    Places,
     cores_of,
-    dram_task,
     first_receivers,
     issued_flops,
-    multiply_tasks,
     operands_of,
     out_blocks,
-    second_task,
-    send_cycles,
 )
 from ops.programs.patch_matmul.core_share import CoreShare, patch_share, pixel_share, present_share
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
@@ -96,7 +95,7 @@ def _program(
     matmul: MatmulWork, gather: CoreShare, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
 ) -> OperationCycles:
     """All bundles of a program, one after the other."""
-    operands = operands_of(matmul, in_sharded=True, out_sharded=True)
+    operands = operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
     steps = _steps(matmul, gather, spec)
     free = timing = walk_blocks("patch_matmul", steps)
     if contention:

@@ -13,6 +13,7 @@ from ops.meaning import CyclesReading, Ends, ValuesReading
 from ops.meanings import MEANINGS
 from ops.programs.matmul.config import MatmulProblem, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
+from ops.programs.matmul.dealing import Place, Places
 from ops.programs.matmul.interleaved import interleaved_config
 
 SPEC = load_spec("wormhole_n150")
@@ -44,15 +45,15 @@ def test_what_is_sharded_is_not_read_again():
     interleaved = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE)
     place = MemoryConfig(
         TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(matmul_cycles(
-            made, SPEC, in_sharded=True, out_sharded=True
+            made, SPEC
         ).groups[0].cores, (TILE, TILE)),
     )  # fmt: skip
     sharded = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE, place)
     reading = CyclesReading(spec=SPEC, contention=True)
-    for ends, facts in (
-        (Ends(read=interleaved, written=interleaved), {"in_sharded": False, "out_sharded": False}),
-        (Ends(read=sharded, written=interleaved), {"in_sharded": True, "out_sharded": False}),
-        (Ends(read=sharded, written=sharded), {"in_sharded": True, "out_sharded": True}),
+    for ends, places in (
+        (Ends(read=interleaved, written=interleaved), Places()),
+        (Ends(read=sharded, written=interleaved), Places(first=Place.OWN)),
+        (Ends(read=sharded, written=sharded), Places(first=Place.OWN, output=Place.OWN)),
     ):
-        assert MEANINGS[MatmulWork].cycles(made, ends, reading) == matmul_cycles(made, SPEC, **facts)
+        assert MEANINGS[MatmulWork].cycles(made, ends, reading) == matmul_cycles(made, SPEC, places)
     assert MEANINGS[MatmulWork].fidelity_phases(made) == 3
