@@ -25,7 +25,7 @@ _WORMHOLE: Final = {
     "conv_costs_act_multicast_cycles": 420.0,  # guess
     "matmul_costs_start_cycles": 2500.0,  # guess
     "matmul_costs_k_block_cycles": 250.0,  # guess
-    "matmul_costs_crossed_links": 2.7,  # tt-isa-documentation, DRAMTile: 82 GB/s at random over the second network
+    "matmul_costs_crossed_write_links": 2.7,  # tt-isa-documentation: 82 GB/s at random over the second network
 }
 _BLACKHOLE: Final = {
     "noc_multicast_share": 0.9,  # noc_latencies.yaml: 16 linked multicasts to 130 cores, without what receivers take
@@ -51,7 +51,7 @@ _BLACKHOLE: Final = {
     "halo_costs_waiting_share": 0.9,  # guess: nearly all
     "matmul_costs_start_cycles": 3500.0,  # guess
     "matmul_costs_k_block_cycles": 400.0,  # guess
-    "matmul_costs_crossed_links": 2.7,  # Wormhole's
+    "matmul_costs_crossed_write_links": 2.7,  # Wormhole's
     "movement_costs_start_cycles": 400.0,  # guess
     "movement_costs_waited_page_cycles": 10.0,  # guess
     "movement_costs_bounce_cycles": 50.0,  # guess

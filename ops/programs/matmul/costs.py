@@ -13,12 +13,13 @@ class MatmulCosts(Costs):
     Attributes:
         start_cycles: Kernel start, first reads and last writes.
         k_block_cycles: Handshake of sender and receivers for each K block of an operand that is multicast.
-        crossed_links: Links that carry what all cores read over the network that is placed for writing, or write over
-            that for reading: there the bytes of many cores meet next to the banks.
+        crossed_read_links: Links on which meets what all cores read over the network that is placed for writing.
+        crossed_write_links: Links on which meets what all write over the network that is placed for reading.
     """
 
     TABLE: ClassVar[str] = "matmul_costs"
 
     start_cycles: float
     k_block_cycles: float
-    crossed_links: float
+    crossed_read_links: float
+    crossed_write_links: float

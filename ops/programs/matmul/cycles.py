@@ -1,9 +1,9 @@
 """What a matmul takes: its processors walk through the K blocks and wait for each other at circular buffers.
 
-An operand's tiles are read one by one by the core that sends them on, then multicast. Every tile product unpacks one
-tile that is not there yet, which takes longer than the product itself where tiles are large and phases are few.
-Constants by `tools.calibrate` from the GEMM measurements of tt-metal, which are of single matrices: batches follow each
-other in the same model, and no measurement says how well that holds.
+An operand's tiles are read one by one by the core that sends them on, then multicast; each core multiplies sub-block
+after sub-block and writes what is finished. Constants by `tools.calibrate` from the GEMM measurements of tt-metal,
+which are of single matrices. Batches follow each other in the same model, and a first operand that the program turns is
+unpacked and packed once more: no measurement; composed of steps that have one.
 """
 
 from dataclasses import replace
@@ -14,8 +14,8 @@ from device.spec.device_spec import DeviceSpec
 from device.time.dram import read_latency_cycles, shared_cycles
 from device.time.engine import Task, task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, binding_stage
-from ops.programs.actions.compute import add_row_cycles
-from ops.programs.actions.costs import TransferCosts
+from ops.programs.actions.compute import add_row_cycles, turn_tile_cycles
+from ops.programs.actions.costs import ComputeCosts, TransferCosts
 from ops.programs.actions.multiply import ProductBlock, multiply_task
 from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
 from ops.programs.matmul.block_walk import MatmulSteps, MatmulTiming, walk_blocks
@@ -84,6 +84,10 @@ def multiply_tasks(work: MatmulWork, spec: DeviceSpec) -> tuple[Task, Task, Task
     problem, config = work.problem, work.config
     height, width, depth = block_tiles(work)
     last = k_blocks(problem, config) - 1
+    turning: dict[Stage, float] = {}
+    if problem.transpose_first:
+        turned = height * depth * turn_tile_cycles(spec, problem.in_format)
+        turning[Stage.TILIZE] = spec.costs_of(ComputeCosts).block_cycles + turned
 
     def task(k_block: int) -> Task:
         block = ProductBlock(
@@ -96,7 +100,8 @@ def multiply_tasks(work: MatmulWork, spec: DeviceSpec) -> tuple[Task, Task, Task
             packed_format=problem.out_format if k_block == last else partials_format(problem, config),
             fidelity_phases=work.fidelity_phases,
         )
-        return multiply_task(spec, block, reload=reloads(problem, config, k_block))
+        product = multiply_task(spec, block, reload=reloads(problem, config, k_block))
+        return task_of({**turning, **product.path}, {**turning, **product.busy}) if turning else product
 
     return task(0), task(min(1, last)), task(last)
 
@@ -174,22 +179,22 @@ def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) 
 
     The first operand is read over the network that is placed for writing, and the output written over that for reading.
     """
-    blocks = steps.out_blocks * steps.k_blocks
+    blocks, costs = steps.out_blocks * steps.k_blocks, spec.costs_of(MatmulCosts)
     return replace(
         steps,
-        first=_crossed(spec, steps.first, operands.first_read_bytes / blocks),
-        write=_crossed(spec, steps.write, operands.written_bytes / steps.out_blocks),
+        first=_crossed(spec, steps.first, operands.first_read_bytes / blocks, costs.crossed_read_links),
+        write=_crossed(spec, steps.write, operands.written_bytes / steps.out_blocks, costs.crossed_write_links),
         first_dram=dram_task(spec, operands.first_read_bytes / blocks),
         second_dram=dram_task(spec, operands.second_read_bytes / blocks),
         write_dram=dram_task(spec, operands.written_bytes / steps.out_blocks),
     )
 
 
-def _crossed(spec: DeviceSpec, task: Task | None, moved_bytes: float) -> Task | None:
-    """A task whose bytes, with those of all cores, meet on the few links next to the banks."""
+def _crossed(spec: DeviceSpec, task: Task | None, moved_bytes: float, links: float) -> Task | None:
+    """A task whose bytes, with those of all cores, meet on a few links."""
     if task is None or not moved_bytes:
         return task
-    least = moved_bytes / (spec.costs_of(MatmulCosts).crossed_links * spec.noc.link_bytes_per_cycle)
+    least = moved_bytes / (links * spec.noc.link_bytes_per_cycle)
     own = task.path.get(Stage.READER, 0.0) + task.path.get(Stage.WRITER, 0.0)
     waiting = {Stage.NETWORK: max(0.0, least - own)}
     return task_of({**task.path, **waiting}, {**task.busy, **waiting})

@@ -13,7 +13,7 @@ from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, matr
 from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places
-from ops.programs.matmul.transpose import Transpose, transposed
+from ops.programs.matmul.transpose import Transpose, transpose_cycles, transposed
 from ops.programs.matmul.values import matmul_values
 
 
@@ -54,11 +54,15 @@ def _turned(work: Transpose, inputs: Sequence[Array | None], reading: ValuesRead
     return transposed(work.data_format, given(inputs[0]), reading.arithmetic)
 
 
+def _turned_cycles(work: Transpose, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    return transpose_cycles(ends.read, ends.written, reading.spec, contention=reading.contention)
+
+
 MEANINGS: Final = (
     Meaning(work=MatmulWork, values=_values, cycles=_cycles, fidelity_phases=lambda work: work.fidelity_phases),
     Meaning(
         work=Transpose,
         values=_turned,
-        no_model="there is no model of Transpose; known are conversions, moves, slices and reshapes",
+        cycles=_turned_cycles,
     ),
 )

@@ -10,6 +10,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
 from device.time.stages import Stage
+from ops.programs.actions.costs import ComputeCosts
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places
@@ -17,7 +18,8 @@ from ops.programs.matmul.dealing import Place, Places
 FIGURES = {
     "matmul_costs_start_cycles": 2000.0,
     "matmul_costs_k_block_cycles": 200.0,
-    "matmul_costs_crossed_links": 2.5,
+    "matmul_costs_crossed_read_links": 2.5,
+    "matmul_costs_crossed_write_links": 2.5,
     "transfer_costs_page_issue_cycles": 50.0,
     "transfer_costs_multicast_receiver_cycles": 3.0,
     "compute_unpack_bytes_per_cycle": 64.0,
@@ -120,7 +122,9 @@ def test_a_matmul_by_hand():
     """8 x 8 x 8 tiles of bfloat8_b on 8 x 8 cores: one output tile each, in two K blocks of four; HiFi2, Wormhole."""
     # The second K block comes while the first is multiplied, which takes no longer; then the tile is written.
     assert MULTIPLY < READ
-    spec = WORMHOLE.replace(noc_multicast_share=0.84, matmul_costs_crossed_links=100.0)
+    spec = WORMHOLE.replace(
+        noc_multicast_share=0.84, matmul_costs_crossed_read_links=100.0, matmul_costs_crossed_write_links=100.0
+    )
     found = cycles(work(m=8, k=8, n=8), spec)
     assert found.cycles == pytest.approx(2000 + 2 * READ + MULTIPLY_LAST + WRITE, rel=1e-12)
     assert found.contention_cycles == 0
@@ -180,3 +184,18 @@ def test_batches_follow_each_other(spec, kind, batches):
         shared = cycles(replace(several, problem=replace(several.problem, first_batched=False)), spec)
         assert shared.dram_read_bytes < found.dram_read_bytes
     assert found.cycles >= single.cycles  # single tiles may find idle cores
+
+
+def test_a_first_operand_that_is_turned_is_unpacked_and_packed_once_more():
+    one = work(m=8, k=8, n=8)
+    turned = replace(one, problem=replace(one.problem, transpose_first=True))
+    stages = {stage.stage: stage.busy_cycles for stage in cycles(turned, WORMHOLE).slowest.stages}
+    assert stages[Stage.TILIZE] == pytest.approx(2 * (100 + 4 * (1088 / 64 + 1088 / 64)))
+    assert cycles(turned, WORMHOLE).cycles > cycles(one, WORMHOLE).cycles
+
+
+def test_a_bias_is_added_to_each_tile():
+    one = work(m=8, k=8, n=8)
+    added = replace(one, problem=replace(one.problem, bias=True))
+    stages = {stage.stage: stage.busy_cycles for stage in cycles(added, WORMHOLE).slowest.stages}
+    assert stages[Stage.BIAS] == 100 + WORMHOLE.costs_of(ComputeCosts).add_tile_cycles
