@@ -18,6 +18,7 @@ _WORMHOLE: Final = {
     "compute_costs_tilize_row_cycles": 40.0,  # guess
     "compute_costs_matmul_call_cycles": 10.0,  # guess
     "compute_costs_subblock_cycles": 80.0,  # guess
+    "compute_costs_reload_cycles": 50.0,  # guess: about that of a sub-block
     "compute_costs_reload_tile_cycles": 26.0,  # single-core matmul baselines
     "compute_costs_add_tile_cycles": 55.0,  # guess
     "conv_costs_start_cycles": 800.0,  # guess
@@ -40,6 +41,7 @@ _BLACKHOLE: Final = {
     "compute_costs_untilize_narrow_tile_cycles": 80.0,  # tt-llk pack-untilize
     "compute_costs_matmul_call_cycles": 5.0,  # guess
     "compute_costs_subblock_cycles": 28.0,  # guess
+    "compute_costs_reload_cycles": 45.0,  # Wormhole's
     "compute_costs_reload_tile_cycles": 22.0,  # guess
     "compute_costs_add_tile_cycles": 50.0,  # guess
     "conv_costs_start_cycles": 700.0,  # guess

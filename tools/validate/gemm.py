@@ -29,6 +29,7 @@ UTILIZATION = "device based utilization"
 PROFILED = "DEVICE KERNEL DURATION"
 SINGLE_CORE = "single-core sharded matmul micro-benchmark"
 TUNED = "Manually Tuned"
+SINGLE = "single core"
 COPIED = "copied"  # in the notes of a baseline that repeats another architecture's
 PROGRAMS: Final = {
     "MatmulMultiCoreReuseMultiCastProgramConfig": MatmulProgram.MCAST_2D,
@@ -85,7 +86,7 @@ def kind_of(row: Row) -> str:
     if row["quantity"] == PROFILED and row["op"].startswith("Matmul"):
         return "profiled"
     if row["op"] == SINGLE_CORE:
-        return "single core"
+        return SINGLE
     raise NotPredictedError(
         REASONS.get(row["quantity"], f"{row['op']}: no program of ttnn.matmul, or not all is said of it")
     )
@@ -97,9 +98,9 @@ REASONS: Final = {
 }
 
 
-def is_tuned_utilization(row: Row) -> bool:
-    """Whether a row gives a device utilization of a program that the benchmark chose."""
-    return row["quantity"] == UTILIZATION and TUNED in row["config"]
+def is_named_program(row: Row) -> bool:
+    """Whether a row says which program ran, and measured nothing else: what constants are fitted to."""
+    return row["quantity"] != PROFILED and COPIED not in row["notes"] and kind_of(row) in (TUNED, SINGLE)
 
 
 def gemm_cycles_of(gemm: GemmRow, spec: DeviceSpec) -> float:
@@ -111,7 +112,7 @@ def gemm_cycles_of(gemm: GemmRow, spec: DeviceSpec) -> float:
 def gemm_configuration(row: Row) -> tuple[str, ...]:
     """What tells configurations apart; with and without a trace the device does the same."""
     size = (row["device"], row["grid"], f"{row['M']}x{row['K']}x{row['N']}", row["dtype_in0"], row["fidelity"])
-    if is_tuned_utilization(row):
+    if kind_of(row) == TUNED:
         return size
     program = re.sub(r";use_trace=\w+", "", row["config"])
     return (*size, row["batch"], row["dtype_in1"], row["dtype_out"], row["packer_l1_acc"], row["memory"], program)
@@ -253,5 +254,5 @@ READERS: Final[dict[str, Callable[[Row], GemmRow]]] = {
     TUNED: _read_tuned,
     "out of box": _read_out_of_box,
     "profiled": _read_profiled,
-    "single core": _read_single_core,
+    SINGLE: _read_single_core,
 }
