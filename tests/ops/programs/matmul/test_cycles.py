@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
+from device.time.dram import bandwidth
 from device.time.stages import Stage
 from ops.programs.actions.costs import ComputeCosts
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.dealing import Place, Places
+from ops.programs.matmul.dealing import Place, Places, cores_of
 
 FIGURES = {
     "matmul_costs_start_cycles": 2000.0,
@@ -87,6 +88,32 @@ def test_less_to_work_with_is_never_faster(spec, kind):
         cycles(work(**kind), spec, places=Places(first=Place.OWN, output=Place.OWN)).cycles * (1 - 1e-9) <= found.cycles
     )
     assert found.issued_flops >= found.useful_flops
+
+
+BETTER = {
+    "dram_banks": 24,
+    "dram_access_ns": 10.0,
+    "noc_flit_bytes": 128,
+    "compute_phase_cycles": 8,
+    "compute_unpack_bytes_per_cycle": 256.0,
+    "compute_pack_bytes_per_cycle": 256.0,
+    "transfer_costs_page_issue_cycles": 5.0,
+    "transfer_costs_write_issue_cycles": 5.0,
+    "compute_costs_subblock_cycles": 1.0,
+    "compute_costs_matmul_call_cycles": 1.0,
+    "matmul_costs_crossed_read_links": 8.0,
+    "matmul_costs_crossed_write_links": 8.0,
+}
+
+
+@given(specs, kinds, st.integers(1, 4), st.sampled_from(list(BETTER)))
+def test_a_better_machine_is_never_slower(spec, kind, blocks, figure):
+    one = work(**kind, blocks=blocks)
+    found, better = cycles(one, spec), cycles(one, spec.replace(**{figure: BETTER[figure]}))
+    assert better.cycles <= found.cycles * (1 + 1e-9)
+    math = found.issued_flops / cores_of(one) / (2 * 32**3) * 16 * kind["fidelity_phases"]
+    assert found.cycles >= math
+    assert found.cycles >= (found.dram_read_bytes + found.dram_written_bytes) / bandwidth(spec)
 
 
 @given(specs, sizes)
