@@ -31,7 +31,7 @@ from tools.validate.gemm import (
     gemm_configuration,
     gemm_cycles_of,
     gemm_measured_cycles,
-    is_tuned_utilization,
+    is_named_program,
     read_gemm_row,
 )
 from tools.validate.halo import HaloRow, halo_configuration, halo_times_of, read_halo_row
@@ -156,8 +156,8 @@ def _halo_times(halo: HaloRow, spec: DeviceSpec) -> tuple[float, ...]:
 
 
 def gemm_cases(rows: Iterable[Row]) -> list[Case]:
-    """The tuned matmuls measured in some rows."""
-    return _merged(rows, gemm_configuration, _gemm_case, is_tuned_utilization)
+    """The matmuls measured in some rows that say which program ran."""
+    return _merged(rows, gemm_configuration, _gemm_case, is_named_program)
 
 
 def _gemm_case(name: tuple[str, ...], rows: list[Row]) -> Case:

@@ -14,18 +14,16 @@ _WORMHOLE: Final = {
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 26, and an address to work out
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
     "compute_costs_tilize_row_cycles": 40.0,  # guess
-    "compute_costs_stationary_tile_cycles": 18.0,  # guess: half a tile
     "compute_costs_matmul_call_cycles": 10.0,  # guess
     "compute_costs_subblock_cycles": 80.0,  # guess
+    "compute_costs_reload_cycles": 50.0,  # guess: about that of a sub-block
     "compute_costs_reload_tile_cycles": 26.0,  # single-core matmul baselines
     "compute_costs_add_tile_cycles": 55.0,  # guess
     "conv_costs_start_cycles": 800.0,  # guess
     "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 400, and the handshake
     "conv_costs_act_multicast_cycles": 420.0,  # guess
     "matmul_costs_start_cycles": 2500.0,  # guess
-    "matmul_costs_product_cycles": 3.0,  # guess
     "matmul_costs_k_block_cycles": 250.0,  # guess
-    "matmul_costs_compute_block_cycles": 200.0,  # guess
     # Of dispatch all are read off the rows by hand, each where it alone decides.
     "dispatch_costs_fetch_cycles": 2500.0,
     "dispatch_costs_fetch_binary_cycles": 75.0,
@@ -39,6 +37,7 @@ _WORMHOLE: Final = {
     "dispatch_costs_argument_core_cycles": 21.0,
     "dispatch_costs_start_cycles": 850.0,
     "dispatch_costs_start_buffer_cycles": 10.0,
+    "matmul_costs_crossed_write_links": 2.7,  # tt-isa-documentation: 82 GB/s at random over the second network
 }
 _BLACKHOLE: Final = {
     "compute_unpack_bytes_per_cycle": 117.0,  # guess
@@ -51,6 +50,7 @@ _BLACKHOLE: Final = {
     "compute_costs_untilize_narrow_tile_cycles": 80.0,  # tt-llk pack-untilize
     "compute_costs_matmul_call_cycles": 5.0,  # guess
     "compute_costs_subblock_cycles": 28.0,  # guess
+    "compute_costs_reload_cycles": 45.0,  # Wormhole's
     "compute_costs_reload_tile_cycles": 22.0,  # guess
     "compute_costs_add_tile_cycles": 50.0,  # guess
     "conv_costs_start_cycles": 700.0,  # guess
@@ -59,9 +59,8 @@ _BLACKHOLE: Final = {
     "halo_costs_start_cycles": 450.0,  # guess
     "halo_costs_pad_issue_cycles": 20.0,  # noc_latencies.yaml: 18 for stateful reads on Wormhole
     "matmul_costs_start_cycles": 3500.0,  # guess
-    "matmul_costs_product_cycles": 3.0,  # guess
     "matmul_costs_k_block_cycles": 400.0,  # guess
-    "matmul_costs_compute_block_cycles": 200.0,  # guess
+    "matmul_costs_crossed_write_links": 2.7,  # Wormhole's
     "movement_costs_start_cycles": 400.0,  # guess
     "movement_costs_waited_page_cycles": 10.0,  # guess
     "movement_costs_bounce_cycles": 50.0,  # guess

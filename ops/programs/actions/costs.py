@@ -42,8 +42,6 @@ class ComputeCosts(Costs):
         untilize_block_cycles: Of untilizing, for each row of tiles.
         untilize_narrow_tile_cycles: For each tile of rows that fit one half of the destination registers.
         untilize_wide_tile_cycles: For each tile of wider rows.
-        stationary_tile_cycles: For each tile of a group that stays in the matrix unit while others stream past, where
-            `ComputeSpec.stationary_tiles` is more than one: no other group can be fetched meanwhile.
         matmul_call_cycles: For each K tile of a sub-block.
         subblock_cycles: For each sub-block.
         block_cycles: For each block, and for bias and untilize passes.
@@ -61,7 +59,6 @@ class ComputeCosts(Costs):
     untilize_block_cycles: float
     untilize_narrow_tile_cycles: float
     untilize_wide_tile_cycles: float
-    stationary_tile_cycles: float
     matmul_call_cycles: float
     subblock_cycles: float
     block_cycles: float

@@ -21,16 +21,16 @@ from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
 from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
 from ops.programs.matmul.config import MatmulWork, k_blocks
 from ops.programs.matmul.costs import MatmulCosts
-from ops.programs.matmul.cycles import (
+from ops.programs.matmul.cycles import dram_task, multiply_tasks, second_task, send_cycles
+from ops.programs.matmul.dealing import (
     Operands,
+    Place,
+    Places,
     cores_of,
-    dram_task,
+    first_receivers,
     issued_flops,
-    multiply_task,
     operands_of,
     out_blocks,
-    second_task,
-    send_cycles,
 )
 from ops.programs.patch_matmul.core_share import CoreShare, patch_share, pixel_share, present_share
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
@@ -95,7 +95,7 @@ def _program(
     matmul: MatmulWork, gather: CoreShare, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
 ) -> OperationCycles:
     """All bundles of a program, one after the other."""
-    operands = operands_of(matmul, in_sharded=True, out_sharded=True)
+    operands = operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
     steps = _steps(matmul, gather, spec)
     free = timing = walk_blocks("patch_matmul", steps)
     if contention:
@@ -132,9 +132,11 @@ def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSte
     zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, gather.stick_bytes / link)
     first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
     if gather.sent:
-        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, matmul.config.grid.cols)
+        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, first_receivers(matmul))
     tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
-    multiply = multiply_task(matmul, spec)
+    first_product, next_product, last_product = (
+        task_of({**tilize, **one.path}, {**tilize, **one.busy}) for one in multiply_tasks(matmul, spec)
+    )
     untilize_cycles = untilize_tile_cycles(spec, matmul.config.out_block_w)
     write_cycles = max(sticks.stick_write_cycles, gather.row_bytes / link)
     return MatmulSteps(
@@ -143,7 +145,9 @@ def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSte
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
         first=task_of(first),
         second=second_task(matmul, spec),
-        multiply=task_of({**tilize, **multiply.path}, {**tilize, **multiply.busy}),
+        multiply=first_product,
+        multiply_next=next_product,
+        multiply_last=last_product,
         finish=task_of({Stage.UNTILIZE: gather.out_tiles * untilize_cycles / outs}),
         write=task_of({Stage.WRITER: gather.rows * write_cycles / outs}),
     )
