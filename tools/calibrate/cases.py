@@ -172,7 +172,9 @@ def layout_cases(rows: Iterable[Row]) -> list[Case]:
 
 def _layout_case(name: tuple[str, ...], rows: list[Row]) -> Case:
     found = read_layout_row(rows[0])
-    return _plain("layout_ops", name, rows, (operation(rows[0]),), found.spec, partial(_moved, found.movement))
+    held = frozenset(OF_2025.get(found.spec.arch, ()))
+    predict = partial(_moved, found.movement)
+    return _plain("layout_ops", name, rows, (operation(rows[0]),), found.spec, predict, held=held)
 
 
 def _moved(movement: Movement, spec: DeviceSpec) -> tuple[float, ...]:
@@ -180,7 +182,14 @@ def _moved(movement: Movement, spec: DeviceSpec) -> tuple[float, ...]:
 
 
 def _plain(
-    program: str, name: tuple[str, ...], rows: list[Row], group: tuple[str, ...], spec: DeviceSpec, predict: Predict
+    program: str,
+    name: tuple[str, ...],
+    rows: list[Row],
+    group: tuple[str, ...],
+    spec: DeviceSpec,
+    predict: Predict,
+    *,
+    held: frozenset[str] = frozenset(),
 ) -> Case:
     """A case of profiler rows whose total alone counts."""
     cycles = statistics.median(_cycles(row, measured_ns(row)) for row in rows)
@@ -193,6 +202,7 @@ def _plain(
         rows=len(rows),
         measured=(cycles,),
         predict=predict,
+        held=held,
     )
 
 
