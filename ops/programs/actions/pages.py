@@ -6,15 +6,9 @@ and then waits for all of them meets the others' groups there.
 """
 
 from device.spec.device_spec import DeviceSpec
-from device.time.dram import read_latency_cycles, shared_cycles
+from device.time.dram import page_cycles, page_round_trip_cycles, shared_cycles
 from device.time.network import torus_of
 from ops.programs.actions.costs import StickCosts
-
-
-def page_bytes_cycles(spec: DeviceSpec, page_bytes: float) -> float:
-    """Bytes of one page of DRAM: from one bank to one core, over one link."""
-    bank = spec.costs_of(StickCosts).page_rate_share * spec.dram.bank_bytes_per_second / spec.clock_hz
-    return page_bytes / min(bank, spec.noc.link_bytes_per_cycle)
 
 
 def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, readers: int = 0) -> float:
@@ -28,8 +22,9 @@ def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, re
     """
     if not in_dram:
         return torus_of(spec).round_trip_cycles + page_bytes / spec.noc.link_bytes_per_cycle
-    behind = spec.costs_of(StickCosts).wait_share * shared_cycles(spec, readers * page_bytes)
-    return read_latency_cycles(spec) + page_bytes_cycles(spec, page_bytes) + behind
+    costs = spec.costs_of(StickCosts)
+    behind = costs.wait_share * shared_cycles(spec, readers * page_bytes)
+    return page_round_trip_cycles(spec, page_bytes, costs.page_rate_share) + behind
 
 
 def write_latency_cycles(spec: DeviceSpec, *, in_dram: bool) -> float:
@@ -47,7 +42,7 @@ def read_stick_cycles(spec: DeviceSpec, stick_bytes: float, *, readers: int = 0)
     """A stick of DRAM, of a group that is asked for and then waited for; arguments as of `waited_read_cycles`."""
     costs = spec.costs_of(StickCosts)
     behind = costs.group_wait_share * shared_cycles(spec, readers * stick_bytes)
-    return costs.stick_read_cycles + page_bytes_cycles(spec, stick_bytes) + behind
+    return costs.stick_read_cycles + page_cycles(spec, stick_bytes, costs.page_rate_share) + behind
 
 
 def write_stick_cycles(spec: DeviceSpec, stick_bytes: float) -> float:

@@ -14,7 +14,7 @@ from device.memory.tiles import TILE
 from device.numbers.integers import Integers, div_up
 
 FACE = TILE // 2  # columns of a face
-COUNTED = 64  # output tiles at most
+COUNTED = 16  # output tiles at most
 
 
 @dataclass(frozen=True, slots=True)
