@@ -66,6 +66,7 @@ _BLACKHOLE: Final = {
     "movement_costs_box_stick_cycles": 130.0,  # guess
     "movement_costs_local_stick_cycles": 32.0,  # noc_latencies.yaml: a small write, and an address to work out
     "movement_costs_store_cycles": 3.0,  # guess: a load, a store and a branch
+    "movement_costs_integer_tile_cycles": 1300.0,  # guess: 32 steps of some forty instructions
     "movement_costs_reshard_cycles": 1000.0,  # guess
     "movement_costs_segment_cycles": 85.0,  # guess
 }

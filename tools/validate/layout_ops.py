@@ -28,7 +28,7 @@ from device.time.stages import nanoseconds
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
-    copy_movement,
+    cast_movement,
     relayout_movement,
     reshape_movement,
     slice_movement,
@@ -116,7 +116,7 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
     name = operation(row)
     match name:
         case "Typecast":
-            return copy_movement(source, target, spec)
+            return cast_movement(source, target, spec)
         case "PaddedSlice":
             return slice_movement(source, target, spec, columns=_columns(row))
         case "SliceWrite":

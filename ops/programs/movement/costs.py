@@ -14,6 +14,7 @@ class MovementCosts(StickCosts):
         box_stick_cycles: Between two sticks written into a box of an image.
         local_stick_cycles: Between two sticks copied within a core.
         store_cycles: For each word that a processor fills, and for each byte that it copies by itself.
+        integer_tile_cycles: For each tile whose numbers become integers.
         reshard_cycles: Setting up the copies of a reshard.
         segment_cycles: For each segment of a reshape of tiles.
     """
@@ -22,5 +23,6 @@ class MovementCosts(StickCosts):
     box_stick_cycles: float
     local_stick_cycles: float
     store_cycles: float
+    integer_tile_cycles: float
     reshard_cycles: float
     segment_cycles: float

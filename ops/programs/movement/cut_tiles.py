@@ -43,7 +43,8 @@ def _copied_to_place(ends: Ends, rows: int) -> Pages:
     written, shards = ends.written, ends.target.memory_config.shard_spec
     if shards is None or shards.shape[1] % TILE == 0:
         piece = div_up(written.core_pages, rows) * written.page_bytes
-        return replace(written, access=Access.LOCAL_STICKS, core_pages=rows, page_bytes=piece)
+        pieces = rows * ends.cores.num_cores()
+        return replace(written, access=Access.LOCAL_STICKS, core_pages=rows, page_bytes=piece, all_pages=pieces)
     filled = div_up(ends.target.matrix[1], TILE) > div_up(ends.source.matrix[1], TILE)
     return replace(written, access=Access.LOCAL_STICKS, core_pages=written.core_pages * (1 + filled))
 

@@ -8,11 +8,17 @@ Constants by `tools.calibrate` from profiler rows.
 """
 
 from device.memory.tiles import TILE
+from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import read_latency_cycles, shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.actions.compute import tilize_tile_cycles, untilize_row_cycles
+from ops.programs.actions.compute import (
+    pack_tile_cycles,
+    tilize_tile_cycles,
+    unpack_tile_cycles,
+    untilize_row_cycles,
+)
 from ops.programs.actions.costs import TransferCosts
 from ops.programs.actions.pages import (
     read_stick_cycles,
@@ -26,6 +32,7 @@ from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.movement import Access, Movement, Pages
 
 STREAMS = (Access.STREAM, Access.STICKS, Access.BOX)  # accesses whose round trip comes once
+INSIDE = (Access.LOCAL, Access.LOCAL_STICKS)  # accesses that leave no core
 
 
 def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -52,7 +59,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
         bound_by=binding_stage(shown),
         dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
         dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
-        network_bytes=sum(pages.all_bytes for pages in _sides(movement) if pages.access is not Access.LOCAL),
+        network_bytes=sum(pages.all_bytes for pages in _sides(movement) if pages.access not in INSIDE),
         contention_cycles=body - _overlapped(free, movement),
     )
 
@@ -83,7 +90,7 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
     """Cycles of a core's stages."""
     costs = spec.costs_of(MovementCosts)
     others = movement.cores.num_cores() if contention else 0
-    made = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
+    made = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
     if movement.reads is not None:
         made[Stage.READER] = movement.reads.core_pages * _read_cycles(movement.reads, spec, others)
         if movement.reads.in_dram and contention:
@@ -94,13 +101,21 @@ def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[S
         if movement.writes.in_dram and contention:
             alone = shared_cycles(spec, movement.writes.all_bytes, costs.dram_write_share)
             made[Stage.DRAM] = max(alone, made[Stage.DRAM] + shared_cycles(spec, movement.writes.all_bytes))
-    before, after = movement.tilize_formats
     if movement.tilized_tiles:
-        made[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, before, after)
+        made[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, *movement.formats)
+    if movement.cast_tiles:
+        made[Stage.MATH] = movement.cast_tiles * _cast_cycles(spec, *movement.formats)
     if movement.untilized_rows:
         made[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
     made[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
     return made
+
+
+def _cast_cycles(spec: DeviceSpec, before: DataFormat, after: DataFormat) -> float:
+    """A tile is unpacked and packed in another format; numbers become integers on the vector unit."""
+    rounded = before.is_float and not after.is_float
+    moved = unpack_tile_cycles(spec, before.tile_bytes) + pack_tile_cycles(spec, after.tile_bytes)
+    return moved + (spec.costs_of(MovementCosts).integer_tile_cycles if rounded else 0.0)
 
 
 def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:

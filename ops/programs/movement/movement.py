@@ -69,9 +69,10 @@ class Movement:
         writes: What they write; None if their output is in place already.
         blocks: Blocks that a core's stages hand on to each other; 1 if each begins when the one before has ended.
         tilized_tiles: Tiles a core makes of sticks.
-        tilize_formats: The formats before and after that.
+        formats: The formats before and after that, or before and after a cast.
         untilized_rows: Rows of tiles a core makes sticks of.
         width_tiles: Tiles of such a row.
+        cast_tiles: Tiles a core casts to another format.
         segments: Pieces of rows a core moves between tiles.
         stores: Words that a processor fills, or bytes that it copies by itself.
         reshards: Shards are dealt anew.
@@ -82,9 +83,10 @@ class Movement:
     writes: Pages | None = None
     blocks: int = 1
     tilized_tiles: int = 0
-    tilize_formats: tuple[DataFormat, DataFormat] = (BFLOAT16, BFLOAT16)
+    formats: tuple[DataFormat, DataFormat] = (BFLOAT16, BFLOAT16)
     untilized_rows: int = 0
     width_tiles: int = 1
+    cast_tiles: int = 0
     segments: int = 0
     stores: int = 0
     reshards: bool = False

@@ -1,7 +1,7 @@
 """Which pages the data movement programs of the library read and write, and how, by their tensors' layouts."""
 
 from dataclasses import replace
-from math import prod
+from math import ceil, prod
 
 from device.memory.layouts import TensorSpec
 from device.numbers.integers import div_up, round_up
@@ -60,8 +60,15 @@ def relayout_movement(
 
 
 def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
-    """A program that reads page by page and changes what it writes: another format, zeros in the padding or around."""
+    """A program that reads page by page and changes what it writes: zeros in the padding or around."""
     return _copied(ends_of(source, target, spec))
+
+
+def cast_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
+    """A program that reads tile by tile and writes each in another format."""
+    copied = _copied(ends_of(source, target, spec))
+    tiles = 0 if copied.writes is None else copied.writes.core_pages
+    return replace(copied, cast_tiles=tiles, formats=(source.data_format, target.data_format))
 
 
 def slice_movement(
@@ -128,8 +135,9 @@ def _copied(ends: Ends) -> Movement:
 def _reshaped_tiles(ends: Ends) -> Movement:
     """For each output tile its map and its input tiles, row by row, are waited for; then it is written."""
     counted = tile_map(ends.source.shape, ends.target.shape)
-    tiles = ends.written.core_pages
-    reads = replace(ends.read, access=Access.WAIT, core_pages=div_up(round(8 * tiles * (1 + counted.fetched)), 8))
+    tiles, fetched = ends.written.core_pages, 1 + counted.fetched
+    all_pages = round(ends.written.all_pages * fetched)
+    reads = replace(ends.read, access=Access.WAIT, core_pages=ceil(tiles * fetched), all_pages=all_pages)
     writes = got_at(ends.written, Access.WAIT)
     return Movement(cores=ends.cores, reads=reads, writes=writes, segments=round(tiles * counted.segments))
 
@@ -161,7 +169,7 @@ def _tilized(ends: Ends, access: Access) -> Movement:
         blocks=ends.tile_rows,
         stores=images * filled * div_up(row_bytes, WORD_BYTES) if access is Access.WAIT else 0,
         tilized_tiles=ends.tile_rows * ends.width_tiles,
-        tilize_formats=(ends.source.data_format, ends.target.data_format),
+        formats=(ends.source.data_format, ends.target.data_format),
         width_tiles=ends.width_tiles,
     )
 

@@ -16,14 +16,14 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT16, UINT32
 from device.spec.device_spec import load_spec
 from device.time.dram import bandwidth, read_latency_cycles, shared_cycles
 from device.time.stages import Stage
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Access
 from ops.programs.movement.movements import (
-    copy_movement,
+    cast_movement,
     relayout_movement,
     reshape_movement,
     slice_movement,
@@ -71,7 +71,7 @@ PROGRAMS = (
 
 
 OTHERS = {
-    "Typecast": copy_movement,
+    "Typecast": cast_movement,
     "PaddedSlice": slice_movement,
     "SliceWrite": slice_write_movement,
     "Reshape": reshape_movement,
@@ -201,12 +201,21 @@ def test_a_copy_waits_for_each_tile_by_hand():
     """220 tiles on 110 cores, two each; ten on ten cores, one each."""
     movement = program(("Typecast", TILE, 0, TILE, 0), 7040, 32)
     read, write = LATENCY + 2048 / (0.5 * 64 / 1.35), WRITTEN + 2048 / LINK
-    # While one tile is written, the next is read: the writer adds its last one.
-    assert movement_cycles(movement, SPEC, contention=False).cycles == pytest.approx(435 + 2 * read + write)
+    cast = 2 * 2048 / 117.0
+    # While one tile is cast and written, the next is read: these add their last one.
+    assert movement_cycles(movement, SPEC, contention=False).cycles == pytest.approx(435 + 2 * read + cast + write)
     # With all cores at work the banks bind; with ten a tile waits behind 0.317 of those of all.
     assert movement_cycles(movement, SPEC).cycles == pytest.approx(435 + 2 * 220 * 2048 / BANKS)
     few = program(("Typecast", TILE, 0, TILE, 0), 320, 32)
-    assert movement_cycles(few, SPEC).cycles == pytest.approx(435 + read + 0.317 * 10 * 2048 / BANKS + write)
+    assert movement_cycles(few, SPEC).cycles == pytest.approx(435 + read + 0.317 * 10 * 2048 / BANKS + cast + write)
+
+
+def test_integers_are_made_on_the_vector_unit():
+    source, target = (TensorSpec((1, 1, 320, 32), one, TILE) for one in (BFLOAT16, UINT32))
+    found = movement_cycles(cast_movement(source, target, SPEC), SPEC)
+    back = movement_cycles(cast_movement(target, source, SPEC), SPEC)
+    assert found.cycles - back.cycles > 1000
+    assert found.bound_by is Stage.MATH
 
 
 def test_tilizing_and_untilizing_by_hand():
