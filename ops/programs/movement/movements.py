@@ -13,6 +13,7 @@ from ops.programs.movement.segments import tile_map
 from ops.programs.movement.work import Conversion, Window
 
 WORD_BYTES = 4  # that a processor fills at a time
+NETWORKS = 2  # of a chip
 DATA_MOVERS = 2  # processors of a core that share the sticks of a reshape
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
@@ -44,7 +45,7 @@ def relayout_movement(
             moved = replace(read, all_pages=min(read.all_pages, written.all_pages), in_dram=written.in_dram)
             return Movement(cores=cores, writes=got_at(moved, Access.STREAM if ends.from_tiles else Access.STICKS))
         case Conversion.RESHARD:
-            return Movement(cores=cores, reads=got_at(written, Access.STREAM), reshards=True)
+            return Movement(cores=cores, reads=_dealt_anew(ends), reshards=True)
         case Conversion.MOVE if ends.from_shards and ends.to_shards:
             return Movement(cores=cores, reads=got_at(read, Access.LOCAL))
         case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
@@ -124,6 +125,23 @@ def _into_shards(ends: Ends, spec: DeviceSpec, *, bounces_always: bool) -> Pages
     if _sticks_are_aligned(moved, written.all_pages // ends.target.matrix[0], spec):
         return got_at(moved, Access.STICKS)
     return replace(moved, access=Access.BOUNCE, in_flight=BOUNCES_IN_FLIGHT)
+
+
+def _dealt_anew(ends: Ends) -> Pages:
+    """What a reshard reads: runs of whole rows where shards are as wide as before, page by page where they are not.
+
+    A core whose shard several others read answers them on both networks.
+    """
+    read, written = ends.read, ends.written
+    dealt = max(written.core_pages * written.page_bytes, div_up(read.core_pages * read.page_bytes, NETWORKS))
+    if _shard_columns(ends.source) == _shard_columns(ends.target):
+        return replace(written, access=Access.STREAM, core_pages=1, page_bytes=dealt, all_pages=ends.cores.num_cores())
+    return replace(written, access=Access.STREAM, core_pages=div_up(dealt, written.page_bytes))
+
+
+def _shard_columns(tensor: TensorSpec) -> int:
+    shards = tensor.memory_config.shard_spec
+    return tensor.matrix[1] if shards is None else shards.shape[1]
 
 
 def _copied(ends: Ends) -> Movement:

@@ -232,6 +232,19 @@ def test_tilizing_and_untilizing_by_hand():
     )
 
 
+def test_reshards_by_hand():
+    """64 rows of 128 bytes for each of ten cores: in runs, over a link; columns that are parted, tile by tile."""
+    rows = program(("Reshard", ROWS, 20, ROWS, 10), 640, 64)
+    assert movement_cycles(rows, SPEC).cycles == pytest.approx(435 + 1000 + 64 * 128 / LINK)
+    # One core's shard goes to ten: half of it on each network.
+    one = program(("Reshard", ROWS, 1, ROWS, 10), 640, 64)
+    assert movement_cycles(one, SPEC).cycles == pytest.approx(435 + 1000 + 640 * 128 / 2 / LINK)
+    shards = ShardSpec(first_cores(4, 2, 2), (320, 32), ShardOrientation.ROW_MAJOR)
+    block = tensor(640, 64, TILE, memory=MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, BufferType.L1, shards))
+    parted = conversion("Reshard", tensor(640, 64, TILE, cores=20), block)
+    assert movement_cycles(parted, SPEC).cycles == pytest.approx(435 + 1000 + 10 * 40)
+
+
 def test_a_reshape_of_tiles_by_hand():
     """Ten rows of 32 become an image each: ten output tiles on ten cores, each with its map, an input tile, a row."""
     source, target = (TensorSpec(shape, BFLOAT16, TILE) for shape in ((1, 1, 10, 32), (1, 10, 1, 32)))
