@@ -11,6 +11,13 @@ from device.time.network import torus_of
 from ops.programs.actions.costs import StickCosts
 
 
+def core_round_trip_cycles(spec: DeviceSpec) -> float:
+    """Round trip to the L1 of a core, in the mean over all: some lie in the same row, some in the same column."""
+    torus, grid, noc = torus_of(spec), spec.grid, spec.noc
+    links = torus.cols * (1 - 1 / grid.cols) + torus.rows * (1 - 1 / grid.rows)
+    return noc.interface_cycles + noc.hop_cycles * links
+
+
 def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, readers: int = 0) -> float:
     """A page that is waited for before the next one is asked for.
 
@@ -21,7 +28,7 @@ def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, re
         readers: Cores that do the same at the same time; 0 to leave them out.
     """
     if not in_dram:
-        return torus_of(spec).round_trip_cycles + page_bytes / spec.noc.link_bytes_per_cycle
+        return core_round_trip_cycles(spec) + page_bytes / spec.noc.link_bytes_per_cycle
     costs = spec.costs_of(StickCosts)
     behind = costs.wait_share * shared_cycles(spec, readers * page_bytes)
     return page_round_trip_cycles(spec, page_bytes, costs.page_rate_share) + behind
@@ -29,8 +36,9 @@ def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, re
 
 def write_latency_cycles(spec: DeviceSpec, *, in_dram: bool) -> float:
     """Round trip of a small write."""
-    bank = spec.costs_of(StickCosts).write_access_ns * spec.clock_hz / 1e9 if in_dram else 0.0
-    return torus_of(spec).round_trip_cycles + bank
+    if not in_dram:
+        return core_round_trip_cycles(spec)
+    return torus_of(spec).round_trip_cycles + spec.costs_of(StickCosts).write_access_ns * spec.clock_hz / 1e9
 
 
 def waited_write_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool) -> float:
