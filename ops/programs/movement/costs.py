@@ -16,7 +16,7 @@ class MovementCosts(StickCosts):
         store_cycles: For each word that a processor fills, and for each byte that it copies by itself.
         integer_tile_cycles: For each tile whose numbers become integers.
         reshard_cycles: Setting up the copies of a reshard.
-        segment_cycles: For each segment of a reshape of tiles.
+        segment_cycles: For each piece that a reshape moves between pages.
     """
 
     row_stick_cycles: float

@@ -73,7 +73,7 @@ class Movement:
         untilized_rows: Rows of tiles a core makes sticks of.
         width_tiles: Tiles of such a row.
         cast_tiles: Tiles a core casts to another format.
-        segments: Pieces of rows a core moves between tiles.
+        segments: Pieces of rows a core moves between pages.
         stores: Words that a processor fills, or bytes that it copies by itself.
         reshards: Shards are dealt anew.
     """

@@ -1,7 +1,7 @@
 """Which pages the data movement programs of the library read and write, and how, by their tensors' layouts."""
 
 from dataclasses import replace
-from math import ceil, prod
+from math import ceil, lcm, prod
 
 from device.memory.layouts import TensorSpec
 from device.numbers.integers import div_up, round_up
@@ -161,15 +161,17 @@ def _reshaped_tiles(ends: Ends) -> Movement:
 
 
 def _reshaped_sticks(ends: Ends, spec: DeviceSpec) -> Movement:
-    """Both processors of a core read sticks, copy them together byte by byte where they do not lie alike, and write."""
+    """Both processors of a core read sticks, copy pieces, byte by byte where they do not lie alike, and write."""
     read, written, cores = ends.read, ends.written, ends.cores.num_cores()
     parts = min(DATA_MOVERS * cores, read.all_pages)
     share = div_up(read.all_pages, parts)
+    together = read.all_bytes // lcm(read.page_bytes, written.page_bytes)  # ends of sticks of both sides
     alike = all(pages.page_bytes % spec.l1.alignment_bytes == 0 for pages in (read, written))
     return Movement(
         cores=ends.cores,
         reads=replace(read, access=Access.WAIT, core_pages=share),
         writes=replace(written, access=Access.WAIT, core_pages=div_up(written.all_pages, parts)),
+        segments=div_up(read.all_pages + written.all_pages - together, parts),
         stores=0 if alike else share * read.page_bytes,
     )
 
