@@ -60,9 +60,8 @@ _BLACKHOLE: Final = {
     "movement_costs_group_wait_share": 1.0,  # all
     "movement_costs_dram_write_share": 0.8,  # guess
     "movement_costs_dram_stick_share": 0.6,  # guess
-    "movement_costs_stick_read_cycles": 70.0,  # guess
+    "movement_costs_stick_cycles": 70.0,  # guess
     "movement_costs_stick_write_cycles": 52.0,  # guess
-    "movement_costs_row_stick_cycles": 70.0,  # guess
     "movement_costs_box_stick_cycles": 130.0,  # guess
     "movement_costs_local_stick_cycles": 32.0,  # noc_latencies.yaml: a small write, and an address to work out
     "movement_costs_store_cycles": 3.0,  # guess: a load, a store and a branch

@@ -83,8 +83,8 @@ class StickCosts(Costs):
         group_wait_share: The same of sticks that are asked for in groups.
         dram_write_share: Part of the DRAM bandwidth that writing cores get.
         dram_stick_share: Part of it that cores reading sticks get.
-        stick_read_cycles: Between two sticks read by one core.
-        stick_write_cycles: Between two sticks written to DRAM.
+        stick_cycles: Between two sticks that one core reads, or writes out of a row of tiles.
+        stick_write_cycles: Between two sticks of a shard written to DRAM.
     """
 
     TABLE: ClassVar[str] = "movement_costs"
@@ -96,5 +96,5 @@ class StickCosts(Costs):
     group_wait_share: float
     dram_write_share: float
     dram_stick_share: float
-    stick_read_cycles: float
+    stick_cycles: float
     stick_write_cycles: float

@@ -50,7 +50,7 @@ def read_stick_cycles(spec: DeviceSpec, stick_bytes: float, *, readers: int = 0)
     """A stick of DRAM, of a group that is asked for and then waited for; arguments as of `waited_read_cycles`."""
     costs = spec.costs_of(StickCosts)
     behind = costs.group_wait_share * shared_cycles(spec, readers * stick_bytes)
-    return costs.stick_read_cycles + page_cycles(spec, stick_bytes, costs.page_rate_share) + behind
+    return costs.stick_cycles + page_cycles(spec, stick_bytes, costs.page_rate_share) + behind
 
 
 def write_stick_cycles(spec: DeviceSpec, stick_bytes: float) -> float:

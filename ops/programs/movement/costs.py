@@ -10,7 +10,6 @@ class MovementCosts(StickCosts):
     """Constants of the model of data movement programs, in cycles: those of pages and sticks, and besides them others.
 
     Attributes:
-        row_stick_cycles: Between two sticks of a row of tiles that are written to where they belong.
         box_stick_cycles: Between two sticks written into a box of an image.
         local_stick_cycles: Between two sticks copied within a core.
         store_cycles: For each word that a processor fills, and for each byte that it copies by itself.
@@ -19,7 +18,6 @@ class MovementCosts(StickCosts):
         segment_cycles: For each piece that a reshape moves between pages.
     """
 
-    row_stick_cycles: float
     box_stick_cycles: float
     local_stick_cycles: float
     store_cycles: float

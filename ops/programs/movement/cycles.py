@@ -125,7 +125,7 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
         case Access.LOCAL:
             return wire
         case Access.WAIT:
-            issued = max(spec.costs_of(MovementCosts).stick_read_cycles, wire)
+            issued = max(spec.costs_of(MovementCosts).stick_cycles, wire)
             waited = waited_read_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
             behind = waited_read_cycles(spec, pages.page_bytes, in_dram=pages.in_dram, readers=others) - waited
             return (waited + (pages.in_flight - 1) * issued) / pages.in_flight + behind
@@ -137,7 +137,7 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
         case Access.STICKS if pages.in_dram:
             return read_stick_cycles(spec, pages.page_bytes, readers=others)
         case Access.STICKS:
-            return max(spec.costs_of(MovementCosts).stick_read_cycles, wire)
+            return max(spec.costs_of(MovementCosts).stick_cycles, wire)
         case _:
             return read_page_cycles(spec, pages.page_bytes)
 
@@ -153,7 +153,7 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
         case Access.ROWS:
             rows = div_up(pages.core_pages, TILE)
             waited = rows * write_latency_cycles(spec, in_dram=pages.in_dram)
-            return waited + pages.core_pages * max(costs.row_stick_cycles, wire)
+            return waited + pages.core_pages * max(costs.stick_cycles, wire)
         case Access.BOX:
             behind = shared_cycles(spec, others * pages.page_bytes, costs.dram_write_share)
             page = max(costs.box_stick_cycles, wire) + behind

@@ -15,7 +15,7 @@ SPEC = load_spec("blackhole_p150").replace(
     movement_costs_page_rate_share=0.5,
     movement_costs_wait_share=0.25,
     movement_costs_group_wait_share=1.5,
-    movement_costs_stick_read_cycles=70.0,
+    movement_costs_stick_cycles=70.0,
     movement_costs_stick_write_cycles=50.0,
     movement_costs_write_access_ns=10.0,
 )
