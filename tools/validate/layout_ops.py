@@ -132,7 +132,7 @@ def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, Tenso
     Raises:
         NotPredictedError: No rows do.
     """
-    if prod(source.shape) == prod(target.shape) or source.layout is not Layout.TILE:
+    if prod(source.shape) == prod(target.shape):
         return source, target
     found = [
         (before * prod(source.shape[:-2]), before, after)
@@ -140,7 +140,7 @@ def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, Tenso
         for after in range(target.shape[-2], max(0, target.shape[-2] - TILE), -1)
         if prod(source.shape) // source.shape[-2] * before == prod(target.shape) // target.shape[-2] * after
     ]
-    if not found:
+    if not found or source.layout is not Layout.TILE:
         raise NotPredictedError("a reshape whose shapes do not fit each other")
     _, before, after = max(found)
     return _with_rows(source, before), _with_rows(target, after)
