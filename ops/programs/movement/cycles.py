@@ -1,8 +1,8 @@
 """What moving a tensor takes: pages read, tiles reordered, pages written, block by block.
 
-Programs differ in how they wait. Shards of tiles stream: a core asks for one after the other, and all cores share the
-bandwidth of the banks. Most other readers wait for each page, or for a group of sticks, so that a page costs a round
-trip; most writers of tiles wait for each as well. Writers of sticks are bound by working out addresses. Stages hand
+Programs differ in how they wait. Most readers wait for each page, or for a group of pages or sticks, so that a page
+costs its part of a round trip; most writers of tiles wait for each. Shards are written one page after the other, and
+all cores share the bandwidth of the banks. Writers of sticks are bound by working out addresses. Stages hand
 blocks on to each other: the slowest works all the time, the others add their first block or their last.
 Constants by `tools.calibrate` from profiler rows.
 """
@@ -11,7 +11,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.dram import read_latency_cycles, shared_cycles
+from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import (
     pack_tile_cycles,
@@ -69,11 +69,9 @@ def _sides(movement: Movement) -> list[Pages]:
 
 
 def _start_cycles(movement: Movement, spec: DeviceSpec) -> float:
-    """Until the first page is there, and after the last one is written, where pages are not waited for one by one."""
-    costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
+    """Until kernels run, and after the last page is written, where pages are not waited for one by one."""
+    costs, writes = spec.costs_of(MovementCosts), movement.writes
     start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
-    if reads is not None and reads.in_dram and reads.access is Access.STREAM:
-        start += read_latency_cycles(spec)
     if writes is not None and writes.in_dram and writes.access in STREAMS:
         start += write_latency_cycles(spec, in_dram=True)
     return start

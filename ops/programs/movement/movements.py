@@ -13,6 +13,8 @@ from ops.programs.movement.segments import tile_map
 from ops.programs.movement.work import Conversion, Window
 
 WORD_BYTES = 4  # that a processor fills at a time
+READ_AHEAD_PARTS = 512  # that all cores of an interleaved-to-sharded program share: tiles asked for before a wait
+READ_AHEAD_PART_BYTES = 1152
 NETWORKS = 2  # of a chip
 DATA_MOVERS = 2  # processors of a core that share the sticks of a reshape
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
@@ -119,7 +121,8 @@ def _into_shards(ends: Ends, spec: DeviceSpec, *, bounces_always: bool) -> Pages
     read, written = ends.read, ends.written
     moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
     if ends.from_tiles:
-        return got_at(moved, Access.STREAM)
+        group = READ_AHEAD_PARTS // ends.cores.num_cores() * READ_AHEAD_PART_BYTES // moved.page_bytes
+        return replace(moved, access=Access.WAIT, in_flight=max(1, min(group, moved.core_pages)))
     if bounces_always:
         return got_at(moved, Access.BOUNCE)
     if _sticks_are_aligned(moved, written.all_pages // ends.target.matrix[0], spec):
