@@ -62,19 +62,18 @@ _BLACKHOLE: Final = {
     "matmul_costs_k_block_cycles": 400.0,  # guess
     "matmul_costs_crossed_write_links": 2.7,  # Wormhole's
     "movement_costs_start_cycles": 400.0,  # guess
-    "movement_costs_waited_page_cycles": 10.0,  # guess
-    "movement_costs_bounce_cycles": 50.0,  # guess
-    "movement_costs_dram_read_share": 1.0,  # all
+    "movement_costs_wait_share": 0.3,  # guess
+    "movement_costs_group_wait_share": 1.0,  # all
     "movement_costs_dram_write_share": 0.8,  # guess
-    "movement_costs_dram_stick_share": 0.45,  # guess
-    "movement_costs_stick_read_cycles": 70.0,  # guess
-    "movement_costs_stick_read_bytes_per_cycle": 8.4,  # guess
+    "movement_costs_dram_stick_share": 0.6,  # guess
+    "movement_costs_stick_cycles": 70.0,  # guess
     "movement_costs_stick_write_cycles": 52.0,  # guess
-    "movement_costs_box_stick_cycles": 150.0,  # guess
-    "movement_costs_box_tile_cycles": 470.0,  # guess: a write to DRAM that is waited for
+    "movement_costs_box_stick_cycles": 130.0,  # guess
     "movement_costs_local_stick_cycles": 32.0,  # noc_latencies.yaml: a small write, and an address to work out
-    "movement_costs_reshard_cycles": 700.0,  # guess
-    "movement_costs_reshard_bytes_per_cycle": 45.0,  # guess
+    "movement_costs_store_cycles": 3.0,  # guess: a load, a store and a branch
+    "movement_costs_integer_tile_cycles": 1300.0,  # guess: 32 steps of some forty instructions
+    "movement_costs_reshard_cycles": 1000.0,  # guess
+    "movement_costs_segment_cycles": 85.0,  # guess
     # Of dispatch all are read off the rows by hand, each where it alone decides.
     "dispatch_costs_fetch_cycles": 2500.0,
     "dispatch_costs_fetch_binary_cycles": 60.0,

@@ -18,6 +18,7 @@ from device.time.engine import task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
 from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.actions.pages import read_stick_cycles, write_stick_cycles
 from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
 from ops.programs.matmul.config import MatmulWork, k_blocks
 from ops.programs.matmul.costs import MatmulCosts
@@ -63,8 +64,8 @@ def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool
     cores, costs = min(work.rows, spec.grid.cores), spec.costs_of(StickCosts)
     share = div_up(work.rows, cores)
     in_bytes, out_bytes = (work.columns * one.storage.itemsize for one in (FLOAT32, work.out_format))
-    read = costs.stick_read_cycles + in_bytes / costs.stick_read_bytes_per_cycle
-    write = max(costs.stick_write_cycles, out_bytes / spec.noc.link_bytes_per_cycle)
+    read = read_stick_cycles(spec, in_bytes)
+    write = write_stick_cycles(spec, out_bytes)
     moved = work.rows * (work.sections * in_bytes + out_bytes)
     tiles = div_up(share, TILE) * div_up(work.columns, TILE) * work.sections
     stages = {
@@ -124,11 +125,10 @@ def _times(one: StageCycles, count: int) -> StageCycles:
 
 def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:
     """The steps of a core that has the bandwidth of DRAM for itself: a core's share of everything, block by block."""
-    sticks = spec.costs_of(StickCosts)
     link, outs, depth = spec.noc.link_bytes_per_cycle, out_blocks(matmul), k_blocks(matmul.problem, matmul.config)
     blocks = outs * depth
     part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
-    stick_cycles = max(sticks.stick_read_cycles, gather.stick_bytes / sticks.stick_read_bytes_per_cycle)
+    stick_cycles = read_stick_cycles(spec, gather.stick_bytes)
     zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, gather.stick_bytes / link)
     first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
     if gather.sent:
@@ -138,7 +138,7 @@ def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSte
         task_of({**tilize, **one.path}, {**tilize, **one.busy}) for one in multiply_tasks(matmul, spec)
     )
     untilize_cycles = untilize_tile_cycles(spec, matmul.config.out_block_w)
-    write_cycles = max(sticks.stick_write_cycles, gather.row_bytes / link)
+    write_cycles = write_stick_cycles(spec, gather.row_bytes)
     return MatmulSteps(
         out_blocks=outs,
         k_blocks=depth,
@@ -167,7 +167,7 @@ def _with_shared_dram(steps: MatmulSteps, gather: CoreShare, operands: Operands,
 def _written(rows: int, row_bytes: int, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
     """Rows that every core writes from a stick of its own."""
     cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
-    write = div_up(rows, cores) * max(costs.stick_write_cycles, row_bytes / spec.noc.link_bytes_per_cycle)
+    write = div_up(rows, cores) * write_stick_cycles(spec, row_bytes)
     dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
     return _operation(
         {Stage.WRITER: write, Stage.DRAM: dram},

@@ -80,12 +80,11 @@ def test_filling_and_adding_take_time_by_what_they_move():
 
 
 FIGURES = {
-    "noc_multicast_share": 0.8,
     "matmul_costs_start_cycles": 2000.0,
     "matmul_costs_k_block_cycles": 200.0,
     "movement_costs_start_cycles": 500.0,
-    "movement_costs_stick_read_cycles": 70.0,
-    "movement_costs_stick_read_bytes_per_cycle": 8.0,
+    "movement_costs_stick_cycles": 70.0,
+    "movement_costs_page_rate_share": 0.5,
     "movement_costs_stick_write_cycles": 50.0,
     "movement_costs_dram_write_share": 0.8,
     "transfer_costs_multicast_receiver_cycles": 3.0,
@@ -106,8 +105,9 @@ def test_a_patch_matmul_by_hand():
     """64 sticks of 64 float32 channels times 64 x 64 weights, one pass: 2 x 2 output tiles, four cores of Wormhole."""
     axis = axis_of_windows(input_length=8, outputs=8, taps=1, start=0)
     found = patch_matmul_cycles(work_of(axis, precision=Precision.DEVICE), SPEC.replace(**FIGURES))
-    # Two K blocks of a tile. A core gathers 32 sticks for both, 70 cycles apart, and sends 4096 bytes for each to two.
-    block = 32 * 70.0 / 2 + 200 + 2 * 3 + 4096 / (0.8 * 30)
+    # Two K blocks of a tile. A core gathers 32 sticks for both, each after 70 cycles and its
+    # 256 bytes at half a bank's rate, and sends 4096 bytes, a packet, for each to two.
+    block = 32 * (70.0 + 256 / 12) / 2 + 200 + 2 * 3 + 4096 / 30
     # It tilizes the tile and unpacks it for one product, as slow as HiFi4 multiplies; partial sums are fetched back.
     tilize = 6 + 4096 / 64 + 4096 / 64
     multiply = tilize + 100 + (30 + 20) + (4 * 16 + 5) + 50 + 4096 / 64
@@ -127,7 +127,7 @@ def test_filling_and_adding_by_hand():
     assert fill_rows_cycles(fill, spec, contention=False).cycles == 500 + 50
     # 64 rows of 64 columns, one for each core: two bands of 256 bytes are read.
     add = SumSections(sections=2, rows=64, columns=64, out_format=FLOAT32)
-    read = 2 * (70.0 + 256 / 8)
+    read = 2 * (70.0 + 256 / 12)
     assert sum_sections_cycles(add, spec, contention=False).cycles == pytest.approx(500 + max(read, 4 * 60.0))
 
 
