@@ -58,6 +58,11 @@ def later(moment: Moment, times: int, pace: Task) -> Moment:
     return Moment(moment.cycles + times * pace.cycles, moment, task_of(path))
 
 
+def after(moment: Moment, task: Task) -> Moment:
+    """A moment after a task that no processor of the walk does: of another core, or of the network."""
+    return Moment(moment.cycles + task.cycles, moment, task)
+
+
 def path_to(moment: Moment) -> Iterator[Task]:
     """The tasks of the critical path that leads to a moment, last first."""
     here: Moment | None = moment

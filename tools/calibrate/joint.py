@@ -22,8 +22,15 @@ def changed_specs(cases: Sequence[Case], values: Mapping[str, float]) -> list[De
     for case in cases:
         key = (id(case.spec), case.held)
         if key not in made:
-            made[key] = case.spec.replace(**{name: one for name, one in values.items() if name not in case.held})
+            made[key] = case.spec.replace(
+                **{name: _allowed(name, one) for name, one in values.items() if name not in case.held}
+            )
     return [made[id(case.spec), case.held] for case in cases]
+
+
+def _allowed(name: str, value: float) -> float:
+    """A share is at most 1, wherever a fit would like to have it."""
+    return min(value, 1.0) if name.endswith("_share") else value
 
 
 def fit_jointly(

@@ -13,17 +13,13 @@ _WORMHOLE: Final = {
     "compute_unpack_bytes_per_cycle": 46.0,  # GEMM_FLOPS: 44 bytes a cycle in large matmuls of bfloat16
     "transfer_costs_stateful_issue_cycles": 19.0,  # noc_latencies.yaml: 18 for stateful reads
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 26, and an address to work out
-    "transfer_costs_multicast_receiver_cycles": 3.0,  # noc_latencies.yaml
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
-    "compute_costs_tilize_row_cycles": 40.0,  # guess
-    "compute_costs_stationary_tile_cycles": 18.0,  # guess: half a tile
     "compute_costs_matmul_call_cycles": 10.0,  # guess
     "compute_costs_subblock_cycles": 80.0,  # guess
     "compute_costs_reload_tile_cycles": 26.0,  # single-core matmul baselines
     "compute_costs_add_tile_cycles": 55.0,  # guess
     "conv_costs_start_cycles": 800.0,  # guess
-    "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 400, and the handshake
-    "conv_costs_act_multicast_cycles": 420.0,  # guess
+    "conv_costs_multicast_cycles": 420.0,  # noc_latencies.yaml: 310 to 450 for a small one to few cores
     "matmul_costs_start_cycles": 2500.0,  # guess
     "matmul_costs_product_cycles": 3.0,  # guess
     "matmul_costs_k_block_cycles": 250.0,  # guess
@@ -35,9 +31,7 @@ _BLACKHOLE: Final = {
     "compute_unpack_tile_cycles": 16.5,  # GEMM_FLOPS: 18 cycles a product
     "transfer_costs_stateful_issue_cycles": 17.0,  # guess, near Wormhole's
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 36, and an address to work out
-    "transfer_costs_multicast_receiver_cycles": 3.6,  # noc_latencies.yaml
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
-    "compute_costs_tilize_row_cycles": 40.0,  # guess
     "compute_costs_untilize_block_cycles": 350.0,  # guess
     "compute_costs_untilize_narrow_tile_cycles": 80.0,  # tt-llk pack-untilize
     "compute_costs_matmul_call_cycles": 5.0,  # guess
@@ -45,8 +39,7 @@ _BLACKHOLE: Final = {
     "compute_costs_reload_tile_cycles": 22.0,  # guess
     "compute_costs_add_tile_cycles": 50.0,  # guess
     "conv_costs_start_cycles": 700.0,  # guess
-    "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 350, and the handshake
-    "conv_costs_act_multicast_cycles": 870.0,  # guess
+    "conv_costs_multicast_cycles": 600.0,  # noc_latencies.yaml: 350 to 640 for a small one
     "halo_costs_start_cycles": 500.0,  # guess
     "halo_costs_dram_config_cycles": 700.0,  # guess: a read from DRAM and its setup
     "halo_costs_segment_cycles": 36.0,  # noc_latencies.yaml: a small read
