@@ -177,6 +177,11 @@ class Slots:
         """The block in front is done with."""
         self._emptied.append(moment)
 
+    @property
+    def last_emptied(self) -> Moment:
+        """When the block that was emptied last was; the beginning before the first."""
+        return self._emptied[-1] if self._emptied else BEGIN
+
     def go_on(self, times: int, pace: Task) -> None:
         """As many blocks more come and go, at a pace as of `Processor.go_on`."""
         kept = self._emptied[-self.blocks :]

@@ -4,8 +4,8 @@ import statistics
 from pathlib import Path
 
 import pytest
-from tools.calibrate.programs import KINDS, cases_of, predicted_error
 
+from tools.calibrate.programs import KINDS, cases_of, predicted_error
 from tools.validate.__main__ import read_rows, validate
 from tools.validate.gemm import predict_gemm, read_gemm_row
 from tools.validate.halo import predict_halo, read_halo_row

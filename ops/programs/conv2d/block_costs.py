@@ -44,8 +44,10 @@ class ConvSteps:
     Attributes:
         start: From the start of the program until a processor begins.
         config: A reader fetches its indices from DRAM.
-        read: The first reader gathers its part of an activation block; for WIDTH a tile row of it.
+        read: The first reader gathers its part of an activation block; for WIDTH, and where a reader keeps what it has
+            of the row above (activation reuse), a tile row of it.
         second_read: The second reader gathers the rest.
+        reused_reads: Each reader gathers what a tile row adds to the row above; None without activation reuse.
         tilize: What the first reader gathered is tilized.
         second_tilize: What the second reader gathered is tilized.
         weights: One K block of weights is read and sent to all cores that need it.
@@ -60,6 +62,7 @@ class ConvSteps:
     config: Task | None
     read: Task
     second_read: Task | None
+    reused_reads: tuple[Task, Task] | None
     tilize: Task
     second_tilize: Task | None
     weights: tuple[Task, Shipment]
@@ -74,14 +77,21 @@ def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> 
     """The steps of a convolution on a device; without contention each reader has all of DRAM's bandwidth."""
     height = 1 if work.layout.scheme is WIDTH else work.layout.blocks.act_h_tiles
     second = height // 2 if work.layout.split_reader else 0
+    first = height - second
+    reuses = work.options.reuses_activations(work.layout.scheme)
+    if reuses:
+        first, second = 1, min(1, second)
     costs, compute = spec.costs_of(ConvCosts), spec.costs_of(ComputeCosts)
     options, width = work.options, work.layout.shards.out_col_tiles
     return ConvSteps(
         start=task_of({Stage.START: costs.start_cycles}),
         config=task_of({Stage.READER: read_latency_cycles(spec)}) if options.config_tensors_in_dram else None,
-        read=task_of({Stage.READER: _read_cycles(work, spec, height - second)}),
+        read=task_of({Stage.READER: _read_cycles(work, spec, first)}),
         second_read=task_of({Stage.SECOND_READER: _read_cycles(work, spec, second)}) if second else None,
-        tilize=task_of({Stage.TILIZE: compute.tilize_call_cycles + _tilize_cycles(work, spec, height - second)}),
+        reused_reads=_reused_reads(work, spec) if reuses else None,
+        tilize=task_of(
+            {Stage.TILIZE: (0 if reuses else compute.tilize_call_cycles) + _tilize_cycles(work, spec, first)}
+        ),
         second_tilize=task_of({Stage.TILIZE: _tilize_cycles(work, spec, second)}) if second else None,
         weights=_weights(work, spec, width * work.layout.blocks.act_w_tiles, contention=contention),
         activations=_activations(work, spec),
@@ -92,14 +102,15 @@ def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> 
     )
 
 
-def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
+def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int, *, kernel_rows: int | None = None) -> float:
     """Gather some tile rows of an activation block from the core's own L1.
 
     A burst is a kernel row of a window, or a single tap where taps are not neighbors (dilation) or belong to a channel
-    shard of which each core takes all taps (WIDTH).
+    shard of which each core takes all taps (WIDTH). Where kernel rows are joined, all of a window are read, or as many
+    as told.
     """
     problem, layout = work.problem, work.layout
-    kernel_rows, kernel_columns = problem.kernel
+    kernel_rows, kernel_columns = kernel_rows or problem.kernel[0], problem.kernel[1]
     stick_bytes = layout.shards.in_width * (problem.act_format.element_bytes or 0)
     bursts, burst_bytes = 1, stick_bytes * kernel_columns
     if layout.scheme is WIDTH:
@@ -110,6 +121,11 @@ def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
         bursts *= kernel_rows
     per_burst = max(spec.costs_of(TransferCosts).stateful_issue_cycles, burst_bytes / spec.noc.link_bytes_per_cycle)
     return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst
+
+
+def _reused_reads(work: ConvWork, spec: DeviceSpec) -> tuple[Task, Task]:
+    cycles = _read_cycles(work, spec, 1, kernel_rows=1)
+    return task_of({Stage.READER: cycles}), task_of({Stage.SECOND_READER: cycles})
 
 
 def _tilize_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:

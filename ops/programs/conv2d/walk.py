@@ -9,6 +9,8 @@ by multicast, which is behind by what they are under way. Cores of a row that ti
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from device.memory.tiles import TILE
+from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import BEGIN, Moment, Processor, Slots, Task, after, check_emptied
 from ops.programs.conv2d.block_costs import ConvSteps, Shipment, conv_steps
@@ -25,7 +27,8 @@ class Core:
         reader: Reads and multicasts activations.
         second: Reads or receives weights, and reads activations if the reader is split.
         compute: The compute threads.
-        act: Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT).
+        act: Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT; with activation reuse the tile
+            rows of a row of the image).
         second_act: What the second reader gathered of them (HEIGHT).
         row_major: Gathered activations that are to be tilized for others (BLOCK, WIDTH).
         tilized: Such a block, tilized.
@@ -108,6 +111,8 @@ def _core(work: ConvWork) -> Core:
     held = 2 if options.act_double_buffer else 1
     resident = scheme is HEIGHT and out_blocks(work) > 1
     weights = work.layout.blocks.k_blocks if resident else 2 if options.weights_double_buffer else 1
+    if options.reuses_activations(scheme):
+        held = div_up(work.problem.frame.columns.outputs, TILE)
     return Core(
         act=Slots("act", held),
         second_act=Slots("act_second_reader", held),
@@ -122,6 +127,9 @@ def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) -> 
     for out_block in range(out_blocks(work)):
         for k_block in range(work.layout.blocks.k_blocks):
             for core in cores:
+                if steps.reused_reads is not None:
+                    _gather_reusing(work, steps, steps.reused_reads, core)
+                    continue
                 core.reader.wait(core.act.reserve())
                 core.act.fill(core.reader.work(steps.read))
                 if steps.second_read is not None:
@@ -135,14 +143,39 @@ def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) -> 
                     core.weights.fill(core.second.now)
             for core in cores:
                 compute = core.compute
-                compute.wait(core.act.front())
-                core.act.empty(compute.work(steps.tilize))
-                if steps.second_tilize is not None:
-                    compute.wait(core.second_act.front())
-                    core.second_act.empty(compute.work(steps.second_tilize))
+                if steps.reused_reads is None:
+                    compute.wait(core.act.front())
+                    core.act.empty(compute.work(steps.tilize))
+                    if steps.second_tilize is not None:
+                        compute.wait(core.second_act.front())
+                        core.second_act.empty(compute.work(steps.second_tilize))
                 compute.wait(core.weights.front())
                 core.weights.empty(compute.work(_matmul(work, steps, k_block)))
         _finish(steps, cores, first=out_block == 0)
+
+
+def _gather_reusing(work: ConvWork, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
+    """A block whose readers keep what they have of the row of the image above, and hold one such row.
+
+    Each reader begins its part with whole windows; of every further row of the image it reads the last kernel row, as
+    soon as all of the row before is tilized. Tile rows of the two readers are tilized in turn.
+    """
+    height, row_tiles = work.layout.blocks.act_h_tiles, div_up(work.problem.frame.columns.outputs, TILE)
+    second = height // 2 if steps.second_read is not None else 0
+    parts = [
+        (core.reader, core.act, height - second, steps.read, again[0], steps.tilize),
+        (core.second, core.second_act, second, steps.second_read, again[1], steps.second_tilize),
+    ]
+    for row in range(height - second):
+        for reader, buffer, rows, read, reused_read, tilize in parts:
+            if row >= rows or read is None or tilize is None:
+                continue
+            reader.wait(buffer.reserve())
+            if row % row_tiles == 0:
+                reader.wait(buffer.last_emptied)
+            buffer.fill(reader.work(read if row < row_tiles else reused_read))
+            core.compute.wait(buffer.front())
+            buffer.empty(core.compute.work(tilize))
 
 
 def _multicast_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) -> None:

@@ -4,10 +4,10 @@ import csv
 from pathlib import Path
 
 import pytest
-from tools.calibrate.conv import PRIORS, conv_cases, costs_for, cross_validated_errors, fit_conv, predicted_error
 
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.costs import ConvCosts
+from tools.calibrate.conv import PRIORS, conv_cases, costs_for, cross_validated_errors, fit_conv, predicted_error
 from tools.validate.summary import sum_up_errors
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "measured" / "conv.csv"

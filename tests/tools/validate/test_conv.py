@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from tools.validate.conv import predict_conv, read_conv_row
+from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError
+from tools.validate.software import OF_2025
 from tools.validate.summary import sum_up
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "measured" / "conv.csv"
@@ -68,10 +69,12 @@ def test_rows_without_a_shape_say_so():
         predict_conv(one)
 
 
-def test_activation_reuse_is_not_planned():
+def test_activation_reuse_is_planned():
     one = next(row for row in ROWS if "act_reuse=on" in row["config"])
-    with pytest.raises(NotPredictedError, match="activation reuse is not planned"):
-        predict_conv(one)
+    found = read_conv_row(one)
+    assert not found.counted  # a target, no measurement
+    assert found.work.layout.blocks.k_blocks == 1
+    assert predict_conv(one).predicted_ns > 0
 
 
 def test_an_unknown_device_says_so():
@@ -88,7 +91,7 @@ def test_targets_are_predicted_but_not_counted():
 def test_older_software_has_the_older_tilize():
     one = read_conv_row(row(device="Blackhole P100"))
     assert one.older
-    assert one.spec.costs_of(ConvCosts).tilize_factor == one.spec.costs_of(ConvCosts).tilize_factor_2025
+    assert one.spec == device_spec(row(device="Blackhole P100")).replace(**OF_2025["blackhole"])
 
 
 def test_weights_of_the_benchmark_are_double_buffered_where_resnet_does():

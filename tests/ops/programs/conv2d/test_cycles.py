@@ -355,6 +355,28 @@ def test_a_block_sharded_program_by_hand():
     assert conv_cycles(work, HAND).cycles == pytest.approx(above + 6 * 10 + 200, rel=1e-12)
 
 
+def test_readers_that_reuse_activations_read_one_kernel_row_again():
+    work = conv(HAND, HEIGHT, channels=(32, 32), side=64, batch=4, activation_reuse=True)
+    assert (work.layout.blocks.act_h_tiles, work.layout.blocks.k_blocks, work.layout.split_reader) == (8, 1, True)
+    busy = {one.stage: one.busy_cycles for one in conv_cycles(work, HAND).slowest.stages}
+    # Four tile rows for each reader, two of them a row of the image: whole windows, then their last kernel row.
+    expected = 2 * (100 + 3 * 32 * 20) + 2 * (100 + 32 * 20)
+    assert busy[Stage.READER] == busy[Stage.SECOND_READER] == expected
+    assert busy[Stage.TILIZE] == 8 * (40 + 9 * 75)
+
+
+def test_a_reader_that_reuses_waits_until_its_row_of_the_image_is_tilized():
+    work = conv(HAND, HEIGHT, channels=(32, 32), side=64, batch=4, activation_reuse=True, bias=False)
+    full, again, tilized = 100 + 3 * 32 * 20, 100 + 32 * 20, 40 + 9 * 75
+    # Two tile rows are read and tilized, the second reader's after the first's; while those of the second row are
+    # tilized, the first reader waits for its own, then for nothing more.
+    second_row_tilized = 800 + 2 * full + tilized
+    assert 800 + full + 2 * tilized < 800 + 2 * full
+    reader = time_conv(work, HAND).sender.reader
+    assert reader.waited_cycles == tilized
+    assert reader.now.cycles == second_row_tilized + 2 * again
+
+
 SMALL = {"channels": (32, 32), "side": 8, "kernel": 1}  # one K block
 
 
