@@ -1,5 +1,7 @@
 """What a conv2d program takes: cycles of every group of cores, bytes and products, read off the walk of `walk`."""
 
+from typing import Final, TypeAlias
+
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
@@ -8,7 +10,7 @@ from device.time.engine import critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.circular_buffers import multicasts_activations
-from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
 from ops.programs.conv2d.walk import ConvTiming, Core, out_blocks, time_conv
 from ops.programs.conv2d.work import ConvWork
 
@@ -25,7 +27,10 @@ MULTIPLIES = frozenset(
         Stage.UNTILIZE,
     }
 )
+READS = (Stage.READER, Stage.SECOND_READER)
 READS_WEIGHTS = frozenset({Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST, Stage.DRAM})
+Share: TypeAlias = tuple[float, float]  # of the first reader's and of the second one's tile rows
+WHOLE: Final[Share] = (1.0, 1.0)
 
 
 def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -56,15 +61,16 @@ def _groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ...]:
     BLOCK and WIDTH: where inputs and outputs are dealt to different numbers of cores, some only gather and tilize for
     the others, and some only multiply.
     """
-    gathering, multiplying, reading = work.layout.config.cores, work.layout.out_config.cores, _weight_readers(work)
-    roles = (
-        (multiplying.shared(gathering), frozenset[Stage]()),
-        (multiplying.without(gathering), GATHERS),
-        (gathering.without(multiplying), MULTIPLIES),
-    )
+    multiplying, reading = work.layout.out_config.cores, _weight_readers(work)
+    roles = [(multiplying.without(work.layout.config.cores), GATHERS, WHOLE)]
+    for share, cores in _gathering(work).items():
+        roles += [
+            (multiplying.shared(cores), frozenset[Stage](), share),
+            (cores.without(multiplying), MULTIPLIES, share),
+        ]
     return tuple(
-        _group(own, core, idle | others)
-        for cores, idle in roles
+        _group(own, core, idle | others, share)
+        for cores, idle, share in roles
         for own, core, others in (
             (cores.shared(reading), timing.sender, frozenset[Stage]()),
             (cores.without(reading), timing.cores[-1], READS_WEIGHTS),
@@ -73,17 +79,61 @@ def _groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ...]:
     )
 
 
-def _group(cores: CoreRangeSet, core: Core, idle: frozenset[Stage]) -> CoreGroupCycles:
-    """What some cores do that are like one of the walk but for stages in which they only wait."""
+def _group(cores: CoreRangeSet, core: Core, idle: frozenset[Stage], share: Share) -> CoreGroupCycles:
+    """What some cores do that are like one of the walk, but for stages in which they only wait or have less to do."""
     end = core.reader.now if idle >= MULTIPLIES else core.compute.now
     waits = {Stage.READER: core.reader, Stage.WEIGHT_READER: core.second, Stage.MATH: core.compute}
-    stages = tuple(
-        StageCycles(one.stage, 0.0, one.stall_cycles + one.busy_cycles, one.critical_cycles)
-        if one.stage in idle
-        else one
-        for one in stage_report(core.processors, end, waits=waits)
-    )
+    parts = dict.fromkeys(idle, 0.0) | {
+        stage: part for stage, part in zip(READS, share, strict=True) if stage not in idle
+    }
+    stages = tuple(_part_of(one, parts.get(one.stage, 1.0)) for one in stage_report(core.processors, end, waits=waits))
     return CoreGroupCycles(cores=cores, cycles=end.cycles, stages=stages)
+
+
+def _part_of(stage: StageCycles, part: float) -> StageCycles:
+    """A stage that works for a part of the time and waits for the rest."""
+    busy = part * stage.busy_cycles
+    return StageCycles(stage.stage, busy, stage.stall_cycles + stage.busy_cycles - busy, stage.critical_cycles)
+
+
+def _gathering(work: ConvWork) -> dict[Share, CoreRangeSet]:
+    """Cores of the input by the part of their tile rows that have outputs: those behind the last one are not read."""
+    config = work.layout.config
+    cores = config.cores.cores()
+    ragged: dict[Share, list[CoreCoord]] = {}
+    for number in range(config.nhw_cores):
+        if (share := _share(work, number)) != WHOLE:
+            own = [core for place, core in enumerate(cores) if _slice_of(place, core, config) == number]
+            ragged.setdefault(share, []).extend(own)
+    found = {
+        share: config.cores.shared(CoreRangeSet(CoreRange(core, core) for core in sorted(own)))
+        for share, own in ragged.items()
+    }
+    rest = config.cores
+    for part in found.values():
+        rest = rest.without(part)
+    return ({} if rest.empty() else {WHOLE: rest}) | found
+
+
+def _share(work: ConvWork, number: int) -> Share:
+    """The parts of a slice of the rows that readers find outputs for; a reader without tile rows has all of them."""
+    layout = work.layout
+    height = layout.blocks.act_h_tiles * TILE
+    second = layout.blocks.act_h_tiles // 2 * TILE if layout.split_reader else 0
+    left = min(max(0, work.problem.out_rows - number * layout.shards.out_rows), layout.shards.out_rows)
+    blocks = [min(max(0, left - block * height), height) for block in range(out_blocks(work))]
+    first = sum(min(rows, height - second) for rows in blocks)
+    rest = (sum(blocks) - first) / (second * len(blocks)) if second else 1.0
+    return first / ((height - second) * len(blocks)), rest
+
+
+def _slice_of(place: int, core: CoreCoord, config: ParallelConfig) -> int:
+    """Which slice of the rows a core has, by its place among the cores."""
+    if config.scheme is WIDTH:
+        return 0
+    if config.scheme is HEIGHT:
+        return place
+    return core.x if config.orientation is ShardOrientation.COL_MAJOR else core.y
 
 
 def _weight_readers(work: ConvWork) -> CoreRangeSet:

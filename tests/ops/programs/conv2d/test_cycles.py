@@ -225,6 +225,17 @@ def test_cores_without_outputs_only_gather_and_tilize():
     assert tilizers[Stage.MATH] == 0 < receivers[Stage.MATH]
 
 
+def test_readers_of_the_last_core_have_less_to_read():
+    work = conv(HAND, HEIGHT, side=20, force_split_reader=False)  # 400 outputs, 32 for each of 13 cores
+    found = conv_cycles(work, HAND)
+    reading = {str(group.cores): group.stages for group in found.groups}
+    assert list(reading) == ["{[0-0 - 0-0]}", "{[1-0 - 7-0], [0-1 - 3-1]}", "{[4-1 - 4-1]}"]
+    first, others, last = (next(one for one in stages if one.stage is Stage.READER) for stages in reading.values())
+    assert first.busy_cycles == others.busy_cycles == 3 * (100 + 32 * 20)
+    assert last.busy_cycles == others.busy_cycles * (400 - 12 * 32) / 32
+    assert last.busy_cycles + last.stall_cycles == others.busy_cycles + others.stall_cycles
+
+
 def test_each_core_of_a_row_sends_its_own_blocks_alone():
     work = conv(HAND, BLOCK, channels=(256, 256), kernel=3)
     blocks = work.layout.blocks
