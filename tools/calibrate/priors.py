@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Final
 
 _WORMHOLE: Final = {
-    "noc_multicast_share": 0.85,  # noc_latencies.yaml: 16 linked multicasts to 64 cores, without what receivers take
     "compute_unpack_bytes_per_cycle": 46.0,  # GEMM_FLOPS: 44 bytes a cycle in large matmuls of bfloat16
     "transfer_costs_stateful_issue_cycles": 19.0,  # noc_latencies.yaml: 18 for stateful reads
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 26, and an address to work out
@@ -26,7 +25,6 @@ _WORMHOLE: Final = {
     "matmul_costs_compute_block_cycles": 200.0,  # guess
 }
 _BLACKHOLE: Final = {
-    "noc_multicast_share": 0.9,  # noc_latencies.yaml: 16 linked multicasts to 130 cores, without what receivers take
     "compute_unpack_bytes_per_cycle": 117.0,  # guess
     "compute_unpack_tile_cycles": 16.5,  # GEMM_FLOPS: 18 cycles a product
     "transfer_costs_stateful_issue_cycles": 17.0,  # guess, near Wormhole's
