@@ -198,7 +198,7 @@ def _product_block(work: ConvWork) -> ProductBlock:
 
 
 def _finish(work: ConvWork, spec: DeviceSpec) -> Task | None:
-    costs, width = spec.costs_of(ComputeCosts), work.layout.shards.out_col_tiles
+    width = work.layout.shards.out_col_tiles
     tiles = work.layout.blocks.act_h_tiles * width
     path: dict[Stage, float] = {}
     if work.problem.bias:
