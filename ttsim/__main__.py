@@ -14,7 +14,7 @@ from typing import NoReturn, get_args
 
 from rich.console import Console
 
-from device.errors import shown
+from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
 from ops.meanings import load_spec
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
@@ -70,18 +70,18 @@ def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
     """The layers to run.
 
     Raises:
-        ValueError: Flags and a file were given together, or no layer is left.
+        ArgumentError: Flags and a file were given together, or no layer is left.
         OSError: The file cannot be read.
     """
     layer = layer_from_flags(options)
     if layer is not None:
         if options.layers is not None or options.only:
-            raise ValueError("run: give --layers FILE (with --only) or the flags of one layer, not both")
+            raise ArgumentError("run: give --layers FILE (with --only) or the flags of one layer, not both")
         return (layer,)
     path = options.layers or DEFAULT_LAYERS
     layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
     if not layers:
-        raise ValueError(f"run: no layer of {path} has {shown(options.only)} in its name")
+        raise ArgumentError(f"run: no layer of {path} has {shown(options.only)} in its name")
     return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
 
 
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, OSError, MemoryError) as error:
+    except (TTSimError, OSError, MemoryError) as error:
         print(f"ttsim: {printable(str(error) or type(error).__name__)}", file=sys.stderr)
         return 2
     return code

@@ -121,7 +121,7 @@ def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
             name: _made(value, device) for name, value in call.items() if isinstance(value, Tensor | TensorDescription)
         }
         results = _tensors(conv_transpose2d(**(call | tensors | {"device": device})))
-    except (DeviceError, ValueError) as error:
+    except (DeviceError, ArgumentError) as error:
         return OpConstraints(status=ExecutionStatus.Error, error_message=str(error))
     usage = usage_per_core(events)
     buffers = [one.buffer.spec for one in results]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import TTSimError
 from device.events import Event, OperationBegin
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.spec.device_spec import DeviceSpec
@@ -84,12 +84,12 @@ def run_layer(layer: Layer, settings: Settings) -> LayerResult:
     try:
         inputs = make_inputs(layer, values=settings.values != "off")
         placed = place(layer, inputs, settings)
-    except (ValueError, TypeError, DeviceError, MemoryError) as error:
+    except (TTSimError, MemoryError) as error:
         return LayerResult(layer=layer, error=str(error))
     with placed.device:
         try:
             called = call(placed)
-        except (ArgumentError, TypeError, DeviceError, MemoryError) as error:
+        except (TTSimError, MemoryError) as error:
             return LayerResult(layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)))
         accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
         return LayerResult(layer=layer, summary=summary_of(placed, called, accuracy))
@@ -99,8 +99,8 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
     """A fresh device with the input where the layer wants it, and the arguments of the call.
 
     Raises:
-        ValueError: The layer names something that does not exist.
-        TypeError: A field of a config is unknown or of the wrong type.
+        ArgumentError: The layer names something that does not exist.
+        ArgumentTypeError: A field of a config is unknown or of the wrong type.
         DeviceError: The input does not fit.
     """
     device = Device(
@@ -149,7 +149,7 @@ def call(placed: Placed) -> Called:
 
     Raises:
         ArgumentError: Its arguments contradict each other.
-        TypeError: An argument is of the wrong type, or too large for it.
+        ArgumentTypeError: An argument is of the wrong type, or too large for it.
         DeviceError: It does not fit the device.
     """
     with profile(placed.device) as made:
