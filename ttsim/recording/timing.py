@@ -9,6 +9,7 @@ from ops.meanings import MEANINGS
 from ops.readings.cycles import TimedOperation, run_cycles
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
+from ttsim.report.cycles.whole import whole_operation
 from ttsim.runtime.device import RanCall
 
 
@@ -18,7 +19,7 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
     return TimedCall(
         name=call.function,
         operations=tuple(
-            OperationReading(name=one.name, cycles=one.cycles, fidelity_phases=one.fidelity_phases)
+            OperationReading(name=one.name, cycles=whole_operation(one.cycles), fidelity_phases=one.fidelity_phases)
             for one in ran
             if one.cycles is not None
         ),

@@ -1,6 +1,6 @@
 """The figures of a report on cycles, as frozen values; `figures_of` computes them, writers lay them out.
 
-Shares lie between 0 and 1. Cycles are those of the device's clock; they are estimates and need not be whole.
+Shares lie between 0 and 1. Cycles are those of the device's clock, estimates rounded to whole ones (`whole`).
 """
 
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class StageTime:
     """
 
     stage: str
-    busy_cycles: float
-    stall_cycles: float
-    critical_cycles: float
+    busy_cycles: int
+    stall_cycles: int
+    critical_cycles: int
     busy_share: float
     stall_share: float
     critical_share: float
@@ -37,17 +37,27 @@ class CoreGroupTime:
 
     Attributes:
         cores: Which, as ttnn prints them.
-        coordinates: (column, row) of each.
+        ranges: The same as rectangles: first column, first row, last column, last row.
         cycles: From the start of the program to the end of their last stage.
         share: Of the operation's cycles.
         stages: Of each of these cores, in the order of the pipeline.
     """
 
     cores: str
-    coordinates: tuple[tuple[int, int], ...]
-    cycles: float
+    ranges: tuple[tuple[int, int, int, int], ...]
+    cycles: int
     share: float
     stages: tuple[StageTime, ...]
+
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]:
+        """(column, row) of each core, rectangle by rectangle."""
+        return tuple(
+            (column, row)
+            for left, top, right, bottom in self.ranges
+            for row in range(top, bottom + 1)
+            for column in range(left, right + 1)
+        )
 
     @property
     def idle_share(self) -> float:
@@ -93,7 +103,7 @@ class MathUse:
     issued_flops: int
     useful_flops: int
     useful_share: float
-    product_cycles: float
+    product_cycles: int
     utilization: float
     device_utilization: float
     flops_per_second: float
@@ -113,10 +123,10 @@ class Roofline:
         issued_flops_per_dram_byte: Arithmetic intensity; 0 without bytes to or from DRAM.
     """
 
-    math_cycles: float
-    dram_cycles: float
-    network_cycles: float
-    cycles: float
+    math_cycles: int
+    dram_cycles: int
+    network_cycles: int
+    cycles: int
     bound: str
     share: float
     issued_flops_per_dram_byte: float
@@ -144,14 +154,14 @@ class OperationTime:
     """
 
     name: str
-    cycles: float
+    cycles: int
     nanoseconds: float
     share: float
     bound_by: str
     core_count: int
     fidelity_phases: int
-    contention_cycles: float
-    cycles_without_contention: float
+    contention_cycles: int
+    cycles_without_contention: int
     stages: tuple[StageTime, ...]
     groups: tuple[CoreGroupTime, ...]
     traffic: Traffic
@@ -183,7 +193,7 @@ class CoreTime:
 
     column: int
     row: int
-    cycles: float
+    cycles: int
     share: float
 
 
@@ -203,10 +213,10 @@ class Totals:
         roofline: The operations' rooflines added up; `bound` is what most of it is.
     """
 
-    cycles: float
+    cycles: int
     nanoseconds: float
-    contention_cycles: float
-    cycles_without_contention: float
+    contention_cycles: int
+    cycles_without_contention: int
     stages: tuple[StageTime, ...]
     cores: tuple[CoreTime, ...]
     traffic: Traffic

@@ -21,6 +21,7 @@ from ttsim.report.cycles.figures import (
     Traffic,
     UntimedOperation,
 )
+from ttsim.report.cycles.whole import whole
 
 FLOPS_OF_A_PRODUCT = 2 * TILE**3
 NETWORKS = 2
@@ -32,7 +33,7 @@ class OperationReading:
 
     Attributes:
         name: Which.
-        cycles: The reading of cycles.
+        cycles: The reading of cycles, in whole ones (`whole_operation`).
         fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
     """
 
@@ -92,14 +93,14 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
     groups = sorted(timed.groups, key=lambda group: -group.cycles)
     return OperationTime(
         name=operation.name,
-        cycles=timed.cycles,
+        cycles=whole(timed.cycles),
         nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
         share=_share(timed.cycles, of_cycles),
         bound_by=timed.bound_by.value,
         core_count=timed.cores,
         fidelity_phases=operation.fidelity_phases,
-        contention_cycles=timed.contention_cycles,
-        cycles_without_contention=timed.cycles - timed.contention_cycles,
+        contention_cycles=whole(timed.contention_cycles),
+        cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
         stages=stage_times(timed.slowest.stages, of_cycles=timed.cycles),
         groups=tuple(_group_time(group, timed.cycles) for group in groups),
         traffic=traffic([operation], spec),
@@ -112,7 +113,7 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
     """The figures of calls that ran one after the other."""
     operations = [operation for call in calls for operation in call.operations]
     cycles = _cycles(operations)
-    contention = sum(operation.cycles.contention_cycles for operation in operations)
+    contention = sum(whole(operation.cycles.contention_cycles) for operation in operations)
     return Totals(
         cycles=cycles,
         nanoseconds=nanoseconds(cycles, spec.clock_hz),
@@ -130,11 +131,11 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
 
 def stage_times(stages: Iterable[StageCycles], *, of_cycles: float) -> tuple[StageTime, ...]:
     """Stages added up by their names, in the order of the pipeline, with their shares of some cycles."""
-    added: dict[Stage, list[float]] = {}
+    added: dict[Stage, list[int]] = {}
     for one in stages:
-        sums = added.setdefault(one.stage, [0.0, 0.0, 0.0])
+        sums = added.setdefault(one.stage, [0, 0, 0])
         for at, cycles in enumerate((one.busy_cycles, one.stall_cycles, one.critical_cycles)):
-            sums[at] += cycles
+            sums[at] += whole(cycles)
     return tuple(
         StageTime(
             stage=stage.value,
@@ -170,8 +171,8 @@ def math_use(operations: Sequence[OperationReading], spec: DeviceSpec, *, useful
     """What the matrix units do; a tile product takes `phase_cycles` for each fidelity phase."""
     issued = sum(operation.cycles.issued_flops for operation in operations)
     cycles = _cycles(operations)
-    products = spec.compute.phase_cycles * sum(operation.product_phases for operation in operations)
-    taken = sum(operation.cycles.cores * operation.cycles.cycles for operation in operations)
+    products = sum(whole(spec.compute.phase_cycles * operation.product_phases) for operation in operations)
+    taken = sum(operation.cycles.cores * whole(operation.cycles.cycles) for operation in operations)
     return MathUse(
         issued_flops=issued,
         useful_flops=useful_flops,
@@ -201,21 +202,22 @@ def roofline(operations: Sequence[OperationReading], spec: DeviceSpec) -> Roofli
     )
 
 
-def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[float, float, float]:
+def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[int, int, int]:
     """Least cycles of matrix units, DRAM and networks."""
     timed = operation.cycles
     return (
-        spec.compute.phase_cycles * operation.product_phases / spec.grid.cores,
-        (timed.dram_read_bytes + timed.dram_written_bytes) / spec.dram.achieved_bytes_per_cycle,
-        timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle),
+        whole(spec.compute.phase_cycles * operation.product_phases / spec.grid.cores),
+        whole((timed.dram_read_bytes + timed.dram_written_bytes) / spec.dram.achieved_bytes_per_cycle),
+        whole(timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle)),
     )
 
 
 def _group_time(group: CoreGroupCycles, of_cycles: float) -> CoreGroupTime:
+    cores = group.cores.merged()
     return CoreGroupTime(
-        cores=str(group.cores),
-        coordinates=tuple((core.x, core.y) for core in group.cores.cores()),
-        cycles=group.cycles,
+        cores=str(cores),
+        ranges=tuple((one.start.x, one.start.y, one.end.x, one.end.y) for one in cores.ranges),
+        cycles=whole(group.cycles),
         share=_share(group.cycles, of_cycles),
         stages=stage_times(group.stages, of_cycles=of_cycles),
     )
@@ -223,15 +225,15 @@ def _group_time(group: CoreGroupCycles, of_cycles: float) -> CoreGroupTime:
 
 def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tuple[CoreTime, ...]:
     """Every core's cycles, added up; a core of several groups of an operation is there until the last of them ends."""
-    added: dict[tuple[int, int], float] = {}
+    added: dict[tuple[int, int], int] = {}
     for operation in operations:
-        ends: dict[tuple[int, int], float] = {}
+        ends: dict[tuple[int, int], int] = {}
         for group in operation.cycles.groups:
             for core in group.cores.cores():
                 at = (core.y, core.x)
-                ends[at] = max(ends.get(at, 0.0), group.cycles)
+                ends[at] = max(ends.get(at, 0), whole(group.cycles))
         for at, cycles in ends.items():
-            added[at] = added.get(at, 0.0) + cycles
+            added[at] = added.get(at, 0) + cycles
     return tuple(
         CoreTime(column=column, row=row, cycles=cycles, share=_share(cycles, of_cycles))
         for (row, column), cycles in sorted(added.items())
@@ -244,8 +246,8 @@ def _useful_flops(call: TimedCall) -> int:
     return sum(operation.cycles.useful_flops for operation in call.operations)
 
 
-def _cycles(operations: Iterable[OperationReading]) -> float:
-    return sum(operation.cycles.cycles for operation in operations)
+def _cycles(operations: Iterable[OperationReading]) -> int:
+    return sum(whole(operation.cycles.cycles) for operation in operations)
 
 
 def _share(part: float, whole: float) -> float:

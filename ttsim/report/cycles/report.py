@@ -11,7 +11,7 @@ from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
 from ttsim.report.cycles.rows import text_table
 from ttsim.report.plain import text
 
-FORMAT = 1  # raised when a field changes its meaning or goes
+FORMAT = 2  # raised when a field changes its meaning or goes
 INCLUDES = (
     "kernel time of every device operation, from the first core's start to the last core's end",
     "operations run one after the other",
@@ -49,7 +49,7 @@ class CycleReport:
     leaves_out: tuple[str, ...] = LEAVES_OUT
 
     @property
-    def cycles(self) -> float:
+    def cycles(self) -> int:
         """Of all calls."""
         return self.total.cycles
 
