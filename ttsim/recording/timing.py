@@ -19,7 +19,12 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
     return TimedCall(
         name=call.function,
         operations=tuple(
-            OperationReading(name=one.name, cycles=whole_operation(one.cycles), fidelity_phases=one.fidelity_phases)
+            OperationReading(
+                name=one.name,
+                cycles=whole_operation(one.cycles),
+                fidelity_phases=one.fidelity_phases,
+                account=one.account,
+            )
             for one in ran
             if one.cycles is not None
         ),

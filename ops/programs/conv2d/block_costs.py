@@ -12,7 +12,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.engine import Task, task_of
 from device.time.stages import Stage
 from ops.programs.conv2d.costs import ConvCosts
-from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.partition import WIDTH
 from ops.programs.conv2d.work import ConvWork
 
 NARROW_TILES = 8  # rows of up to so many tiles are untilized by the packer (tt-metal, conv2d program)
@@ -107,7 +107,7 @@ def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) 
     """
     layout, costs = work.layout, spec.costs_of(ConvCosts)
     tile_bytes = work.problem.weight_format.tile_bytes
-    readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
+    readers = work.weight_readers
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * max(costs.weight_issue_cycles, tile_bytes / spec.noc.link_bytes_per_cycle)
     shared = readers * tiles * tile_bytes / costs.dram_bytes_per_cycle if contention else 0.0

@@ -84,10 +84,6 @@ def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> C
     return timing
 
 
-def _out_blocks(work: ConvWork) -> int:
-    return work.layout.shards.out_row_tiles // work.layout.blocks.act_h_tiles
-
-
 def _height_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> tuple[Slots, ...]:
     """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks.
 
@@ -95,7 +91,7 @@ def _height_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> tup
         The circular buffers.
     """
     reader, second, compute = timing.reader, timing.second, timing.compute
-    k_blocks, out_blocks, options = work.layout.blocks.k_blocks, _out_blocks(work), work.options
+    k_blocks, out_blocks, options = work.layout.blocks.k_blocks, work.out_blocks, work.options
     held = 2 if options.act_double_buffer else 1
     act, second_act = Slots("act", held), Slots("act_second_reader", held)
     weights = Slots("weights", k_blocks if out_blocks > 1 else 2 if options.weights_double_buffer else 1)
@@ -133,7 +129,7 @@ def _multicast_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> 
     weights = Slots("weights", 2 if options.weights_double_buffer else 1)
     sends = multicasts_activations(layout.config, layout.out_config)
     tile_rows = layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1
-    for out_block in range(_out_blocks(work)):
+    for out_block in range(work.out_blocks):
         for first_k_block in range(0, layout.blocks.k_blocks, senders):
             second.wait(row_major.reserve())
             begun = reader.now
@@ -212,11 +208,10 @@ def _weight_readers(work: ConvWork) -> CoreRangeSet:
 def _weight_bytes(work: ConvWork) -> int:
     """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
     layout, tile_bytes = work.layout, work.problem.weight_format.tile_bytes
-    readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
-    times = 1 if layout.scheme is HEIGHT else _out_blocks(work)
     width = layout.shards.out_col_tiles
-    tiles = times * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + (width if work.problem.bias else 0)
-    return readers * tiles * tile_bytes
+    bias_tiles = width if work.problem.bias else 0
+    tiles = work.weight_passes * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + bias_tiles
+    return work.weight_readers * tiles * tile_bytes
 
 
 def _network_bytes(work: ConvWork) -> int:
@@ -225,7 +220,7 @@ def _network_bytes(work: ConvWork) -> int:
     sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else _weight_bytes(work)
     if multicasts_activations(layout.config, layout.out_config):
         block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-        sent += _out_blocks(work) * blocks.k_blocks * layout.config.nhw_cores * block_bytes
+        sent += work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
     return sent
 
 

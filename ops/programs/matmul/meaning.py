@@ -5,9 +5,11 @@ from typing import Final
 
 import numpy as np
 
+from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meaning, NoModelError, ValuesReading, given, matrix, row
+from ops.programs.matmul.account import matmul_account
 from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.transpose import Transpose, transposed
@@ -44,6 +46,7 @@ def _cycles(work: MatmulWork, ends: Ends, reading: CyclesReading) -> OperationCy
         reading.spec,
         in_sharded=ends.read.memory_config.is_sharded(),
         out_sharded=ends.written.memory_config.is_sharded(),
+        in_dram=ends.read.memory_config.buffer_type is BufferType.DRAM,
         contention=reading.contention,
     )
 
@@ -53,7 +56,13 @@ def _turned(work: Transpose, inputs: Sequence[Array | None], reading: ValuesRead
 
 
 MEANINGS: Final = (
-    Meaning(work=MatmulWork, values=_values, cycles=_cycles, fidelity_phases=lambda work: work.fidelity_phases),
+    Meaning(
+        work=MatmulWork,
+        values=_values,
+        cycles=_cycles,
+        fidelity_phases=lambda work: work.fidelity_phases,
+        account=matmul_account,
+    ),
     Meaning(
         work=Transpose,
         values=_turned,

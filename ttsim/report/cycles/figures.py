@@ -6,6 +6,7 @@ Shares lie between 0 and 1. Cycles are those of the device's clock, estimates ro
 from dataclasses import dataclass
 
 from device.errors import ArgumentError
+from ops.meaning import Fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +15,7 @@ class StageTime:
 
     Attributes:
         stage: Its name: "reader", "math", "writer" ...
+        does: What it does in this operation, in words.
         busy_cycles: It works.
         stall_cycles: It waits for another stage; 0 where that is not modeled.
         critical_cycles: It is what the end waits for; over all stages these add up to the whole.
@@ -23,6 +25,7 @@ class StageTime:
     """
 
     stage: str
+    does: str
     busy_cycles: int
     stall_cycles: int
     critical_cycles: int
@@ -142,6 +145,8 @@ class OperationTime:
         nanoseconds: The same in time.
         share: Of the call's cycles.
         bound_by: The stage that binds it.
+        tied_with: Stages that bind it just as well, as far as the model can tell.
+        facts: How it was planned: scheme, blocks, readers ...
         core_count: Cores that take part.
         fidelity_phases: 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
         contention_cycles: Part of `cycles` due to cores that share links, banks or receivers.
@@ -158,6 +163,8 @@ class OperationTime:
     nanoseconds: float
     share: float
     bound_by: str
+    tied_with: tuple[str, ...]
+    facts: tuple[Fact, ...]
     core_count: int
     fidelity_phases: int
     contention_cycles: int

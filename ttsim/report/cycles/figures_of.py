@@ -3,12 +3,14 @@
 Operations run one after the other, as on the device: figures of a call are sums. `CycleReport` is what users get.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
+from ops.meaning import NOTHING_TOLD, Account
 from ttsim.report.cycles.figures import (
     CallTime,
     CoreGroupTime,
@@ -25,6 +27,24 @@ from ttsim.report.cycles.whole import whole
 
 FLOPS_OF_A_PRODUCT = 2 * TILE**3
 NETWORKS = 2
+TIE_SHARE: Final = 0.05  # of an operation's cycles: stages nearer to each other than the model can tell apart
+DOES: Final[Mapping[Stage, str]] = {  # whatever the operation
+    Stage.START: "kernels start",
+    Stage.READER: "data is brought in",
+    Stage.SECOND_READER: "the second processor brings data in",
+    Stage.ACT_MULTICAST: "blocks of activations are sent on",
+    Stage.WEIGHT_READER: "weights are brought in",
+    Stage.WEIGHT_MULTICAST: "blocks of weights are sent on",
+    Stage.TILIZE: "rows become tiles",
+    Stage.UNPACK: "tiles are brought to the matrix unit",
+    Stage.MATH: "the matrix unit multiplies",
+    Stage.PACK: "results are packed into L1",
+    Stage.BIAS: "the bias is added",
+    Stage.UNTILIZE: "tiles become rows",
+    Stage.WRITER: "data is written to where it belongs",
+    Stage.NETWORK: "transfers wait for others on the networks",
+    Stage.DRAM: "DRAM delivers or takes data",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +55,13 @@ class OperationReading:
         name: Which.
         cycles: The reading of cycles, in whole ones (`whole_operation`).
         fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
+        account: What its program tells of it.
     """
 
     name: str
     cycles: OperationCycles
     fidelity_phases: int = 0
+    account: Account = NOTHING_TOLD
 
     @property
     def product_phases(self) -> float:
@@ -91,17 +113,21 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
     """
     timed = operation.cycles
     groups = sorted(timed.groups, key=lambda group: -group.cycles)
+    words = {stage: operation.account.stages.get(stage, does) for stage, does in DOES.items()}
+    stages = stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=words)
     return OperationTime(
         name=operation.name,
         cycles=whole(timed.cycles),
         nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
         share=_share(timed.cycles, of_cycles),
         bound_by=timed.bound_by.value,
+        tied_with=tied_stages(stages, timed.bound_by.value, whole(timed.cycles)),
+        facts=operation.account.facts,
         core_count=timed.cores,
         fidelity_phases=operation.fidelity_phases,
         contention_cycles=whole(timed.contention_cycles),
         cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
-        stages=stage_times(timed.slowest.stages, of_cycles=timed.cycles),
+        stages=stages,
         groups=tuple(_group_time(group, timed.cycles) for group in groups),
         traffic=traffic([operation], spec),
         math=math_use([operation], spec, useful_flops=timed.useful_flops),
@@ -129,8 +155,33 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
     )
 
 
-def stage_times(stages: Iterable[StageCycles], *, of_cycles: float) -> tuple[StageTime, ...]:
-    """Stages added up by their names, in the order of the pipeline, with their shares of some cycles."""
+def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
+    """Stages that bind an operation as well as the one that is called so, the nearest first.
+
+    They have at least half of its cycles on the critical path, and are short of them by at most `TIE_SHARE` of the
+    operation's; where no path is known, busy cycles count.
+    """
+    walked = any(stage.critical_cycles for stage in stages)
+    counted = {one.stage: one.critical_cycles if walked else one.busy_cycles for one in stages}
+    most = counted.get(bound_by, 0)
+    near = [
+        name
+        for name, own in counted.items()
+        if name != bound_by and 2 * own >= most > 0 and most - own <= TIE_SHARE * cycles
+    ]
+    return tuple(sorted(near, key=lambda name: -counted[name]))
+
+
+def stage_times(
+    stages: Iterable[StageCycles], *, of_cycles: float, words: Mapping[Stage, str] = DOES
+) -> tuple[StageTime, ...]:
+    """Stages added up by their names, in the order of the pipeline, with their shares of some cycles.
+
+    Args:
+        stages: The stages.
+        of_cycles: The whole.
+        words: What each does.
+    """
     added: dict[Stage, list[int]] = {}
     for one in stages:
         sums = added.setdefault(one.stage, [0, 0, 0])
@@ -139,6 +190,7 @@ def stage_times(stages: Iterable[StageCycles], *, of_cycles: float) -> tuple[Sta
     return tuple(
         StageTime(
             stage=stage.value,
+            does=words[stage],
             busy_cycles=busy,
             stall_cycles=stall,
             critical_cycles=critical,
