@@ -30,6 +30,7 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
         ),
         untimed=tuple(UntimedOperation(name=one.name, reason=one.reason) for one in ran if one.cycles is None),
         useful_flops=call.useful_flops,
+        decisions=call.plan.decisions,
     )
 
 

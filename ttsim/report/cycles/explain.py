@@ -22,9 +22,9 @@ def explain_call(call: CallTime, device: str) -> str:
         )
     told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
     ordered = sorted(told, key=lambda one: -one.cycles)
-    return "\n".join(
-        [_overview(call, device), *(_operation(one) for one in ordered), *_rest(call, told), *untimed_lines(call)]
-    )
+    operations = [_operation(one) for one in ordered]
+    rest = [*_rest(call, told), *_chosen(call), *untimed_lines(call)]
+    return "\n".join([_overview(call, device), *operations, *rest])
 
 
 def untimed_lines(call: CallTime) -> list[str]:
@@ -178,6 +178,10 @@ def _rest(call: CallTime, told: Sequence[OperationTime]) -> list[str]:
 def joined(parts: Sequence[str]) -> str:
     """Parts of a sentence: a, b and c."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _chosen(call: CallTime) -> list[str]:
+    return [f"- Chosen for the call: {one.text}." for one in call.decisions]
 
 
 def _cores(count: int) -> str:

@@ -6,6 +6,7 @@ Shares lie between 0 and 1. Cycles are those of the device's clock, estimates ro
 from dataclasses import dataclass
 
 from device.errors import ArgumentError
+from device.plan import Decision
 from ops.meaning import Fact
 
 
@@ -254,6 +255,7 @@ class CallTime:
         total: Its operations together.
         operations: In order.
         untimed: Those that no model knows; no figure has them in.
+        decisions: What the planner chose for the caller, and what it came from.
     """
 
     name: str
@@ -261,3 +263,4 @@ class CallTime:
     total: Totals
     operations: tuple[OperationTime, ...]
     untimed: tuple[UntimedOperation, ...] = ()
+    decisions: tuple[Decision, ...] = ()

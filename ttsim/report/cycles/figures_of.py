@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from device.memory.tiles import TILE
+from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.meaning import NOTHING_TOLD, Account
@@ -78,12 +79,14 @@ class TimedCall:
         operations: In order.
         untimed: Those that no model knows; figures leave them out.
         useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
+        decisions: What the planner chose for the caller.
     """
 
     name: str
     operations: tuple[OperationReading, ...]
     untimed: tuple[UntimedOperation, ...] = ()
     useful_flops: int | None = None
+    decisions: tuple[Decision, ...] = ()
 
 
 def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
@@ -98,6 +101,7 @@ def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, 
                 operation_time(operation, spec, of_cycles=_cycles(call.operations)) for operation in call.operations
             ),
             untimed=call.untimed,
+            decisions=call.decisions,
         )
         for call in calls
     )

@@ -23,10 +23,10 @@ def test_a_call_in_words(report):
         "800 cycles: it reaches 20.0 % of that."
     )
     assert lines[2] == (
-        "- HaloDeviceOperation: 1,000 cycles (20.0 %) on 4 cores, bound by network (transfers wait for others on the "
-        "networks). Busy: network 90.0 %, start 10.0 %. It sends 12 kB between cores. At best "
-        "network would take 50 cycles: it reaches 5.0 % of that. Without contention it would take 750 cycles. 3 of its cores are done 60.0 % earlier "
-        "than the last."
+        "- HaloDeviceOperation: 1,000 cycles (20.0 %) on 4 cores, bound by network (transfers wait for others on "
+        "the networks). Busy: network 90.0 %, start 10.0 %. It sends 12 kB between cores. At best network would "
+        "take 50 cycles: it reaches 5.0 % of that. Without contention it would take 750 cycles. 3 of its cores are"
+        " done 60.0 % earlier than the last."
     )
     assert lines[3].startswith("Cycles count kernel time of every device operation")
     assert "They leave out dispatch and launch of programs" in lines[3]
