@@ -1,6 +1,7 @@
 """The command line: run transposed convolutions and look at devices.
 
 usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
+                           [--no-suggestions]
        python -m ttsim devices [NAME or FILE ...] [--json]
 """
 
@@ -58,6 +59,11 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--l1-small-size", type=int, default=32768, metavar="BYTES", help="L1 kept for index tables")
     run.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
+    run.add_argument(
+        "--no-suggestions",
+        action="store_true",
+        help="do not look for what would fit, or be faster, and what the cycles hang on",
+    )
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")
     add_layer_flags(run)
     devices = commands.add_parser("devices", help="list devices and show their figures")
@@ -92,6 +98,7 @@ def run_command(options: argparse.Namespace) -> int:
         values=options.values,
         l1_small_size=options.l1_small_size,
         strict=not options.no_strict,
+        suggestions=not options.no_suggestions,
     )
     results = [run_layer(layer, settings) for layer in chosen_layers(options)]
     if options.json:

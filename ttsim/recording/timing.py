@@ -1,6 +1,7 @@
 """The cycles of a call that ran: the third reading of its plan, without what did not run."""
 
 from collections.abc import Iterable, Iterator
+from math import fsum
 
 from device.plan import MOVE
 from device.spec.device_spec import DeviceSpec
@@ -32,6 +33,12 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
         useful_flops=call.useful_flops,
         decisions=call.plan.decisions,
     )
+
+
+def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> float:
+    """Cycles of what a call ran, on any machine; operations without a model count nothing."""
+    ran = that_ran(run_cycles(call.plan, spec, meanings=meanings).operations, call.ran)
+    return fsum(one.cycles.cycles for one in ran if one.cycles is not None)
 
 
 def that_ran(planned: Iterable[TimedOperation], ran: Iterable[str]) -> Iterator[TimedOperation]:

@@ -23,7 +23,7 @@ def explain_call(call: CallTime, device: str) -> str:
     told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
     ordered = sorted(told, key=lambda one: -one.cycles)
     operations = [_operation(one) for one in ordered]
-    rest = [*_rest(call, told), *_chosen(call), *untimed_lines(call)]
+    rest = [*_rest(call, told), *chosen_lines(call), *untimed_lines(call)]
     return "\n".join([_overview(call, device), *operations, *rest])
 
 
@@ -180,7 +180,8 @@ def joined(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def _chosen(call: CallTime) -> list[str]:
+def chosen_lines(call: CallTime) -> list[str]:
+    """What the planner chose for the call, and why."""
     return [f"- Chosen for the call: {one.text}." for one in call.decisions]
 
 

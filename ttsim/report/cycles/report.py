@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
+from ttsim.report.cycles.advice import Advice
+from ttsim.report.cycles.advise import explain_advice
 from ttsim.report.cycles.explain import cycles, explain_call, explain_inclusion, not_counting, time, untimed_lines
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
@@ -38,6 +40,7 @@ class CycleReport:
         total: All together.
         includes: What the cycles count.
         leaves_out: What they do not count.
+        advice: What would make them faster; None where nobody asked.
     """
 
     device: str
@@ -47,6 +50,7 @@ class CycleReport:
     total: Totals
     includes: tuple[str, ...] = INCLUDES
     leaves_out: tuple[str, ...] = LEAVES_OUT
+    advice: Advice | None = None
 
     @property
     def cycles(self) -> int:
@@ -68,7 +72,8 @@ class CycleReport:
         if not self.calls:
             return f"No call that takes cycles was made on {self.device}."
         paragraphs = [explain_call(call, self.device) for call in self.calls]
-        return "\n".join([*paragraphs, explain_inclusion(self.includes, self.leaves_out)])
+        advice = [] if self.advice is None else [explain_advice(self.advice)]
+        return "\n".join([*paragraphs, *advice, explain_inclusion(self.includes, self.leaves_out)])
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""

@@ -4,7 +4,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ttsim.report.cycles.explain import cycles, not_counting, percent, time, untimed_lines
+from ttsim.report.cycles.advice import Advice
+from ttsim.report.cycles.advise import explain_advice
+from ttsim.report.cycles.explain import chosen_lines, cycles, not_counting, percent, time, untimed_lines
 from ttsim.report.cycles.figures import CallTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.cycles.rows import HEADINGS, rows
@@ -19,8 +21,16 @@ def print_call(console: Console, call: CallTime) -> None:
     console.print(cycles_table(call))
     console.print()
     console.print(stages_table(call))
+    for line in chosen_lines(call):
+        console.print(escaped(line), highlight=False, soft_wrap=True)
     for line in untimed_lines(call):
         console.print(f"[red]{escaped(line)}", highlight=False, soft_wrap=True)
+
+
+def print_advice(console: Console, advice: Advice) -> None:
+    """What would make the calls faster, and which part of the machine they hang on."""
+    console.print()
+    console.print(escaped(explain_advice(advice)), highlight=False, soft_wrap=True)
 
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:

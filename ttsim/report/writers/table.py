@@ -9,7 +9,7 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import L1Use, LayerResult, OperationUse, Partition, Summary
-from ttsim.report.writers.cycle_table import cycles_line, escaped, print_call
+from ttsim.report.writers.cycle_table import cycles_line, escaped, print_advice, print_call
 
 
 def print_layers(console: Console, results: Sequence[LayerResult]) -> None:
@@ -46,6 +46,8 @@ def print_layer(console: Console, result: LayerResult) -> None:
         for call in result.summary.cycles.calls:
             console.print()
             print_call(console, call)
+        if result.summary.cycles.advice is not None:
+            print_advice(console, result.summary.cycles.advice)
 
 
 def headlines(summary: Summary) -> list[str]:
