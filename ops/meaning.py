@@ -74,10 +74,15 @@ class Account:
     Attributes:
         facts: How it was planned.
         stages: What its stages do, in words; those that do the same in every program may be left out.
+        measured_as: Under which name its model was held against measurements (`ops/readings/expected_errors.toml`);
+            empty if nothing like it was measured.
+        composed_of: What its model is made of, if it was not measured.
     """
 
     facts: tuple[Fact, ...] = ()
     stages: Mapping[Stage, str] = field(default_factory=dict)
+    measured_as: str = ""
+    composed_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
             text="partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
         ),
     ]
-    return Account(facts=tuple(facts), stages=STAGES)
+    return Account(facts=tuple(facts), stages=STAGES, measured_as="convolution")
 
 
 def _cores(side: str, config: ParallelConfig) -> Fact:

@@ -40,4 +40,5 @@ def halo_account(work: HaloWork, ends: Ends, spec: DeviceSpec) -> Account:
             ),
         ),
         stages=STAGES,
+        measured_as="halo of tiles" if halo.tiled else "halo of rows",
     )

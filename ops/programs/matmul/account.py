@@ -22,6 +22,8 @@ def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
             Stage.WRITER: f"finished output blocks are written to {place(ends.written)}",
             Stage.DRAM: "DRAM delivers or takes what all cores move",
         },
+        measured_as="matmul" if work.problem.batches == 1 else "",
+        composed_of="single matmuls, one for each batch",
     )
 
 

@@ -18,11 +18,12 @@ READING: Final = {
 }
 
 
-def movement_account(movement: Movement, *, window: Window | None = None) -> Account:
+def movement_account(movement: Movement, *, measured_as: str = "", window: Window | None = None) -> Account:
     """How a data movement was planned.
 
     Args:
         movement: What it moves.
+        measured_as: The name under which such programs were measured, if they were.
         window: The part of an image that it cuts out or writes.
     """
     count = movement.cores.num_cores()
@@ -45,7 +46,12 @@ def movement_account(movement: Movement, *, window: Window | None = None) -> Acc
             Fact(name="window_begins", value=window.begins, text=f"of the image from {_place(window.begins)}"),
             Fact(name="window_ends", value=window.ends, text=f"to {_place(window.ends)}"),
         ]
-    return Account(facts=tuple(facts), stages=stages)
+    return Account(
+        facts=tuple(facts),
+        stages=stages,
+        measured_as=measured_as,
+        composed_of="pages that are read and written as in other movements",
+    )
 
 
 def _pages(side: str, pages: Pages, movement: Movement) -> Fact:

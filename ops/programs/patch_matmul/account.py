@@ -30,6 +30,10 @@ ROWS: Final = MappingProxyType(
         Stage.DRAM: "DRAM delivers or takes what all cores move",
     }
 )
+COMPOSED: Final = (
+    "the blocks of a matmul, sticks that are read and written as in movements, tilizing as in a convolution and "
+    "untilizing as in a halo"
+)
 
 
 def product_account(work: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpec) -> Account:
@@ -40,7 +44,7 @@ def product_account(work: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpe
         Fact(name="passes", value=passes, text="one pass" if passes == 1 else f"{passes} passes over slices of digits"),
         Fact(name="bundles", value=bundles, text="one bundle" if bundles == 1 else f"{bundles} bundles of groups"),
     )
-    return Account(facts=facts, stages=PRODUCTS)
+    return Account(facts=facts, stages=PRODUCTS, composed_of=COMPOSED)
 
 
 def rows_account(work: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> Account:
@@ -48,4 +52,4 @@ def rows_account(work: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> 
     facts: tuple[Fact, ...] = ()
     if isinstance(work, SumSections):
         facts = (Fact(name="sections", value=work.sections, text=f"sums of {work.sections} bands of cores"),)
-    return Account(facts=facts, stages=ROWS)
+    return Account(facts=facts, stages=ROWS, composed_of="sticks that are read and written as in movements")

@@ -6,6 +6,7 @@ that are not told one by one are added up.
 
 from collections.abc import Mapping, Sequence
 
+from ttsim.report.cycles.errors import NO_MEASUREMENT, ErrorBar, TotalError
 from ttsim.report.cycles.figures import CallTime, OperationTime, Roofline, StageTime, Totals, UntimedOperation
 
 TOLD_SHARE = 0.05  # operations and stages below this share of the whole are not told one by one
@@ -50,8 +51,18 @@ def _overview(call: CallTime, device: str) -> str:
     share = "" if count == 1 else f" {longest.name} takes {percent(longest.share)} of it."
     return (
         f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in {operations}"
-        f"{not_counting(call.untimed)}.{share}{_definition(total)}"
+        f"{not_counting(call.untimed)}.{share}{_expected(total.error)}{_definition(total)}"
     )
+
+
+def _expected(error: TotalError) -> str:
+    """How far the cycles of a call are to be expected off."""
+    if error.share is None:
+        return ""
+    told = f" Cycles are to be expected {percent(error.share)} off"
+    if not error.unmeasured_share:
+        return f"{told}."
+    return f"{told} where models were measured; for {percent(error.unmeasured_share)} of them there is no measurement."
 
 
 def _definition(total: Totals) -> str:
@@ -78,6 +89,7 @@ def _operation(one: OperationTime) -> str:
             _contention(one),
             _imbalance(one),
             _planned(one),
+            _error(one.error),
         ]
     )
 
@@ -165,6 +177,12 @@ def _imbalance(one: OperationTime) -> str:
 
 def _planned(one: OperationTime) -> str:
     return f" Planned: {', '.join(fact.text for fact in one.facts)}." if one.facts else ""
+
+
+def _error(error: ErrorBar) -> str:
+    if error.share is None:
+        return f" Error: {error.text}." if error.text != NO_MEASUREMENT else ""
+    return f" Expected error: {percent(error.share)} ({error.text})."
 
 
 def _rest(call: CallTime, told: Sequence[OperationTime]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from device.errors import ArgumentError
 from device.plan import Decision
 from ops.meaning import Fact
+from ttsim.report.cycles.errors import ErrorBar, TotalError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,7 @@ class OperationTime:
         bound_by: The stage that binds it.
         tied_with: Stages that bind it just as well, as far as the model can tell.
         facts: How it was planned: scheme, blocks, readers ...
+        error: How far its cycles are to be expected off.
         core_count: Cores that take part.
         fidelity_phases: 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
         contention_cycles: Part of `cycles` due to cores that share links, banks or receivers.
@@ -166,6 +168,7 @@ class OperationTime:
     bound_by: str
     tied_with: tuple[str, ...]
     facts: tuple[Fact, ...]
+    error: ErrorBar
     core_count: int
     fidelity_phases: int
     contention_cycles: int
@@ -219,6 +222,7 @@ class Totals:
         traffic: Bytes.
         math: The matrix units; `utilization` is weighted by the cores and cycles of each operation.
         roofline: The operations' rooflines added up; `bound` is what most of it is.
+        error: How far the cycles are to be expected off.
     """
 
     cycles: int
@@ -230,6 +234,7 @@ class Totals:
     traffic: Traffic
     math: MathUse
     roofline: Roofline
+    error: TotalError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

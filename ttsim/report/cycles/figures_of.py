@@ -12,6 +12,7 @@ from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.meaning import NOTHING_TOLD, Account
+from ttsim.report.cycles.errors import error_bar, total_error
 from ttsim.report.cycles.figures import (
     CallTime,
     CoreGroupTime,
@@ -127,6 +128,7 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         bound_by=timed.bound_by.value,
         tied_with=tied_stages(stages, timed.bound_by.value, whole(timed.cycles)),
         facts=operation.account.facts,
+        error=error_bar(operation.account, spec.arch),
         core_count=timed.cores,
         fidelity_phases=operation.fidelity_phases,
         contention_cycles=whole(timed.contention_cycles),
@@ -156,6 +158,12 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
         traffic=traffic(operations, spec),
         math=math_use(operations, spec, useful_flops=sum(_useful_flops(call) for call in calls)),
         roofline=roofline(operations, spec),
+        error=total_error(
+            [
+                (one.account.measured_as, whole(one.cycles.cycles), error_bar(one.account, spec.arch))
+                for one in operations
+            ]
+        ),
     )
 
 

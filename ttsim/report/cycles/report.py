@@ -7,7 +7,15 @@ from typing import Any
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.cycles.advise import explain_advice
-from ttsim.report.cycles.explain import cycles, explain_call, explain_inclusion, not_counting, time, untimed_lines
+from ttsim.report.cycles.explain import (
+    cycles,
+    explain_call,
+    explain_inclusion,
+    not_counting,
+    percent,
+    time,
+    untimed_lines,
+)
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
 from ttsim.report.cycles.rows import text_table
@@ -88,7 +96,9 @@ class CycleReport:
         if not self.calls:
             return self.explain()
         missing = not_counting([one for call in self.calls for one in call.untimed])
-        taken = f"{cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
+        error = self.total.error.share
+        bar = "" if error is None else f" (error expected: {percent(error)})"
+        taken = f"{cycles(self.cycles)} cycles{bar}, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
         head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))
         return "\n".join([head, text_table(self.calls), *untimed, explain_inclusion(self.includes, self.leaves_out)])
