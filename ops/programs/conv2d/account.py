@@ -32,13 +32,20 @@ def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
     layout, blocks, options = work.layout, work.layout.blocks, work.options
     height, width = blocks.act_h_tiles, blocks.act_w_tiles
     subblock = (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
+    part = (layout.shards.out_row_tiles, layout.shards.out_col_tiles)
+    held = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
     facts = [
         Fact(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
-        _cores("input", layout.config),
-        _cores("output", layout.out_config),
+        _cores("input", layout.config, spec),
+        _cores("output", layout.out_config, spec),
+        Fact(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
         Fact(name="act_block_tiles", value=(height, width), text=f"activation blocks of {height}x{width} tiles"),
         _counted("out_blocks", work.out_blocks, "output block"),
-        Fact(name="subblock_tiles", value=subblock, text=f"sub-blocks of {subblock[0]}x{subblock[1]}"),
+        Fact(
+            name="subblock_tiles",
+            value=subblock,
+            text=f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {held} tiles)",
+        ),
         _counted("k_blocks", blocks.k_blocks, "K block"),
         Fact(
             name="split_reader",
@@ -65,11 +72,11 @@ def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
     return Account(facts=tuple(facts), stages=STAGES, measured_as="convolution")
 
 
-def _cores(side: str, config: ParallelConfig) -> Fact:
+def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Fact:
     """Cores of one side: across the rows, and across the channels where they are split."""
     count, parts = config.cores.num_cores(), f"{config.nhw_cores} for rows, {config.channel_cores} for channels"
     shown = f" ({parts})" if config.scheme is BLOCK else ""
-    return Fact(name=f"{side}_cores", value=count, text=f"{side} on {_of(count)}{shown}")
+    return Fact(name=f"{side}_cores", value=count, text=f"{side} on {count} of {spec.grid.cores} cores{shown}")
 
 
 def _weight_buffers(work: ConvWork) -> Fact:

@@ -164,10 +164,12 @@ def test_how_a_block_sharded_convolution_was_planned():
     values, texts = facts_of("vgg_unet.d4.up")
     assert values["scheme"] == "BLOCK_SHARDED"
     assert (values["input_cores"], values["output_cores"]) == (64, 16)
+    assert values["core_tiles"] == (256, 1)
+    assert "sub-blocks of 8x1 (Dst holds 8 tiles)" in texts
     assert (values["act_block_tiles"], values["out_blocks"], values["k_blocks"]) == ((8, 1), 256 // 8, 16)
     assert (values["weight_readers"], values["weight_passes"]) == (2, 32)
     assert values["split_reader"] is values["act_double_buffer"] is values["weights_double_buffer"] is True
-    assert "input on 64 cores (8 for rows, 8 for channels)" in texts
+    assert "input on 64 of 64 cores (8 for rows, 8 for channels)" in texts
     assert "each weight 32 times, once for every output block" in texts
 
 

@@ -1,7 +1,7 @@
 """Error bars of operations and totals, from what their models missed of measurements.
 
-Operations of one kind are off alike, since one model is: their errors add up. Kinds are measured apart: theirs are taken
-for independent, and add up in squares.
+Operations of one kind are off alike, since one model is: their errors add up. Kinds are measured apart: theirs are
+taken for independent, and add up in squares.
 """
 
 from collections.abc import Sequence
