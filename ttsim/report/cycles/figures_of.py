@@ -134,7 +134,7 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         contention_cycles=whole(timed.contention_cycles),
         cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
         stages=stages,
-        groups=tuple(_group_time(group, timed.cycles) for group in groups),
+        groups=tuple(_group_time(group, whole(timed.cycles), words) for group in groups),
         traffic=traffic([operation], spec),
         math=math_use([operation], spec, useful_flops=timed.useful_flops),
         roofline=roofline([operation], spec),
@@ -194,11 +194,11 @@ def stage_times(
         of_cycles: The whole.
         words: What each does.
     """
-    added: dict[Stage, list[int]] = {}
+    added: dict[Stage, tuple[int, int, int]] = {}
     for one in stages:
-        sums = added.setdefault(one.stage, [0, 0, 0])
-        for at, cycles in enumerate((one.busy_cycles, one.stall_cycles, one.critical_cycles)):
-            sums[at] += whole(cycles)
+        busy, stall, critical = added.get(one.stage, (0, 0, 0))
+        busy, stall = busy + whole(one.busy_cycles), stall + whole(one.stall_cycles)
+        added[one.stage] = (busy, stall, critical + whole(one.critical_cycles))
     return tuple(
         StageTime(
             stage=stage.value,
@@ -276,14 +276,14 @@ def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[int, int, int
     )
 
 
-def _group_time(group: CoreGroupCycles, of_cycles: float) -> CoreGroupTime:
+def _group_time(group: CoreGroupCycles, of_cycles: int, words: Mapping[Stage, str]) -> CoreGroupTime:
     cores = group.cores.merged()
     return CoreGroupTime(
         cores=str(cores),
         ranges=tuple((one.start.x, one.start.y, one.end.x, one.end.y) for one in cores.ranges),
         cycles=whole(group.cycles),
         share=_share(group.cycles, of_cycles),
-        stages=stage_times(group.stages, of_cycles=of_cycles),
+        stages=stage_times(group.stages, of_cycles=of_cycles, words=words),
     )
 
 

@@ -106,10 +106,11 @@ class CycleReport:
 
 def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
     """The report on calls that ran one after the other on a device."""
+    made = call_times(calls, spec)
     return CycleReport(
         device=spec.name,
         clock_hz=spec.clock_hz,
         worker_cores=spec.grid.cores,
-        calls=call_times(calls, spec),
-        total=totals(calls, spec),
+        calls=made,
+        total=made[0].total if len(made) == 1 else totals(calls, spec),
     )

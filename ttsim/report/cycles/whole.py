@@ -15,7 +15,9 @@ DIGITS: Final = 6  # decimals of a cycle that a model is trusted with
 
 def whole(cycles: float) -> int:
     """The nearest whole number of cycles; of two the even one."""
-    return round(round(cycles, DIGITS))
+    if isinstance(cycles, int):
+        return cycles
+    return int(cycles) if cycles.is_integer() else round(round(cycles, DIGITS))
 
 
 def whole_operation(timed: OperationCycles) -> OperationCycles:

@@ -145,3 +145,9 @@ def test_the_facts_of_the_plan_are_told(spec):
     figures, line = told(operation, spec)
     assert figures.facts == facts
     assert line.endswith(" Planned: HEIGHT_SHARDED, 2 K blocks.")
+
+
+def test_every_core_is_told_the_same(spec):
+    operation = bound(StageCycles(Stage.READER, 1), account=Account(stages={Stage.READER: "pages are read from DRAM"}))
+    figures, _ = told(operation, spec)
+    assert {one.does for group in figures.groups for one in group.stages} == {"pages are read from DRAM"}
