@@ -64,6 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="do not look for what would fit, or be faster, and what the cycles hang on",
     )
+    run.add_argument("--summary", action="store_true", help="of several layers, one line for each alone")
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")
     add_layer_flags(run)
     devices = commands.add_parser("devices", help="list devices and show their figures")
@@ -104,7 +105,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.json:
         print(layers_as_json(results))
     else:
-        print_layers(console(), results)
+        print_layers(console(), results, details=not options.summary)
     return int(any(result.error is not None for result in results))
 
 
