@@ -18,6 +18,7 @@ PLANNED: Final = (
     "reader.multicast",
 )  # fmt: skip
 STEP: Final = 1.01  # to both sides, for the slope
+DIGITS: Final = 6  # further ones depend on the order of additions, which differs between versions of Python
 
 CyclesOn: TypeAlias = Callable[[DeviceSpec], float]
 
@@ -136,8 +137,8 @@ def _sensitivity(spec: DeviceSpec, path: str, before: float, cycles_on: CyclesOn
     return Sensitivity(
         figure=path,
         value=value,
-        cycles_elasticity=log(high[1] / low[1]) / span,
-        time_elasticity=log(high[2] / low[2]) / span,
-        doubled_time=None if doubled is None else doubled[2] / seconds,
-        halved_time=None if halved is None else halved[2] / seconds,
+        cycles_elasticity=round(log(high[1] / low[1]) / span, DIGITS),
+        time_elasticity=round(log(high[2] / low[2]) / span, DIGITS),
+        doubled_time=None if doubled is None else round(doubled[2] / seconds, DIGITS),
+        halved_time=None if halved is None else round(halved[2] / seconds, DIGITS),
     )

@@ -61,7 +61,7 @@ def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
         return
     config = options.get("conv_config") or Conv2dConfig()
     yield from _layouts(config, options)
-    yield from _slices(options)
+    yield from _slices(options, "slice_config" if "slice_config" in known else "dram_slice_config")
     yield from _arithmetic(config, options)
     if "lowering" in known and options.get("lowering", "frame") == "frame":
         price = "a lowering of this library that ttnn does not have"
@@ -105,20 +105,19 @@ def _layouts(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attem
             yield _with(config, "force_split_reader", f"force_split_reader={split}", force_split_reader=split)
 
 
-def _slices(options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Other slices of an input in DRAM or on the host, and none."""
-    memory, given = _place(options.get("input_tensor")), options.get("dram_slice_config")
+def _slices(options: Mapping[str, Any], name: str) -> Iterator[Attempt]:
+    """Other slices of an input in DRAM or on the host, and none; the argument's name is the function's."""
+    memory, given = _place(options.get("input_tensor")), options.get(name)
     if memory is not None and memory.buffer_type is not BufferType.DRAM:
         return
     axes = {"height": Conv2dDRAMSliceHeight, "width": Conv2dDRAMSliceWidth}
     if given is not None:
-        yield Attempt(kind="dram_slice_config", text="automatic slices", options={"dram_slice_config": None})
-    yield Attempt(kind="dram_slice_config", text="no slices", options={"dram_slice_config": Conv2dL1FullSliceConfig})
-    for name, axis in axes.items():
+        yield Attempt(kind=name, text="automatic slices", options={name: None})
+    yield Attempt(kind=name, text="no slices", options={name: Conv2dL1FullSliceConfig})
+    for side, axis in axes.items():
         for count in SLICES:
             config = Conv2dSliceConfig(slice_type=axis, num_slices=count)
-            text = f"{count} slices of the {name}"
-            yield Attempt(kind="dram_slice_config", text=text, options={"dram_slice_config": config})
+            yield Attempt(kind=name, text=f"{count} slices of the {side}", options={name: config})
 
 
 def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from math import prod
 from typing import Any, Final
 
 from device.errors import ArgumentTypeError, shown
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.readings.sensitivity import sensitivities
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
@@ -22,6 +24,7 @@ from ttsim.runtime.turns import in_turn
 from ttsim.types.description import TensorDescription
 from ttsim.types.signature import require_type
 
+ROWS_OF_A_STEP: Final = 12000  # of an image, whose halo takes as long to find out as a step of a plan
 MOST_OF_MACHINE: Final = 5  # changes of the machine that are told
 
 
@@ -63,7 +66,7 @@ class Profile:
         return Measured(
             cycles=sum(whole(operation.cycles.cycles) for call in timed for operation in call.operations),
             untimed=sum(len(call.untimed) for call in timed),
-            steps=sum(len(call.plan.steps) for call in self.calls),
+            effort=sum(len(call.plan.steps) + _most_rows(call.plan) // ROWS_OF_A_STEP for call in self.calls),
         )
 
     def _timed(self, spec: DeviceSpec) -> list[TimedCall]:
@@ -72,6 +75,11 @@ class Profile:
     def _cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the same plans on another machine, in fractions, so that small changes show."""
         return sum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.calls if call.ran)
+
+
+def _most_rows(plan: Plan) -> int:
+    """Rows of the largest tensor of a plan."""
+    return max((prod(tensor.shape[:-1]) for tensor in plan.tensors.values()), default=0)
 
 
 def profile(device: Device) -> AbstractContextManager[Profile]:

@@ -13,7 +13,7 @@ from ttsim.recording.changes import Attempt, arguments_source, attempts
 from ttsim.report.cycles.advice import Change
 
 TRIALS: Final = 64
-STEPS: Final = 6000  # of all trials' plans together, so that many slices do not take many seconds
+EFFORT: Final = 5000  # of all trials together, so that large images and many slices do not take many seconds
 LEAST_SHARE: Final = 0.01  # of the cycles: smaller gains are not told
 
 
@@ -24,12 +24,12 @@ class Measured:
     Attributes:
         cycles: All operations that have a model.
         untimed: Operations without one.
-        steps: Steps of its plans.
+        effort: What finding out takes, in steps of plans or so.
     """
 
     cycles: int
     untimed: int
-    steps: int
+    effort: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Search:
         self.options = dict(options)
         self.measure = measure
         self.tried = 0
-        self.steps = 0
+        self.effort = 0
 
     def run(self, before: Measured) -> Found:
         """Everything that is worth telling of a call that takes so much."""
@@ -104,14 +104,14 @@ class Search:
         """What changed calls take; without those that do not fit, are refused, or hide operations without a model."""
         found = []
         for one in others:
-            if self.tried >= TRIALS or self.steps >= STEPS:
+            if self.tried >= TRIALS or self.effort >= EFFORT:
                 break
             self.tried += 1
             try:
                 took = self.measure({**options, **one.options})
             except (ArgumentError, DeviceError):
                 continue
-            self.steps += took.steps
+            self.effort += took.effort
             if took.untimed <= before.untimed:
                 found.append((one, took))
         return found

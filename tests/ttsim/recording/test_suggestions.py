@@ -95,10 +95,10 @@ def test_a_search_tries_everything_alone_then_on_top_of_the_best():
             cycles -= 100 if cycles == 1000 else 50
         if compute is not None and compute.math_fidelity is ttsim.MathFidelity.LoFi:
             cycles -= 500
-        return Measured(cycles=cycles, untimed=0, steps=1)
+        return Measured(cycles=cycles, untimed=0, effort=1)
 
     options = {"input_tensor": ttsim.TensorDescription((1, 1, 64, 32), memory_config=ttsim.L1_MEMORY_CONFIG)}
-    found = Search(ttsim.conv2d, options, measure).run(Measured(cycles=1000, untimed=0, steps=1))
+    found = Search(ttsim.conv2d, options, measure).run(Measured(cycles=1000, untimed=0, effort=1))
     assert [(one.text, one.cycles) for one in found.changes] == [
         ("shard_layout=HEIGHT_SHARDED", 600),
         ("force_split_reader=True", 900),
@@ -112,11 +112,11 @@ def test_a_search_tries_everything_alone_then_on_top_of_the_best():
 
 
 def test_a_search_is_bounded_and_not_fooled():
-    before = Measured(cycles=1000, untimed=0, steps=1)
+    before = Measured(cycles=1000, untimed=0, effort=1)
     options = {"input_tensor": ttsim.TensorDescription((1, 1, 64, 32))}
-    long = Search(ttsim.conv2d, options, lambda _: Measured(cycles=10, untimed=0, steps=10_000))
+    long = Search(ttsim.conv2d, options, lambda _: Measured(cycles=10, untimed=0, effort=10_000))
     assert long.run(before).tried == 1
-    hidden = Search(ttsim.conv2d, options, lambda _: Measured(cycles=10, untimed=1, steps=1))
+    hidden = Search(ttsim.conv2d, options, lambda _: Measured(cycles=10, untimed=1, effort=1))
     assert hidden.run(before).changes == ()  # something is faster because nobody knows what a part of it takes
 
 
@@ -190,3 +190,14 @@ def test_a_layer_is_advised_unless_told_not_to():
 
 def test_an_attempt_changes_one_thing():
     assert Attempt(kind="a", text="a").options == {}
+
+
+def test_a_conv2d_is_advised_by_the_names_of_its_own_arguments():
+    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+        options = small(device, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))
+        options["weight_tensor"] = ttsim.TensorDescription((16, 32, 3, 3))
+        advice = ttsim.estimate_cycles(ttsim.conv2d, device=device, suggestions=True, **options).advice
+        assert advice.tried > 20
+        kinds = {one.kind for one in attempts(ttsim.conv2d, options)}
+    assert "slice_config" in kinds
+    assert not {"dram_slice_config", "lowering"} & kinds

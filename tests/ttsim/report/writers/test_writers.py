@@ -139,7 +139,7 @@ def test_tables_are_the_same_every_time():
 def test_json_holds_the_figures():
     document = json.loads(layers_as_json([GOOD, BAD]))
     good, bad = document["layers"]
-    assert document["format"] == 1
+    assert document["format"] == 2
     assert good["error"] is None
     assert good["layer"]["in_channels"] == 32
     assert good["summary"]["l1"]["headroom_bytes"] == 10240
