@@ -288,11 +288,9 @@ def _verify(plan: Plan, *, given: Collection[str], known_works: Collection[type]
         if fault is not None:
             raise AssertionError(f"step {number} of the plan, {_named(step)}: {fault}")
     results = set(plan.results.values())
-    missing = sorted(results - walk.live)
-    if missing:
+    if missing := sorted(results - walk.live):
         raise AssertionError(f"the plan returns {', '.join(missing)}, which is not there at its end")
-    left = sorted(walk.own - results)
-    if left:
+    if left := sorted(walk.own - results):
         raise AssertionError(f"the plan neither releases nor returns {', '.join(left)}")
 
 
@@ -331,8 +329,7 @@ class _Walk:
             if name not in self.live:
                 return f"its input {name} is not there"
         for output in step.outputs:
-            fault = self._make(output.tensor)
-            if fault is not None:
+            if fault := self._make(output.tensor):
                 return fault
         seen = {*step.inputs, *[one.tensor for one in step.outputs], *[one.tensor for one in step.resident]}
         for buffer in step.circular_buffers:

@@ -110,6 +110,7 @@ class Search:
             try:
                 took = self.measure({**options, **one.options})
             except (ArgumentError, DeviceError):
+                self.effort += before.effort
                 continue
             self.effort += took.effort
             if took.untimed <= before.untimed:
