@@ -9,6 +9,7 @@ from typing import Any, Final
 from device.errors import ArgumentTypeError, shown
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.auto_shard import SCHEME_DECISION
 from ops.readings.sensitivity import sensitivities
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.recording.timing import cycles_of, timed_call
@@ -63,10 +64,12 @@ class Profile:
     def measured(self) -> Measured:
         """What the calls take that have run so far."""
         timed = self._timed(self.device.spec)
+        chosen = [one.value for call in self.calls for one in call.plan.decisions if one.name == SCHEME_DECISION]
         return Measured(
             cycles=sum(whole(operation.cycles.cycles) for call in timed for operation in call.operations),
             untimed=sum(len(call.untimed) for call in timed),
             effort=sum(len(call.plan.steps) + _most_rows(call.plan) // ROWS_OF_A_STEP for call in self.calls),
+            scheme=", ".join(map(str, chosen)),
         )
 
     def _timed(self, spec: DeviceSpec) -> list[TimedCall]:

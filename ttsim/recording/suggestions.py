@@ -5,7 +5,7 @@ the best one and every other on top of it, as long as that gains something.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from device.errors import ArgumentError, DeviceError
@@ -25,11 +25,13 @@ class Measured:
         cycles: All operations that have a model.
         untimed: Operations without one.
         effort: What finding out takes, in steps of plans or so.
+        scheme: The shard scheme that the library chose; empty if it chose none.
     """
 
     cycles: int
     untimed: int
     effort: int
+    scheme: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,9 @@ class Search:
                 continue
             self.effort += took.effort
             if took.untimed <= before.untimed:
-                found.append((one, took))
+                other = took.scheme if took.scheme != before.scheme else ""
+                then = f" (the library then chooses {other})" if other else ""
+                found.append((replace(one, text=f"{one.text}{then}"), took))
         return found
 
 

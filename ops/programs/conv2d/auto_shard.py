@@ -1,6 +1,7 @@
 """What a convolution takes of L1, and the shard scheme that takes least (docs/planning.md, Choice of a scheme)."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from device.errors import DeviceError
 from device.memory.memory_config import TensorMemoryLayout
@@ -15,6 +16,7 @@ from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.halo.transfers import most_sticks
 
+SCHEME_DECISION: Final = "shard_layout"  # under this name plans say which scheme was chosen
 BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
 
 
@@ -166,7 +168,7 @@ def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:
         for one in all_three
     )
     return Decision(
-        name="shard_layout",
+        name=SCHEME_DECISION,
         value=name,
         text=f"shard_layout is the library's choice, {name}: of the schemes that may run it has the least L1 by the "
         f"library's estimate ({told}), whatever it takes in time",

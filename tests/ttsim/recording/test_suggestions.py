@@ -36,6 +36,8 @@ def test_the_slowest_of_the_eight_layers_has_a_faster_config():
     assert schemes.text == "shard_layout=HEIGHT_SHARDED"
     assert schemes.cycles < report.cycles / 7
     assert schemes.saved_share == 1 - schemes.cycles / report.cycles
+    buffers = {one.kind: one for one in advice.changes}["enable_act_double_buffer"]
+    assert buffers.text == "enable_act_double_buffer=False (the library then chooses HEIGHT_SHARDED)"
     changed = dict(options, conv_config=ttsim.Conv2dConfig(**{**vars(options["conv_config"]), "shard_layout": HEIGHT}))
     assert ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **changed).cycles == schemes.cycles
     assert "shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SHARDED" in schemes.arguments

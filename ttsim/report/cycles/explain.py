@@ -21,11 +21,14 @@ def explain_call(call: CallTime, device: str) -> str:
         return "\n".join(
             [f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}.", *untimed_lines(call)]
         )
+    return "\n".join([_overview(call, device), *operation_lines(call), *untimed_lines(call)])
+
+
+def operation_lines(call: CallTime) -> list[str]:
+    """A line for each operation that matters, the longest first, one for the others, and what the planner chose."""
     told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
     ordered = sorted(told, key=lambda one: -one.cycles)
-    operations = [_operation(one) for one in ordered]
-    rest = [*_rest(call, told), *chosen_lines(call), *untimed_lines(call)]
-    return "\n".join([_overview(call, device), *operations, *rest])
+    return [*(_operation(one) for one in ordered), *_rest(call, told), *_chosen(call)]
 
 
 def untimed_lines(call: CallTime) -> list[str]:
@@ -198,8 +201,7 @@ def joined(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def chosen_lines(call: CallTime) -> list[str]:
-    """What the planner chose for the call, and why."""
+def _chosen(call: CallTime) -> list[str]:
     return [f"- Chosen for the call: {one.text}." for one in call.decisions]
 
 

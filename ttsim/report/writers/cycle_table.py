@@ -7,7 +7,7 @@ from rich.table import Table
 from ttsim.report.columns import fitting_columns
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.cycles.advise import explain_advice
-from ttsim.report.cycles.explain import chosen_lines, cycles, not_counting, percent, time, untimed_lines
+from ttsim.report.cycles.explain import cycles, not_counting, operation_lines, percent, time, untimed_lines
 from ttsim.report.cycles.figures import CallTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.cycles.rows import HEADINGS, rows
@@ -21,11 +21,11 @@ GAP = 2  # spaces between columns
 
 
 def print_call(console: Console, call: CallTime) -> None:
-    """The operations of a call, what their stages do, and which operations are missing."""
+    """The operations of a call, what their stages do, both in words, and which operations are missing."""
     console.print(cycles_table(call, console.width))
     console.print()
     console.print(stages_table(call))
-    for line in chosen_lines(call):
+    for line in operation_lines(call):
         console.print(escaped(line), highlight=False, soft_wrap=True)
     for line in untimed_lines(call):
         console.print(f"[red]{escaped(line)}", highlight=False, soft_wrap=True)
