@@ -35,9 +35,10 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "frame": set(),
         "meaning": set(),
         "builder": set(),
+        "launch": set(),
         "programs": {"builder", "frame", "meaning"},
-        "meanings": {"meaning", "programs"},
-        "readings": {"meaning", "meanings"},
+        "meanings": {"launch", "meaning", "programs"},
+        "readings": {"launch", "meaning", "meanings"},
         "calls": {"builder", "definition", "frame", "meanings", "programs"},
     },
     "ttsim": {

@@ -79,15 +79,6 @@ class DeviceSpec:
         if len(self.name) > LONGEST_NAME:
             raise SpecError(f"name must have at most {LONGEST_NAME} characters, not {shown(self.name)}; shorten it")
         require_positive(self.name, self)
-        for field_name, cores, places in (
-            ("cols", self.grid.cols, self.noc.worker_cols),
-            ("rows", self.grid.rows, self.noc.worker_rows),
-        ):
-            if cores > len(places):
-                raise SpecError(
-                    f"{self.name}: grid_{field_name} must not exceed the {len(places)} {field_name} of "
-                    f"noc_worker_{field_name}, not {cores}; lower grid_{field_name} or lengthen noc_worker_{field_name}"
-                )
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
         """The constants of a program's model.

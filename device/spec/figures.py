@@ -160,6 +160,14 @@ def require_powers_of_two(part: str, spec: Any, *names: str) -> None:
             raise SpecError(f"{part}: {name} must be a power of two, not {value}; the nearest below is {below}")
 
 
+def require_share(part: str, spec: Any, *names: str) -> None:
+    """Each of the named fields is a part of a whole."""
+    for name in names:
+        value = getattr(spec, name)
+        if value > 1:
+            raise SpecError(f"{part}: {name} must be a part of 1, not {value}; give a number above 0 and up to 1")
+
+
 def require_multiple(part: str, spec: Any, name: str, of: str) -> None:
     """One field is a multiple of another."""
     value, unit = getattr(spec, name), getattr(spec, of)

@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 
 from device.errors import SpecError
-from device.spec.figures import require_multiple, require_positive, require_powers_of_two, require_room
+from device.spec.figures import (
+    require_multiple,
+    require_positive,
+    require_powers_of_two,
+    require_room,
+    require_share,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,81 +69,85 @@ class L1Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramSpec:
-    """The memory outside the cores.
+    """The memory outside the cores, on a clock of its own: what it does in a second does not depend on theirs.
 
     Attributes:
         banks: Independent banks; interleaved buffers spread over all.
         bank_bytes: First address behind a bank.
         base_bytes: First address a buffer may have: buffers are placed upward from here.
         alignment_bytes: A page of a buffer is padded to this; a buffer starts at a multiple of it, from the base on.
-        peak_bytes_per_second: All banks together, by the data sheet.
-        achieved_bytes_per_cycle: All banks together, as measured with well placed readers.
-        bank_bytes_per_cycle: One bank, by the data sheet, in cycles of the worker cores.
-        read_latency_cycles: Round trip of a small read.
+        bank_bytes_per_second: One bank, by the data sheet.
+        achieved_share: Part of that which all banks together deliver to well placed readers.
+        access_ns: From a request's arrival at a bank until its first bytes leave.
     """
 
     banks: int
     bank_bytes: int
     base_bytes: int
     alignment_bytes: int
-    peak_bytes_per_second: int
-    achieved_bytes_per_cycle: float
-    bank_bytes_per_cycle: float
-    read_latency_cycles: int
+    bank_bytes_per_second: float
+    achieved_share: float
+    access_ns: float
 
     def __post_init__(self) -> None:
         require_positive("dram", self)
         require_powers_of_two("dram", self, "alignment_bytes")
         require_room("dram", "bank_bytes", self.bank_bytes, self.base_bytes)
         require_multiple("dram", self, "base_bytes", "alignment_bytes")
+        require_share("dram", self, "achieved_share")
 
     @property
     def usable_bytes(self) -> int:
         """Bytes of one bank between the base and the top."""
         return self.bank_bytes - self.base_bytes
 
+    @property
+    def peak_bytes_per_second(self) -> float:
+        """All banks together, by the data sheet."""
+        return self.banks * self.bank_bytes_per_second
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NocSpec:
-    """The two networks of the chip.
+    """The two networks of the chip: rings in each row and each column of a torus, clocked as the worker cores are.
 
     Attributes:
         cols: Columns of the torus.
         rows: Rows of the torus.
-        worker_cols: Torus column of each column of worker cores, unharvested.
-        worker_rows: Torus row of each row of worker cores, unharvested.
+        worker_cols: Torus column of each column of worker cores, unharvested. A grid with more columns than these
+            (there may be none) has a network made for it (`device.time.network.torus_of`).
+        worker_rows: The same of rows.
         flit_bytes: Bytes a link carries a cycle.
-        link_bytes_per_cycle: The rate that is left after headers.
-        read_latency_cycles: Round trip of a small read from another core's L1 on the same axis.
-        read_issue_cycles: Between two small reads issued by one processor.
-        write_issue_cycles: Between two small writes issued by one processor.
-        multicast_bytes_per_cycle: Rate of repeated linked multicasts to the whole grid.
+        link_share: Part of them that is left after headers.
+        packet_bytes: Most that a packet carries; a larger transfer is several.
+        hop_cycles: From one router to the next.
+        interface_cycles: Of a small read's round trip, what is not hops: both ends' interfaces, and the memory.
     """
 
     cols: int
     rows: int
-    worker_cols: tuple[int, ...]
-    worker_rows: tuple[int, ...]
+    worker_cols: tuple[int, ...] = ()
+    worker_rows: tuple[int, ...] = ()
     flit_bytes: int
-    link_bytes_per_cycle: float
-    read_latency_cycles: int
-    read_issue_cycles: int
-    write_issue_cycles: int
-    multicast_bytes_per_cycle: float
+    link_share: float
+    packet_bytes: int
+    hop_cycles: float
+    interface_cycles: float
 
     def __post_init__(self) -> None:
         require_positive("noc", self)
-        if self.link_bytes_per_cycle > self.flit_bytes:
-            raise SpecError(
-                f"noc: link_bytes_per_cycle must not exceed flit_bytes, not {self.link_bytes_per_cycle} with flits of "
-                f"{self.flit_bytes} bytes; lower link_bytes_per_cycle"
-            )
+        require_share("noc", self, "link_share")
         for name, size in (("worker_cols", self.cols), ("worker_rows", self.rows)):
             places = getattr(self, name)
             if list(places) != sorted(set(places)) or not all(0 <= place < size for place in places):
                 raise SpecError(
                     f"noc: {name} must be rising numbers from 0 below {size}, not {places}; number the torus from 0"
                 )
+
+    @property
+    def link_bytes_per_cycle(self) -> float:
+        """What a link carries of a packet's contents."""
+        return self.flit_bytes * self.link_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,18 +157,24 @@ class ComputeSpec:
     Attributes:
         dst_tiles: Tiles of 16-bit values the destination registers hold; half as many of 32 bits.
         phase_cycles: Matrix unit cycles of one 32x32x32 tile product, for each fidelity phase.
+        unpack_bytes_per_cycle: Rate at which tiles come from L1 into the matrix unit's registers.
+        unpack_tile_cycles: Least time of a tile there, however few bytes it has.
+        pack_bytes_per_cycle: Rate at which tiles go from the destination registers to L1.
+        stationary_tiles: Tiles of one operand that the matrix unit keeps while tiles of the other stream past once.
         minus_one_quirk: The matrix unit normalizes a negative sum of magnitude 1 by 27 places too few.
         fast_tilize_keeps_tf32: Tilizing float32 into a 16-bit or block format keeps 10 mantissa bits when the
             destination registers are 32 bits wide; False: it always keeps 7.
-        stationary_tiles: Tiles of one operand that the matrix unit keeps while tiles of the other stream past once.
         reciprocal_table: The vector unit looks a first estimate of a reciprocal up; False: kernels compute one.
     """
 
     dst_tiles: int
-    phase_cycles: int
+    phase_cycles: float
+    unpack_bytes_per_cycle: float
+    unpack_tile_cycles: float
+    pack_bytes_per_cycle: float
+    stationary_tiles: int
     minus_one_quirk: bool
     fast_tilize_keeps_tf32: bool
-    stationary_tiles: int
     reciprocal_table: bool
 
     def __post_init__(self) -> None:

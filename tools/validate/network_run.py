@@ -22,14 +22,14 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meanings
 from ops.meanings import MEANINGS
-from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import relayout_movement
 from ops.programs.movement.work import Relayout
-from tools.validate.conv import SCHEMES, with_costs
+from tools.validate.conv import SCHEMES
 from tools.validate.network_between import BETWEEN, NS_PER_S, TimedKind, Walk
 from tools.validate.network_rows import NetworkStep
 from tools.validate.prediction import Row
+from tools.validate.software import OF_2025, with_software_of_2025
 from ttsim.functions.conv2d import conv2d
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.recording.profiling import profile
@@ -68,8 +68,7 @@ MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
 
 def softwares(spec: DeviceSpec) -> tuple[Software, ...]:
     """Those that the device's description tells apart: kernels that tilize were replaced on some devices."""
-    same = spec.costs_of(ConvCosts).tilize_factor == spec.costs_of(ConvCosts).tilize_factor_2025
-    return (Software.RELEASE,) if same else (Software.RELEASE, Software.OF_2025)
+    return (Software.RELEASE, Software.OF_2025) if spec.arch in OF_2025 else (Software.RELEASE,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +109,7 @@ def run_network(
             `tools.validate` takes them to for measured rows of that time. Plans are those of the release.
     """
     if software is Software.OF_2025:
-        spec = with_costs(spec, tilize_factor=spec.costs_of(ConvCosts).tilize_factor_2025)
+        spec = with_software_of_2025(spec)
     every = list(steps)
     needed = frozenset(one.before[1] for one in every if one.before[:1] == ("concat",))
     # Not strict: the first layer's input has more channels than the call says, which the real library allows.

@@ -6,7 +6,8 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.meaning import Account, Ends, Fact
 from ops.programs.matmul.config import MatmulWork, k_blocks
-from ops.programs.matmul.cycles import cores_of, out_blocks, sends_first, sends_second
+from ops.programs.matmul.dealing import cores_of, out_blocks, sends_first, sends_second
+from ops.programs.matmul.transpose import Transpose
 
 
 def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
@@ -24,6 +25,20 @@ def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
         },
         measured_as="matmul" if work.problem.batches == 1 else "",
         composed_of="single matmuls, one for each batch",
+    )
+
+
+def transpose_account(work: Transpose, ends: Ends, spec: DeviceSpec) -> Account:
+    """A program that turns tiles."""
+    return Account(
+        stages={
+            Stage.READER: f"tiles are read from {place(ends.read)}",
+            Stage.WRITER: f"tiles are written to {place(ends.written)}",
+            Stage.UNPACK: "tiles are brought to the registers, turned",
+            Stage.PACK: "turned tiles are packed into L1",
+            Stage.DRAM: "DRAM delivers or takes the pages of all cores",
+        },
+        composed_of="reading, unpacking, packing and writing of tiles as in other programs",
     )
 
 

@@ -10,6 +10,7 @@ from ops.programs.movement.work import Window
 READING: Final = {
     Access.STREAM: "one request after the other",
     Access.STICKS: "one request after the other",
+    Access.ROWS: "row of tiles by row of tiles, each waited for",
     Access.BOX: "with an address worked out for each",
     Access.WAIT: "each waited for",
     Access.BOUNCE: "each waited for and copied once more within L1",

@@ -24,6 +24,7 @@ from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
+    cast_movement,
     copy_movement,
     relayout_movement,
     reshape_movement,
@@ -87,6 +88,10 @@ def _copy(work: Work, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -
     return copy_movement(read, written, spec)
 
 
+def _cast(work: Typecast, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+    return cast_movement(read, written, spec)
+
+
 def _reshape(work: Reshape, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
     return reshape_movement(read, written, spec)
 
@@ -102,7 +107,7 @@ def _slice_write(work: SliceWrite, read: TensorSpec, written: TensorSpec, spec: 
 MEANINGS: Final = (
     _moves(Relayout, values_of_first(unchanged), _relayout),
     _moves(Reshape, values_of_first(_reshaped), _reshape),
-    _moves(Typecast, values_of_first(converted), _copy),
+    _moves(Typecast, values_of_first(converted), _cast),
     _moves(FillPad, values_of_first(unchanged), _copy),
     _moves(PadImage, values_of_first(padded_image), _copy),
     Meaning(

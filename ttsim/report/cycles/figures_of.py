@@ -10,7 +10,9 @@ from typing import Final
 from device.memory.tiles import TILE
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
+from device.time.dram import bandwidth
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
+from ops.launch.queue import Launch
 from ops.meaning import NOTHING_TOLD, Account
 from ttsim.report.cycles.errors import error_bar, total_error
 from ttsim.report.cycles.figures import (
@@ -81,6 +83,7 @@ class TimedCall:
         untimed: Those that no model knows; figures leave them out.
         useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
         decisions: What the planner chose for the caller.
+        launches: What was launched, untimed operations included, in order.
     """
 
     name: str
@@ -88,6 +91,7 @@ class TimedCall:
     untimed: tuple[UntimedOperation, ...] = ()
     useful_flops: int | None = None
     decisions: tuple[Decision, ...] = ()
+    launches: tuple[Launch, ...] = ()
 
 
 def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
@@ -271,7 +275,7 @@ def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[int, int, int
     timed = operation.cycles
     return (
         whole(spec.compute.phase_cycles * operation.product_phases / spec.grid.cores),
-        whole((timed.dram_read_bytes + timed.dram_written_bytes) / spec.dram.achieved_bytes_per_cycle),
+        whole((timed.dram_read_bytes + timed.dram_written_bytes) / bandwidth(spec)),
         whole(timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle)),
     )
 

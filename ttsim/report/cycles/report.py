@@ -18,6 +18,7 @@ from ttsim.report.cycles.explain import (
 )
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
+from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles.rows import text_table
 from ttsim.report.plain import text
 
@@ -46,6 +47,7 @@ class CycleReport:
         worker_cores: Of the whole grid.
         calls: In order, each with its operations.
         total: All together.
+        launches: What passes between operations; no other figure has it in.
         includes: What the cycles count.
         leaves_out: What they do not count.
         advice: What would make them faster; None where nobody asked.
@@ -56,6 +58,7 @@ class CycleReport:
     worker_cores: int
     calls: tuple[CallTime, ...]
     total: Totals
+    launches: LaunchTimes
     includes: tuple[str, ...] = INCLUDES
     leaves_out: tuple[str, ...] = LEAVES_OUT
     advice: Advice | None = None
@@ -81,7 +84,8 @@ class CycleReport:
             return f"No call that takes cycles was made on {self.device}."
         paragraphs = [explain_call(call, self.device) for call in self.calls]
         advice = [] if self.advice is None else [explain_advice(self.advice)]
-        return "\n".join([*paragraphs, *advice, explain_inclusion(self.includes, self.leaves_out)])
+        counted = explain_inclusion(self.includes, self.leaves_out)
+        return "\n".join([*paragraphs, *launch_lines(self.launches), *advice, counted])
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
@@ -101,16 +105,19 @@ class CycleReport:
         taken = f"{cycles(self.cycles)} cycles{bar}, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
         head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))
-        return "\n".join([head, text_table(self.calls), *untimed, explain_inclusion(self.includes, self.leaves_out)])
+        after = (*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out))
+        return "\n".join([head, text_table(self.calls), *after])
 
 
 def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
     """The report on calls that ran one after the other on a device."""
     made = call_times(calls, spec)
+    total = made[0].total if len(made) == 1 else totals(calls, spec)
     return CycleReport(
         device=spec.name,
         clock_hz=spec.clock_hz,
         worker_cores=spec.grid.cores,
         calls=made,
-        total=made[0].total if len(made) == 1 else totals(calls, spec),
+        total=total,
+        launches=launch_times([one for call in calls for one in call.launches], total.nanoseconds, spec),
     )
