@@ -20,6 +20,8 @@ def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
             Stage.WEIGHT_READER: "the second operand is read from DRAM, tile by tile",
             Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
             Stage.UNPACK: "tiles are brought to the matrix unit",
+            Stage.PACK: "results are packed into L1",
+            Stage.NETWORK: "transfers wait for others on the same links",
             Stage.WRITER: f"finished output blocks are written to {place(ends.written)}",
             Stage.DRAM: "DRAM delivers or takes what all cores move",
         },

@@ -17,6 +17,8 @@ PRODUCTS: Final = MappingProxyType(
         Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
         Stage.TILIZE: "gathered sticks become tiles",
         Stage.UNPACK: "tiles are brought to the matrix unit",
+        Stage.PACK: "results are packed into L1",
+        Stage.NETWORK: "transfers wait for others on the same links",
         Stage.UNTILIZE: "tiles of the result become rows",
         Stage.WRITER: "rows of the result are written to DRAM",
         Stage.DRAM: "DRAM delivers or takes what all cores move",
