@@ -17,6 +17,7 @@ from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.block_costs import ConvSteps, conv_steps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.problem import ConvProblem
 from ops.programs.conv2d.work import ConvWork
 
 
@@ -60,12 +61,12 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) ->
     )
     return OperationCycles(
         cycles=timing.end.cycles,
-        groups=_groups(work, timing.end.cycles, stages),
+        groups=core_groups(work, timing.end.cycles, stages),
         bound_by=binding_stage(stages),
-        dram_read_bytes=_weight_bytes(work),
-        network_bytes=_network_bytes(work),
-        issued_flops=_issued_flops(work),
-        useful_flops=_useful_flops(work),
+        dram_read_bytes=weight_bytes(work),
+        network_bytes=network_bytes(work),
+        issued_flops=issued_flops(work),
+        useful_flops=useful_flops(work.problem),
         contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
     )
 
@@ -114,7 +115,7 @@ def _height_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> tup
                 compute.wait(second_act.front())
                 second_act.empty(compute.work(steps.second_tilize))
             compute.wait(weights.front())
-            weights.empty(compute.work(_matmul(work, steps, k_block)))
+            weights.empty(compute.work(matmul_task(work, steps, k_block)))
         _finish(steps, timing, first=out_block == 0)
     return act, second_act, weights
 
@@ -158,14 +159,14 @@ def _multicast_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> 
                 act.fill(reader.work(steps.activations) if sends else reader.now)
                 compute.wait(act.front())
                 compute.wait(weights.front())
-                act.empty(compute.work(_matmul(work, steps, k_block)))
+                act.empty(compute.work(matmul_task(work, steps, k_block)))
                 weights.empty(compute.now)
             tilized.empty(reader.now)
         _finish(steps, timing, first=out_block == 0)
     return row_major, tilized, act, weights
 
 
-def _matmul(work: ConvWork, steps: ConvSteps, k_block: int) -> Task:
+def matmul_task(work: ConvWork, steps: ConvSteps, k_block: int) -> Task:
     """A K block fetches partial sums back, unless the packer adds them in L1 (which leaves the last one to fetch)."""
     last = k_block == work.layout.blocks.k_blocks - 1
     fetches = k_block > 0 and (not work.l1_accumulation or (last and not work.problem.bias))
@@ -180,7 +181,7 @@ def _finish(steps: ConvSteps, timing: ConvTiming, *, first: bool) -> None:
         timing.compute.work(steps.finish)
 
 
-def _groups(work: ConvWork, cycles: float, stages: tuple[StageCycles, ...]) -> tuple[CoreGroupCycles, ...]:
+def core_groups(work: ConvWork, cycles: float, stages: tuple[StageCycles, ...]) -> tuple[CoreGroupCycles, ...]:
     """Cores that read weights from DRAM, and the others, which get them by multicast."""
     layout = work.layout
     sends = _weight_readers(work)
@@ -209,7 +210,7 @@ def _weight_readers(work: ConvWork) -> CoreRangeSet:
     return CoreRangeSet(CoreRange(origin, end))
 
 
-def _weight_bytes(work: ConvWork) -> int:
+def weight_bytes(work: ConvWork) -> int:
     """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
     layout, tile_bytes = work.layout, work.problem.weight_format.tile_bytes
     readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
@@ -219,17 +220,18 @@ def _weight_bytes(work: ConvWork) -> int:
     return readers * tiles * tile_bytes
 
 
-def _network_bytes(work: ConvWork) -> int:
+def network_bytes(work: ConvWork) -> int:
     """Bytes multicast: weights by their readers, activations by every core that holds some."""
     layout, blocks = work.layout, work.layout.blocks
-    sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else _weight_bytes(work)
+    sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
     if multicasts_activations(layout.config, layout.out_config):
         block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
         sent += _out_blocks(work) * blocks.k_blocks * layout.config.nhw_cores * block_bytes
     return sent
 
 
-def _issued_flops(work: ConvWork) -> int:
+def issued_flops(work: ConvWork) -> int:
+    """Multiplications and additions of all tile products."""
     layout = work.layout
     cores = layout.out_config.nhw_cores * layout.out_config.channel_cores
     products = layout.shards.out_row_tiles * layout.shards.out_col_tiles
@@ -237,11 +239,11 @@ def _issued_flops(work: ConvWork) -> int:
     return 2 * TILE**3 * cores * products * k_tiles
 
 
-def _useful_flops(work: ConvWork) -> int:
+def useful_flops(problem: ConvProblem) -> int:
     """Products of an input and a weight, of all outputs: inserted zeros and padding to tiles left out."""
-    frame = work.problem.frame
+    frame = problem.frame
     taps = frame.batch * _taps(frame.rows) * _taps(frame.columns)
-    return 2 * taps * work.problem.in_channels * work.problem.out_channels
+    return 2 * taps * problem.in_channels * problem.out_channels
 
 
 def _taps(axis: FrameAxis) -> int:

@@ -1,0 +1,190 @@
+"""The steps of the L1 path that output phases take in the place of the conv2d micro-op: weights, and the program."""
+
+from dataclasses import replace
+from typing import Final
+
+from device.memory.tiles import TILE
+from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.laid_out import LaidOut
+from ops.calls.convolution.operands import operand_names, operands, read_layout
+from ops.calls.convolution.output_checks import TILES_HINT
+from ops.calls.convolution.problem import compute_config
+from ops.programs.conv2d.blocks import width_refusal
+from ops.programs.conv2d.circular_buffers import (
+    ConvBuffersArguments,
+    l1_accumulation,
+    partials_format,
+    placed_buffers,
+)
+from ops.programs.conv2d.layout import buffers_arguments
+from ops.programs.conv2d.partition import WIDTH
+from ops.programs.conv2d.reader_indices import WORD_BYTES
+from ops.programs.conv2d.weights import PrepareBias
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.halo.plan import HaloArguments, config_tensor_spec
+from ops.programs.phase_conv2d.circular_buffers import phase_buffer_requests
+from ops.programs.phase_conv2d.layout import (
+    PhaseLayout,
+    lay_out_phases,
+    phase_index_words,
+    phase_k_blocks,
+    phase_options,
+    weights_of_phases,
+)
+from ops.programs.phase_conv2d.weights import PreparePhaseWeights
+from ops.programs.phase_conv2d.work import PhaseConvWork, PhasePart, sticks_format
+
+PHASE_CONV2D: Final = "PhaseConv2dDeviceOperation"
+
+
+def runs_by_phases(call: ConvArguments) -> bool:
+    """Whether a call is computed phase by phase: where there is but one phase, it is the micro-op's as it stands."""
+    return call.rules.by_phases and call.stride != (1, 1)
+
+
+def phases_of(builder: PlanBuilder, laid_out: LaidOut) -> tuple[PhaseLayout, ...] | None:
+    """The output phases of a call; None if it is not computed by them.
+
+    Raises:
+        DeviceError: The blocks of a phase can not be cut so.
+    """
+    if not runs_by_phases(laid_out.arguments):
+        return None
+    options = phase_options(laid_out.options)
+    return lay_out_phases(laid_out.problem, options, laid_out.layout, builder.device_spec)
+
+
+def upload_phase_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
+    """As `operands.upload_weights`, with weights parted by phase; the bias is the micro-op's."""
+    call, work, names = laid_out.arguments, phase_weights(laid_out), operand_names(laid_out.arguments)
+    if call.weight.on_host:
+        builder.upload(names[0], work.spec, "weight", work)
+    else:
+        builder.expect(names[0], work)
+    if call.bias is None:
+        return
+    layout = read_layout(laid_out)
+    if call.bias.on_host:
+        made = replace(work.spec, shape=layout.bias_logical_shape, padded_shape=layout.bias_padded_shape)
+        builder.upload(names[1], made, "bias", PrepareBias(layout))
+    else:
+        builder.expect(names[1], PrepareBias(layout))
+
+
+def phase_weights(laid_out: LaidOut) -> PreparePhaseWeights:
+    """How the weights of a call are prepared."""
+    whole = read_layout(laid_out)
+    parts = weights_of_phases(laid_out.problem, phase_options(laid_out.options), laid_out.layout, whole)
+    return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=parts)
+
+
+def phase_conv(
+    builder: PlanBuilder,
+    laid_out: LaidOut,
+    phases: tuple[PhaseLayout, ...],
+    halo: PlanTensor,
+    output: PlanTensor,
+    halo_arguments: HaloArguments,
+) -> PlanTensor:
+    """The program of all output phases.
+
+    Args:
+        builder: The plan.
+        laid_out: The call, with prepared weights and bias in the plan.
+        phases: Its output phases.
+        halo: The output of the halo.
+        output: What is to be made.
+        halo_arguments: Of the halo, which decide where the index tensor lies.
+
+    Returns:
+        The output; the halo's if the program is refused.
+    """
+    read = operands(builder, laid_out.arguments)
+    problem, layout, options = laid_out.problem, laid_out.layout, phase_options(laid_out.options)
+    words = phase_index_words(problem.frame, phases, layout)
+    indices = PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
+    shard = halo.spec.memory_config.shard_spec
+    elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
+    halo_bytes = elements * (problem.act_format.element_bytes or 0)
+    buffers = _buffers(laid_out, phases, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
+    matrices = phase_weights(laid_out).rows
+    work = PhaseConvWork(
+        problem=problem,
+        options=laid_out.options,
+        layout=layout,
+        parts=tuple(
+            PhasePart(conv=_conv_work(laid_out, phase, conv), weights=matrices.get(phase.taps, range(0)))
+            for phase, conv in zip(phases, buffers, strict=True)
+        ),
+    )
+    refused = next((text for one in phases if (text := _refusal(one)) is not None), None)
+    if laid_out.options.untilize_out and problem.out_format.is_block:
+        refused = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
+    requests = phase_buffer_requests(buffers, layout, sticks_format(problem), tiled=not laid_out.options.untilize_out)
+    made = placed_buffers(
+        requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
+    )
+    if refused is not None:
+        builder.run(PHASE_CONV2D, work, [halo, *read], refused=refused)
+        return halo
+    return builder.run(
+        PHASE_CONV2D,
+        work,
+        [halo, *read],
+        output=output,
+        resident=[indices],
+        circular_buffers=made,
+        key=("phase conv2d", work, options, read[0].spec.padded_shape),
+    )
+
+
+def _buffers(
+    laid_out: LaidOut, phases: tuple[PhaseLayout, ...], *, halo_bytes: int, index_bytes: int
+) -> list[ConvBuffersArguments]:
+    """What decides the circular buffers of every phase; partial sums of all are kept as those of the longest are."""
+    options, made = phase_options(laid_out.options), []
+    for phase in phases:
+        conv = buffers_arguments(
+            phase.problem,
+            options,
+            phase.layout,
+            halo_bytes=halo_bytes,
+            reader_indices_bytes=index_bytes,
+            tap_channels=0,  # asked for only where activations are reused
+        )
+        made.append(replace(conv, kernel=phase.kernel))
+    longest = max(one.accumulation_blocks for one in made)
+    return [replace(one, accumulation_blocks=longest) for one in made]
+
+
+def _conv_work(laid_out: LaidOut, phase: PhaseLayout, buffers: ConvBuffersArguments) -> ConvWork:
+    """What the micro-op computes of a phase."""
+    options = phase_options(laid_out.options)
+    return ConvWork(
+        problem=phase.problem,
+        options=options,
+        layout=phase.layout,
+        k_blocks=phase_k_blocks(phase, options),
+        fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
+        partials_format=partials_format(buffers),
+        l1_accumulation=l1_accumulation(
+            requested=options.packer_l1_acc, bias=phase.problem.bias, k_blocks=buffers.accumulation_blocks
+        ),
+        activation=laid_out.arguments.conv_config.activation,
+    )
+
+
+def _refusal(phase: PhaseLayout) -> str | None:
+    """Why a phase can not be cut into its blocks; None if it can."""
+    layout = phase.layout
+    if not phase.has_taps:
+        return None
+    text = width_refusal(layout.config, layout.shards, layout.blocks, phase.kernel)
+    parts = layout.blocks.k_blocks // layout.config.channel_cores
+    if text is None and layout.scheme is WIDTH and layout.shards.in_width % (parts * TILE):
+        text = (
+            f"conv_config.act_block_w_div cuts the {layout.shards.in_width} channels of every WIDTH_SHARDED core into "
+            f"{parts} parts that are no whole tiles; use a divisor of {layout.shards.in_width // TILE}, such as 1"
+        )
+    return text

@@ -1,0 +1,50 @@
+"""What one program of output phases computes, as data for the readings of values and of cycles."""
+
+from dataclasses import dataclass
+
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.plan import Work
+from ops.programs.conv2d.layout import ConvLayout
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.work import ConvWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePart:
+    """One output phase: a dense convolution, whose frame says where its outputs lie.
+
+    Attributes:
+        conv: The micro-op over the phase's windows, on the cores and shards of the call; as many rows as the core with
+            most of them has, in whole tiles. Without taps it has no K blocks, and gives the bias or zeros.
+        weights: Rows of the prepared weights that are its matrix.
+    """
+
+    conv: ConvWork
+    weights: range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseConvWork(Work):
+    """One program of output phases.
+
+    Attributes:
+        problem: Sizes and formats of the call; its frame is the one with inserted zeros.
+        options: The caller's choices.
+        layout: Partition and shards of the call, as a convolution over that frame has them.
+        parts: The output phases, in the order in which they are computed.
+    """
+
+    problem: ConvProblem
+    options: ConvOptions
+    layout: ConvLayout
+    parts: tuple[PhasePart, ...]
+
+    @property
+    def sticks_format(self) -> DataFormat:
+        """What finished sticks are held in until they are in their places."""
+        return sticks_format(self.problem)
+
+
+def sticks_format(problem: ConvProblem) -> DataFormat:
+    """What finished sticks are held in: the output's format, or bfloat16 where that has no sticks."""
+    return FLOAT32 if problem.out_format == FLOAT32 else BFLOAT16
