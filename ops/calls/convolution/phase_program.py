@@ -25,15 +25,15 @@ from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, config_tensor_spec
 from ops.programs.phase_conv2d.circular_buffers import phase_buffer_requests
 from ops.programs.phase_conv2d.layout import (
-    PhaseLayout,
+    PhaseGroup,
+    group_k_blocks,
     lay_out_phases,
     phase_index_words,
-    phase_k_blocks,
     phase_options,
     weights_of_phases,
 )
 from ops.programs.phase_conv2d.weights import PreparePhaseWeights
-from ops.programs.phase_conv2d.work import PhaseConvWork, PhasePart, sticks_format
+from ops.programs.phase_conv2d.work import PhaseConvWork, PhaseOutputs, PhasePart, sticks_format
 
 PHASE_CONV2D: Final = "PhaseConv2dDeviceOperation"
 
@@ -43,7 +43,7 @@ def runs_by_phases(call: ConvArguments) -> bool:
     return call.rules.by_phases and call.stride != (1, 1)
 
 
-def phases_of(builder: PlanBuilder, laid_out: LaidOut) -> tuple[PhaseLayout, ...] | None:
+def phases_of(builder: PlanBuilder, laid_out: LaidOut) -> tuple[PhaseGroup, ...] | None:
     """The output phases of a call; None if it is not computed by them.
 
     Raises:
@@ -82,7 +82,7 @@ def phase_weights(laid_out: LaidOut) -> PreparePhaseWeights:
 def phase_conv(
     builder: PlanBuilder,
     laid_out: LaidOut,
-    phases: tuple[PhaseLayout, ...],
+    groups: tuple[PhaseGroup, ...],
     halo: PlanTensor,
     output: PlanTensor,
     halo_arguments: HaloArguments,
@@ -92,7 +92,7 @@ def phase_conv(
     Args:
         builder: The plan.
         laid_out: The call, with prepared weights and bias in the plan.
-        phases: Its output phases.
+        groups: Its output phases.
         halo: The output of the halo.
         output: What is to be made.
         halo_arguments: Of the halo, which decide where the index tensor lies.
@@ -102,23 +102,29 @@ def phase_conv(
     """
     read = operands(builder, laid_out.arguments)
     problem, layout, options = laid_out.problem, laid_out.layout, phase_options(laid_out.options)
-    words = phase_index_words(problem.frame, phases, layout)
+    words = phase_index_words(problem.frame, groups, layout)
     indices = PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
     shard = halo.spec.memory_config.shard_spec
     elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
     halo_bytes = elements * (problem.act_format.element_bytes or 0)
-    buffers = _buffers(laid_out, phases, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
+    buffers = _buffers(laid_out, groups, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
     matrices = phase_weights(laid_out).rows
     work = PhaseConvWork(
         problem=problem,
         options=laid_out.options,
         layout=layout,
         parts=tuple(
-            PhasePart(conv=_conv_work(laid_out, phase, conv), weights=matrices.get(phase.taps, range(0)))
-            for phase, conv in zip(phases, buffers, strict=True)
+            PhasePart(
+                conv=_conv_work(laid_out, group, conv),
+                phases=tuple(
+                    PhaseOutputs(frame=frame, weights=matrices.get(taps, range(0)))
+                    for taps, frame in zip(group.taps, group.frames, strict=True)
+                ),
+            )
+            for group, conv in zip(groups, buffers, strict=True)
         ),
     )
-    refused = next((text for one in phases if (text := _refusal(one)) is not None), None)
+    refused = next((text for one in groups if (text := _refusal(one)) is not None), None)
     if laid_out.options.untilize_out and problem.out_format.is_block:
         refused = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
     requests = phase_buffer_requests(buffers, layout, sticks_format(problem), tiled=not laid_out.options.untilize_out)
@@ -140,47 +146,47 @@ def phase_conv(
 
 
 def _buffers(
-    laid_out: LaidOut, phases: tuple[PhaseLayout, ...], *, halo_bytes: int, index_bytes: int
+    laid_out: LaidOut, groups: tuple[PhaseGroup, ...], *, halo_bytes: int, index_bytes: int
 ) -> list[ConvBuffersArguments]:
     """What decides the circular buffers of every phase; partial sums of all are kept as those of the longest are."""
     options, made = phase_options(laid_out.options), []
-    for phase in phases:
+    for group in groups:
         conv = buffers_arguments(
-            phase.problem,
+            group.problem,
             options,
-            phase.layout,
+            group.layout,
             halo_bytes=halo_bytes,
             reader_indices_bytes=index_bytes,
             tap_channels=0,  # asked for only where activations are reused
         )
-        made.append(replace(conv, kernel=phase.kernel))
+        made.append(replace(conv, kernel=group.kernel))
     longest = max(one.accumulation_blocks for one in made)
     return [replace(one, accumulation_blocks=longest) for one in made]
 
 
-def _conv_work(laid_out: LaidOut, phase: PhaseLayout, buffers: ConvBuffersArguments) -> ConvWork:
-    """What the micro-op computes of a phase."""
+def _conv_work(laid_out: LaidOut, group: PhaseGroup, buffers: ConvBuffersArguments) -> ConvWork:
+    """What the micro-op computes of a group of phases."""
     options = phase_options(laid_out.options)
     return ConvWork(
-        problem=phase.problem,
+        problem=group.problem,
         options=options,
-        layout=phase.layout,
-        k_blocks=phase_k_blocks(phase, options),
+        layout=group.layout,
+        k_blocks=group_k_blocks(group, options),
         fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
         partials_format=partials_format(buffers),
         l1_accumulation=l1_accumulation(
-            requested=options.packer_l1_acc, bias=phase.problem.bias, k_blocks=buffers.accumulation_blocks
+            requested=options.packer_l1_acc, bias=group.problem.bias, k_blocks=buffers.accumulation_blocks
         ),
         activation=laid_out.arguments.conv_config.activation,
     )
 
 
-def _refusal(phase: PhaseLayout) -> str | None:
-    """Why a phase can not be cut into its blocks; None if it can."""
-    layout = phase.layout
-    if not phase.has_taps:
+def _refusal(group: PhaseGroup) -> str | None:
+    """Why a group of phases can not be cut into its blocks; None if it can."""
+    layout = group.layout
+    if not group.has_taps:
         return None
-    text = width_refusal(layout.config, layout.shards, layout.blocks, phase.kernel)
+    text = width_refusal(layout.config, layout.shards, layout.blocks, group.kernel)
     parts = layout.blocks.k_blocks // layout.config.channel_cores
     if text is None and layout.scheme is WIDTH and layout.shards.in_width % (parts * TILE):
         text = (

@@ -7,7 +7,6 @@ own: a finished block as sticks, and, for an output in tiles, the whole output s
 from collections.abc import Sequence
 
 from device.numbers.formats import DataFormat
-from ops.programs.conv2d.blocks import Blocks
 from ops.programs.conv2d.circular_buffers import BufferRequest, ConvBuffersArguments, buffer_requests
 from ops.programs.conv2d.layout import ConvLayout
 
@@ -29,16 +28,14 @@ def phase_buffer_requests(
             known = largest.setdefault(one.name, one)
             largest[one.name] = max(known, one, key=lambda request: request.size_bytes)
     height, width = layout.shards.out_row_tiles, layout.shards.out_col_tiles
-    block = max(_block_tiles(conv.blocks) for conv in phases) * width
+    block = max(conv.blocks.act_h_tiles * conv.shards.out_col_tiles for conv in phases)
     own = [BufferRequest("out_sticks", block * sticks.tile_bytes, sticks.tile_bytes, sticks)]
     if tiled:
         own.append(BufferRequest("out_rows", height * width * sticks.tile_bytes, sticks.tile_bytes, sticks))
     out = largest["out"]
     largest["out"] = out._replace(size_bytes=height * width * out.page_bytes)
+    if "bias" in largest:  # every phase of a group adds the same
+        largest["bias"] = largest["bias"]._replace(size_bytes=width * largest["bias"].page_bytes)
     made = list(largest.values())
     place = made.index(largest["out"])
     return [*made[:place], *own, *made[place:]]
-
-
-def _block_tiles(blocks: Blocks) -> int:
-    return blocks.act_h_tiles

@@ -2,11 +2,11 @@
 
 Steps and their cycles are those of `ops.programs.conv2d.block_costs`; here is their order, and what is new in it:
 
-* Weights of a phase are read (HEIGHT: once, BLOCK and WIDTH: for every output block) when there is room for them, so
-  those of the next phase while the present one is finished.
-* A finished block is untilized into a buffer of its own. The first reader copies its sticks to their rows of the output
-  shard, after it has gathered the first K block of what follows. It copies within its own L1, stick by stick, as it
-  gathers: so a copy takes what the reader of a 1x1 kernel takes for the same sticks.
+* Phases of a group share what is gathered, tilized and sent; their weights are read together, tile by tile.
+* A finished block gets its bias and is untilized phase by phase, into a buffer of its own, which is as wide as all
+  phases of the group. The second processor copies its sticks to their rows of the
+  output shard, once it has read the first weights of what follows. It copies within its own L1 as the first reader
+  gathers, those of one window together: so a copy takes what the reader of a 1x1 kernel takes for sticks as long.
 * An output in tiles is tilized from those sticks at the end, at the cost of the micro-op's own tilizing.
 """
 
@@ -29,7 +29,7 @@ from ops.programs.conv2d.cycles import (
 )
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.phase_conv2d.work import PhaseConvWork
+from ops.programs.phase_conv2d.work import PhaseConvWork, PhasePart
 
 
 def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -46,13 +46,13 @@ def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tr
         timing.end,
         waits={Stage.READER: timing.reader, Stage.WEIGHT_READER: timing.second, Stage.MATH: timing.compute},
     )
-    multiplied = _multiplied(work)
+    multiplied, bias = _multiplied(work), _narrow(work)
     return OperationCycles(
         cycles=timing.end.cycles,
         groups=core_groups(work.parts[0].conv, timing.end.cycles, stages),
         bound_by=binding_stage(stages),
-        dram_read_bytes=sum(map(weight_bytes, multiplied)),
-        network_bytes=sum(map(network_bytes, multiplied)),
+        dram_read_bytes=sum(map(weight_bytes, multiplied)) + weight_bytes(bias) - weight_bytes(_without_bias(bias)),
+        network_bytes=sum(map(network_bytes, multiplied)) + network_bytes(bias) - network_bytes(_without_bias(bias)),
         issued_flops=sum(map(issued_flops, multiplied)),
         useful_flops=useful_flops(work.problem),
         contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
@@ -60,9 +60,18 @@ def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tr
 
 
 def _multiplied(work: PhaseConvWork) -> list[ConvWork]:
-    """The phases that multiply; the first of them reads the bias for all."""
-    convs = [part.conv for part in work.parts if part.conv.k_blocks]
-    return [replace(one, problem=replace(one.problem, bias=one.problem.bias and not n)) for n, one in enumerate(convs)]
+    """The groups that multiply; the bias is read once, for all (`_narrow`)."""
+    return [_without_bias(part.conv) for part in work.parts if part.conv.k_blocks]
+
+
+def _without_bias(conv: ConvWork) -> ConvWork:
+    return replace(conv, problem=replace(conv.problem, bias=False))
+
+
+def _narrow(work: PhaseConvWork) -> ConvWork:
+    """A convolution whose output is as wide as one phase, which is what a bias is."""
+    conv = work.parts[0].conv
+    return replace(conv, layout=replace(conv.layout, shards=work.layout.shards))
 
 
 def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
@@ -73,43 +82,62 @@ def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tru
         processor.work(steps[0].start)
     if steps[0].config is not None:
         timing.reader.work(steps[0].config)
-    walk = _Walk(timing=timing, buffers=_Buffers.of(work))
+    bias = conv_steps(_narrow(work), spec, contention=contention).bias
+    walk = _Walk(timing=timing, buffers=_Buffers.of(work), bias=bias)
     program = walk.height_phase if work.layout.scheme is HEIGHT else walk.multicast_phase
     for part, taken in zip(work.parts, steps, strict=True):
-        copy, _ = _placing(work, part.conv, spec, part.conv.layout.blocks.act_h_tiles)
-        program(part.conv, taken, copy)
+        copy = _placing(work, len(part.phases), part.conv.layout.blocks.act_h_tiles)
+        placed = task_of({Stage.WRITER: conv_steps(copy, spec).read.cycles})
+        program(part.conv, taken, _Ending(finish=_finish(work, part, spec), placed=placed))
     walk.flush()
-    timing.compute.wait(timing.reader.now)
+    timing.compute.wait(timing.second.now)
     if not work.options.untilize_out:
-        _, tilize = _placing(work, work.parts[0].conv, spec, work.layout.shards.out_row_tiles)
-        timing.compute.work(tilize)
+        timing.compute.work(conv_steps(_placing(work, 1, work.layout.shards.out_row_tiles), spec).tilize)
     check_emptied("phase conv2d", walk.buffers.all)
     return timing
 
 
-def _placing(work: PhaseConvWork, conv: ConvWork, spec: DeviceSpec, tile_rows: int) -> tuple[Task, Task]:
-    """Copying so many tile rows of sticks to their places, and tilizing them: both as a 1x1 convolution of them does.
+def _finish(work: PhaseConvWork, part: PhasePart, spec: DeviceSpec) -> Task | None:
+    """Bias and untilizing of a block of all phases of a group, one after the other."""
+    shards = replace(part.conv.layout.shards, out_width=work.layout.shards.out_width)
+    one = conv_steps(replace(part.conv, layout=replace(part.conv.layout, shards=shards)), spec).finish
+    return one and task_of({stage: len(part.phases) * cycles for stage, cycles in one.path.items()})
 
-    Its activations are the finished sticks, as wide as the output shard.
+
+def _placing(work: PhaseConvWork, phases: int, tile_rows: int) -> ConvWork:
+    """A 1x1 convolution whose activations are finished sticks: its reader copies them, and it tilizes them.
+
+    Args:
+        work: The program.
+        phases: Sticks that lie beside each other.
+        tile_rows: Rows of so many tiles.
     """
-    layout, axis = conv.layout, convolution_axis(input_length=1, kernel=1, stride=1, padding=(0, 0), dilation=1)
-    sticks = replace(
+    conv, shards = work.parts[0].conv, work.layout.shards
+    axis = convolution_axis(input_length=1, kernel=1, stride=1, padding=(0, 0), dilation=1)
+    frame = replace(conv.problem.frame, rows=axis, columns=axis)
+    return replace(
         conv,
-        problem=replace(
-            conv.problem,
-            frame=replace(conv.problem.frame, rows=axis, columns=axis),
-            in_format=work.sticks_format,
-            bias=False,
-        ),
+        problem=replace(conv.problem, frame=frame, in_format=work.sticks_format, bias=False),
         layout=replace(
-            layout,
-            config=replace(layout.config, scheme=HEIGHT),
-            shards=replace(layout.shards, in_width=layout.shards.out_width),
-            blocks=replace(layout.blocks, act_h_tiles=tile_rows, act_w_tiles=layout.shards.out_col_tiles),
+            conv.layout,
+            config=replace(conv.layout.config, scheme=HEIGHT),
+            shards=replace(shards, in_width=shards.out_width * phases),
+            blocks=replace(conv.layout.blocks, act_h_tiles=tile_rows, act_w_tiles=shards.out_col_tiles),
         ),
     )
-    steps = conv_steps(sticks, spec)
-    return task_of({Stage.WRITER: steps.read.cycles}), steps.tilize
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """What becomes of a block that was multiplied.
+
+    Attributes:
+        finish: Bias and untilizing.
+        placed: Its sticks are copied to their places.
+    """
+
+    finish: Task | None
+    placed: Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +177,14 @@ class _Walk:
         buffers: Its circular buffers.
     """
 
-    def __init__(self, *, timing: ConvTiming, buffers: _Buffers) -> None:
+    def __init__(self, *, timing: ConvTiming, buffers: _Buffers, bias: Task | None) -> None:
+        """Begins; ``bias`` is how the bias is read, if there is one."""
         self.timing = timing
         self.buffers = buffers
-        self._unplaced: Task | None = None  # how a finished block is copied that waits for the reader
-        self._has_bias = False
+        self._unread_bias = bias
+        self._unplaced: Task | None = None  # how a finished block is copied that is still to be
 
-    def height_phase(self, conv: ConvWork, steps: ConvSteps, copy: Task) -> None:
+    def height_phase(self, conv: ConvWork, steps: ConvSteps, ending: _Ending) -> None:
         """Every core gathers its rows; one core reads the weights for all."""
         reader, second, compute = self.timing.reader, self.timing.second, self.timing.compute
         act, weights = self.buffers.act, self.buffers.weights
@@ -163,16 +192,16 @@ class _Walk:
             for k_block in range(len(conv.k_blocks)):
                 reader.wait(act.reserve())
                 act.fill(reader.work(steps.read))
-                self.flush()
                 second.wait(weights.reserve())
                 weights.fill(second.work(steps.weights) if out_block == 0 else second.now)
+                self.flush()
                 compute.wait(act.front())
                 act.empty(compute.work(steps.tilize))
                 compute.wait(weights.front())
                 weights.empty(compute.work(matmul_task(conv, steps, k_block)))
-            self._finish(steps, copy)
+            self._end(ending)
 
-    def multicast_phase(self, conv: ConvWork, steps: ConvSteps, copy: Task) -> None:
+    def multicast_phase(self, conv: ConvWork, steps: ConvSteps, ending: _Ending) -> None:
         """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to its row."""
         reader, second, compute = self.timing.reader, self.timing.second, self.timing.compute
         act, weights, row_major, tilized = (
@@ -192,6 +221,7 @@ class _Walk:
                 for k_block in range(first_k_block, first_k_block + senders):
                     second.wait(weights.reserve())
                     weights.fill(second.work(steps.weights))
+                    self.flush()
                     reader.wait(act.reserve())
                     reader.wait(tilized.front())
                     act.fill(reader.work(steps.activations) if sends else reader.now)
@@ -200,28 +230,27 @@ class _Walk:
                     act.empty(compute.work(matmul_task(conv, steps, k_block)))
                     weights.empty(compute.now)
                 tilized.empty(reader.now)
-                self.flush()
-            self._finish(steps, copy)
+            self._end(ending)
 
     def flush(self) -> None:
-        """The reader copies the block that was finished last, if it has not done so."""
+        """The second processor copies the block that was finished last, if it has not done so."""
         if self._unplaced is not None:
-            self.timing.reader.wait(self.buffers.sticks.front())
-            self.buffers.sticks.empty(self.timing.reader.work(self._unplaced))
+            self.timing.second.wait(self.buffers.sticks.front())
+            self.buffers.sticks.empty(self.timing.second.work(self._unplaced))
             self._unplaced = None
 
-    def _finish(self, steps: ConvSteps, copy: Task) -> None:
+    def _end(self, ending: _Ending) -> None:
         """Bias and untilizing of a finished block; the bias is read once, behind the first block's weights."""
-        self.flush()  # nothing was gathered since: a phase without taps
+        self.flush()  # no weights were read since: a phase without taps
         compute = self.timing.compute
         compute.wait(self.buffers.sticks.reserve())
-        if steps.bias is not None and not self._has_bias:
-            compute.wait(self.timing.second.work(steps.bias))
-            self._has_bias = True
-        if steps.finish is not None:
-            compute.work(steps.finish)
+        if self._unread_bias is not None:
+            compute.wait(self.timing.second.work(self._unread_bias))
+            self._unread_bias = None
+        if ending.finish is not None:
+            compute.work(ending.finish)
         self.buffers.sticks.fill(compute.now)
-        self._unplaced = copy
+        self._unplaced = ending.placed
 
 
 def _out_blocks(conv: ConvWork) -> int:

@@ -2,19 +2,18 @@
 
 Cores and shards are those of the convolution over the frame with inserted zeros, so that the output lies where that
 puts it. A core computes the outputs of its own shard, phase after phase; all cores run through the same blocks, those
-of the core that has most outputs of a phase.
+of the core that has most windows of a phase.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import groupby, product
 
 import numpy as np
 
 from device.memory.tiles import TILE
 from device.numbers.integers import Integers, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.frame.axis import output_phases, tap_classes
+from ops.frame.axis import OutputPhase, output_phases, tap_classes
 from ops.frame.frame import Frame
 from ops.frame.phases import phase_outputs
 from ops.programs.conv2d.blocks import KBlock, k_block_order, k_block_tiles, plan_blocks
@@ -27,16 +26,19 @@ SEGMENT_WORDS = 3  # first stick, last stick, row of the output shard that belon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseLayout:
-    """One output phase on the device.
+class PhaseGroup:
+    """Output phases that lie in the same rows and meet the same inputs, laid out together.
 
     Attributes:
-        taps: Its taps down and across, of those of the frame.
-        problem: The dense convolution.
-        layout: Its blocks; cores and shards of the call, but for the rows of an output shard.
+        taps: Taps of each phase down and across, of those of the frame.
+        frames: Windows of each phase, and where its outputs lie.
+        problem: The dense convolution, with the windows of the phase that has most.
+        layout: Its blocks; cores and shards of the call, but that an output shard has other rows, and is as wide as all
+            phases together.
     """
 
-    taps: tuple[range, range]
+    taps: tuple[tuple[range, range], ...]
+    frames: tuple[Frame, ...]
     problem: ConvProblem
     layout: ConvLayout
 
@@ -54,63 +56,93 @@ class PhaseLayout:
 def phase_options(options: ConvOptions) -> ConvOptions:
     """The caller's choices as the convolution of a phase has them.
 
-    It leaves sticks, in rows; one processor reads activations, and writes the finished sticks.
+    It leaves sticks, in rows; one processor reads activations, and the other one weights.
     """
     return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False)
 
 
 def lay_out_phases(
     problem: ConvProblem, options: ConvOptions, layout: ConvLayout, spec: DeviceSpec
-) -> tuple[PhaseLayout, ...]:
+) -> tuple[PhaseGroup, ...]:
     """The output phases of a convolution that is laid out over its frame with inserted zeros.
+
+    Phases beside each other that meet the same inputs are one group: what is gathered, tilized and sent for one of them
+    serves all, and their finished sticks lie beside each other in the output, too.
 
     Raises:
         DeviceError: The blocks can not be cut so.
     """
-    return tuple(_lay_out(problem, options, layout, spec, *phase) for phase in _phases(problem.frame))
+    groups = []
+    across = [list(same) for _, same in groupby(output_phases(problem.frame.columns, whole=True), _windows)]
+    for down, beside in product(output_phases(problem.frame.rows, whole=True), across):
+        frames = tuple(replace(problem.frame, rows=down.axis, columns=one.axis) for one in beside)
+        made = PhaseGroup(
+            taps=tuple((down.taps, one.taps) for one in beside),
+            frames=frames,
+            problem=replace(problem, frame=frames[0]),
+            layout=layout,
+        )
+        groups.append(_with_blocks(made, problem.frame, options, spec))
+    return tuple(groups)
 
 
-def _phases(frame: Frame) -> Iterator[tuple[tuple[range, range], Frame]]:
-    """Taps and axes of every output phase."""
-    for down, across in product(*(output_phases(axis, whole=True) for axis in (frame.rows, frame.columns))):
-        yield (down.taps, across.taps), replace(frame, rows=down.axis, columns=across.axis)
+def _windows(phase: OutputPhase) -> tuple[int, int, int]:
+    """What decides which inputs an output of a phase meets."""
+    return phase.axis.start, phase.axis.spacing, phase.axis.taps
 
 
-def _lay_out(
-    problem: ConvProblem,
-    options: ConvOptions,
-    layout: ConvLayout,
-    spec: DeviceSpec,
-    taps: tuple[range, range],
-    frame: Frame,
-) -> PhaseLayout:
-    begins, ends = phase_outputs(
-        problem.frame, frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores
+def _with_blocks(group: PhaseGroup, frame: Frame, options: ConvOptions, spec: DeviceSpec) -> PhaseGroup:
+    """A group with rows and blocks of its own in the place of the call's."""
+    layout, phases = group.layout, len(group.frames)
+    begins, ends = group_windows(group, frame, layout)
+    shards = replace(
+        layout.shards,
+        out_rows=round_up(int((ends - begins).max()), TILE),
+        out_channels=layout.shards.out_channels * phases,
+        out_width=layout.shards.out_width * phases,
     )
-    shards = replace(layout.shards, out_rows=round_up(int((ends - begins).max()), TILE))
-    made = PhaseLayout(taps=taps, problem=replace(problem, frame=frame), layout=layout)
     blocks = plan_blocks(
         layout.config,
         shards,
-        kernel=made.kernel,
+        kernel=group.kernel,
         act_block_h_override=options.act_block_h_override,
         act_block_w_div=options.act_block_w_div,
         full_inner_dim=options.joins_kernel_rows(layout.scheme),
         dst_tiles=spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest),
     )
-    return replace(made, layout=replace(layout, shards=shards, blocks=blocks, split_reader=False))
+    return replace(group, layout=replace(layout, shards=shards, blocks=blocks, split_reader=False))
 
 
-def phase_k_blocks(phase: PhaseLayout, options: ConvOptions) -> tuple[KBlock, ...]:
-    """The K blocks of a phase; none without taps."""
-    layout = phase.layout
-    if not phase.has_taps:
+def group_windows(group: PhaseGroup, frame: Frame, layout: ConvLayout) -> tuple[Integers, Integers]:
+    """First window of a group that each core computes, and last + 1: all that one of its phases needs there.
+
+    Args:
+        group: The group, whose first phase has most columns.
+        frame: The frame with inserted zeros.
+        layout: How the convolution over it is laid out.
+    """
+    cores, columns = layout.config.nhw_cores, group.frames[0].columns.outputs
+    begins, ends = np.full(cores, frame.outputs), np.zeros(cores, np.int64)
+    for phase in group.frames:
+        own, (first, stop) = (
+            phase.columns.outputs, phase_outputs(frame, phase, output_rows=layout.shards.out_rows, cores=cores),
+        )  # fmt: skip
+        some = stop > first
+        begins = np.where(some, np.minimum(begins, first // own * columns + first % own), begins)
+        ends = np.where(some, np.maximum(ends, (stop - 1) // own * columns + (stop - 1) % own + 1), ends)
+    return np.minimum(begins, ends), ends
+
+
+def group_k_blocks(group: PhaseGroup, options: ConvOptions) -> tuple[KBlock, ...]:
+    """The K blocks of a group; none without taps."""
+    layout = group.layout
+    if not group.has_taps:
         return ()
     return k_block_order(
         layout.config,
         layout.shards,
         layout.blocks,
-        phase.kernel,
+        group.kernel,
         full_inner_dim=options.joins_kernel_rows(layout.scheme),
     )
 
@@ -143,24 +175,22 @@ def weights_of_phases(
     return tuple(made)
 
 
-def phase_index_words(frame: Frame, phases: tuple[PhaseLayout, ...], layout: ConvLayout) -> int:
+def phase_index_words(frame: Frame, groups: tuple[PhaseGroup, ...], layout: ConvLayout) -> int:
     """Words of the list of one core: of the core with most of them.
 
-    For every block of every phase: how many segments follow, then each of them, a line of the image at most. The list
-    tells both where windows begin and where their sticks belong, `TILE` or more of them to a block.
+    For every block of every group: how many segments follow, then each of them, a line of the image at most. The list
+    tells both where windows begin and where their sticks belong.
 
     Args:
         frame: The frame with inserted zeros.
-        phases: All its phases.
+        groups: All its phases.
         layout: How the convolution over it is laid out.
     """
     words = np.zeros(layout.config.nhw_cores, np.int64)
-    for phase in phases:
-        columns, height = phase.problem.frame.columns.outputs, phase.layout.blocks.act_h_tiles * TILE
-        begins, ends = phase_outputs(
-            frame, phase.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores
-        )
-        first = begins[:, None] + np.arange(0, phase.layout.shards.out_rows, height)
+    for group in groups:
+        columns, height = group.frames[0].columns.outputs, group.layout.blocks.act_h_tiles * TILE
+        begins, ends = group_windows(group, frame, layout)
+        first = begins[:, None] + np.arange(0, group.layout.shards.out_rows, height)
         last: Integers = np.minimum(first + height, ends[:, None]) - 1
         segments = np.where(last >= first, last // columns - first // columns + 1, 0)
         words += (HEADER_WORDS + SEGMENT_WORDS * segments).sum(axis=1)

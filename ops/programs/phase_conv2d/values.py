@@ -25,8 +25,10 @@ def phases_convolved(work: PhaseConvWork, inputs: Sequence[Array | None], readin
     held = round_up(channels, HALF) if work.problem.out_format.is_block else channels
     result = np.empty((frame.batch, frame.rows.outputs, frame.columns.outputs, held), made.storage)
     for part in work.parts:
-        rows = matrices[part.weights.start : part.weights.stop]
-        convolve_into(result, Reading(part.conv, reading.arithmetic, reading.spec), matrix(sticks), rows, added, made)
+        for phase in part.phases:
+            conv = Reading(part.conv_of(phase), reading.arithmetic, reading.spec)
+            rows = matrices[phase.weights.start : phase.weights.stop]
+            convolve_into(result, conv, matrix(sticks), rows, added, made)
     values = _tilized(work, result, reading)[..., :channels] if tiled else result
     return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
 

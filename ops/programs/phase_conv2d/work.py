@@ -1,26 +1,45 @@
 """What one program of output phases computes, as data for the readings of values and of cycles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.plan import Work
+from ops.frame.frame import Frame
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.work import ConvWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhasePart:
-    """One output phase: a dense convolution, whose frame says where its outputs lie.
+class PhaseOutputs:
+    """One output phase.
 
     Attributes:
-        conv: The micro-op over the phase's windows, on the cores and shards of the call; as many rows as the core with
-            most of them has, in whole tiles. Without taps it has no K blocks, and gives the bias or zeros.
+        frame: Its windows over the image, and where its outputs lie in the call's.
         weights: Rows of the prepared weights that are its matrix.
     """
 
-    conv: ConvWork
+    frame: Frame
     weights: range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePart:
+    """Output phases that lie in the same rows and meet the same inputs, computed together.
+
+    Attributes:
+        conv: The micro-op over their windows, as many as the core with most of them has, in whole tiles. A core's
+            output is as wide as all its phases together, one beside the other. Without taps it has no K blocks, and
+            gives the bias or zeros.
+        phases: The phases, from the left.
+    """
+
+    conv: ConvWork
+    phases: tuple[PhaseOutputs, ...]
+
+    def conv_of(self, phase: PhaseOutputs) -> ConvWork:
+        """The micro-op over the windows of one phase."""
+        return replace(self.conv, problem=replace(self.conv.problem, frame=phase.frame))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +50,7 @@ class PhaseConvWork(Work):
         problem: Sizes and formats of the call; its frame is the one with inserted zeros.
         options: The caller's choices.
         layout: Partition and shards of the call, as a convolution over that frame has them.
-        parts: The output phases, in the order in which they are computed.
+        parts: All output phases, in the order in which they are computed.
     """
 
     problem: ConvProblem
