@@ -10,19 +10,24 @@ from ops.calls.convolution.laid_out import LaidOut
 from ops.calls.convolution.operands import operand_names, operands, read_layout
 from ops.calls.convolution.output_checks import TILES_HINT
 from ops.calls.convolution.problem import compute_config
+from ops.frame.phases import dense_bounds
 from ops.programs.conv2d.blocks import width_refusal
 from ops.programs.conv2d.circular_buffers import (
+    BufferRequest,
     ConvBuffersArguments,
+    buffer_requests,
     l1_accumulation,
+    local_bytes,
     partials_format,
     placed_buffers,
 )
 from ops.programs.conv2d.layout import buffers_arguments
-from ops.programs.conv2d.partition import WIDTH
+from ops.programs.conv2d.partition import HEIGHT, WIDTH
 from ops.programs.conv2d.reader_indices import WORD_BYTES
 from ops.programs.conv2d.weights import PrepareBias
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.plan import HaloArguments, config_tensor_spec
+from ops.programs.halo.transfers import most_sticks
 from ops.programs.phase_conv2d.circular_buffers import phase_buffer_requests
 from ops.programs.phase_conv2d.layout import (
     PhaseGroup,
@@ -46,13 +51,51 @@ def runs_by_phases(call: ConvArguments) -> bool:
 def phases_of(builder: PlanBuilder, laid_out: LaidOut) -> tuple[PhaseGroup, ...] | None:
     """The output phases of a call; None if it is not computed by them.
 
+    Phases of different rows are joined where activations are sent between cores, which is then done once for all, if
+    that takes no more tile products, and no more L1 than the micro-op over the frame with inserted zeros with its halo.
+    HEIGHT keeps them apart: its weights come in few blocks, and those of one row are read while another is multiplied.
+
     Raises:
         DeviceError: The blocks of a phase can not be cut so.
     """
     if not runs_by_phases(laid_out.arguments):
         return None
     options = phase_options(laid_out.options)
-    return lay_out_phases(laid_out.problem, options, laid_out.layout, builder.device_spec)
+    apart, joined = (
+        lay_out_phases(laid_out.problem, options, laid_out.layout, builder.device_spec, joins_rows=joins)
+        for joins in (False, True)
+    )
+    if laid_out.layout.scheme is HEIGHT or _products(joined) > _products(apart):
+        return apart
+    return joined if _l1_bytes(laid_out, joined) <= _frame_l1_bytes(laid_out) else apart
+
+
+def _products(groups: tuple[PhaseGroup, ...]) -> int:
+    """Tile products of a core."""
+    return sum(
+        one.layout.shards.out_row_tiles * one.layout.shards.out_col_tiles * one.layout.blocks.act_w_tiles
+        * one.layout.blocks.k_blocks
+        for one in groups if one.has_taps
+    )  # fmt: skip
+
+
+def _l1_bytes(laid_out: LaidOut, groups: tuple[PhaseGroup, ...]) -> int:
+    """Bytes of a core for the halo's output and circular buffers of output phases."""
+    problem, layout = laid_out.problem, laid_out.layout
+    starts, stops = dense_bounds(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
+    return _stick_bytes(laid_out) * int((stops - starts).max()) + local_bytes(_requests(laid_out, groups))
+
+
+def _frame_l1_bytes(laid_out: LaidOut) -> int:
+    """The same of the micro-op over the frame with inserted zeros."""
+    problem, layout = laid_out.problem, laid_out.layout
+    sticks = most_sticks(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
+    buffers = buffers_arguments(problem, laid_out.options, layout, halo_bytes=0, reader_indices_bytes=0)
+    return _stick_bytes(laid_out) * sticks + local_bytes(buffer_requests(buffers))
+
+
+def _stick_bytes(laid_out: LaidOut) -> int:
+    return laid_out.layout.shards.in_width * (laid_out.problem.act_format.element_bytes or 0)
 
 
 def upload_phase_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
@@ -107,7 +150,7 @@ def phase_conv(
     shard = halo.spec.memory_config.shard_spec
     elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
     halo_bytes = elements * (problem.act_format.element_bytes or 0)
-    buffers = _buffers(laid_out, groups, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
+    buffers = _buffers(laid_out, groups)
     matrices = phase_weights(laid_out).rows
     work = PhaseConvWork(
         problem=problem,
@@ -120,6 +163,7 @@ def phase_conv(
                     PhaseOutputs(frame=frame, weights=matrices.get(taps, range(0)))
                     for taps, frame in zip(group.taps, group.frames, strict=True)
                 ),
+                beside=group.beside,
             )
             for group, conv in zip(groups, buffers, strict=True)
         ),
@@ -127,7 +171,7 @@ def phase_conv(
     refused = next((text for one in groups if (text := _refusal(one)) is not None), None)
     if laid_out.options.untilize_out and problem.out_format.is_block:
         refused = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
-    requests = phase_buffer_requests(buffers, layout, sticks_format(problem), tiled=not laid_out.options.untilize_out)
+    requests = _requests(laid_out, groups, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
     made = placed_buffers(
         requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
     )
@@ -145,18 +189,27 @@ def phase_conv(
     )
 
 
-def _buffers(
-    laid_out: LaidOut, groups: tuple[PhaseGroup, ...], *, halo_bytes: int, index_bytes: int
-) -> list[ConvBuffersArguments]:
-    """What decides the circular buffers of every phase; partial sums of all are kept as those of the longest are."""
+def _requests(
+    laid_out: LaidOut, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
+) -> list[BufferRequest]:
+    """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
+    buffers = [
+        replace(one, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(laid_out, groups)
+    ]
+    tiled = not laid_out.options.untilize_out
+    return phase_buffer_requests(buffers, laid_out.layout, sticks_format(laid_out.problem), tiled=tiled)
+
+
+def _buffers(laid_out: LaidOut, groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
+    """What decides the circular buffers of every group; partial sums of all are kept as those of the longest are."""
     options, made = phase_options(laid_out.options), []
     for group in groups:
         conv = buffers_arguments(
             group.problem,
             options,
             group.layout,
-            halo_bytes=halo_bytes,
-            reader_indices_bytes=index_bytes,
+            halo_bytes=0,
+            reader_indices_bytes=0,
             tap_channels=0,  # asked for only where activations are reused
         )
         made.append(replace(conv, kernel=group.kernel))

@@ -86,8 +86,9 @@ def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tru
     walk = _Walk(timing=timing, buffers=_Buffers.of(work), bias=bias)
     program = walk.height_phase if work.layout.scheme is HEIGHT else walk.multicast_phase
     for part, taken in zip(work.parts, steps, strict=True):
-        copy = _placing(work, len(part.phases), part.conv.layout.blocks.act_h_tiles)
-        placed = task_of({Stage.WRITER: conv_steps(copy, spec).read.cycles})
+        copy = _placing(work, part.beside, part.conv.layout.blocks.act_h_tiles)
+        lines = len(part.phases) // part.beside
+        placed = task_of({Stage.WRITER: lines * conv_steps(copy, spec).read.cycles})
         program(part.conv, taken, _Ending(finish=_finish(work, part, spec), placed=placed))
     walk.flush()
     timing.compute.wait(timing.second.now)
@@ -104,12 +105,12 @@ def _finish(work: PhaseConvWork, part: PhasePart, spec: DeviceSpec) -> Task | No
     return one and task_of({stage: len(part.phases) * cycles for stage, cycles in one.path.items()})
 
 
-def _placing(work: PhaseConvWork, phases: int, tile_rows: int) -> ConvWork:
+def _placing(work: PhaseConvWork, beside: int, tile_rows: int) -> ConvWork:
     """A 1x1 convolution whose activations are finished sticks: its reader copies them, and it tilizes them.
 
     Args:
         work: The program.
-        phases: Sticks that lie beside each other.
+        beside: Sticks that lie beside each other.
         tile_rows: Rows of so many tiles.
     """
     conv, shards = work.parts[0].conv, work.layout.shards
@@ -121,7 +122,7 @@ def _placing(work: PhaseConvWork, phases: int, tile_rows: int) -> ConvWork:
         layout=replace(
             conv.layout,
             config=replace(conv.layout.config, scheme=HEIGHT),
-            shards=replace(shards, in_width=shards.out_width * phases),
+            shards=replace(shards, in_width=shards.out_width * beside),
             blocks=replace(conv.layout.blocks, act_h_tiles=tile_rows, act_w_tiles=shards.out_col_tiles),
         ),
     )

@@ -27,11 +27,12 @@ SEGMENT_WORDS = 3  # first stick, last stick, row of the output shard that belon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseGroup:
-    """Output phases that lie in the same rows and meet the same inputs, laid out together.
+    """Output phases that meet the same inputs, laid out together.
 
     Attributes:
-        taps: Taps of each phase down and across, of those of the frame.
+        taps: Taps of each phase down and across, of those of the frame; phases row by row.
         frames: Windows of each phase, and where its outputs lie.
+        beside: How many phases of a row there are.
         problem: The dense convolution, with the windows of the phase that has most.
         layout: Its blocks; cores and shards of the call, but that an output shard has other rows, and is as wide as all
             phases together.
@@ -39,6 +40,7 @@ class PhaseGroup:
 
     taps: tuple[tuple[range, range], ...]
     frames: tuple[Frame, ...]
+    beside: int
     problem: ConvProblem
     layout: ConvLayout
 
@@ -62,28 +64,48 @@ def phase_options(options: ConvOptions) -> ConvOptions:
 
 
 def lay_out_phases(
-    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, spec: DeviceSpec
+    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, spec: DeviceSpec, *, joins_rows: bool
 ) -> tuple[PhaseGroup, ...]:
     """The output phases of a convolution that is laid out over its frame with inserted zeros.
 
-    Phases beside each other that meet the same inputs are one group: what is gathered, tilized and sent for one of them
-    serves all, and their finished sticks lie beside each other in the output, too.
+    Phases that meet the same inputs are one group: what is gathered, tilized and sent for one of them serves all, and
+    finished sticks of phases beside each other lie beside each other in the output, too.
+
+    Args:
+        problem: The convolution.
+        options: The caller's choices.
+        layout: How it is laid out.
+        spec: The device.
+        joins_rows: Phases of different rows are in one group, too.
 
     Raises:
         DeviceError: The blocks can not be cut so.
     """
-    groups = []
-    across = [list(same) for _, same in groupby(output_phases(problem.frame.columns, whole=True), _windows)]
-    for down, beside in product(output_phases(problem.frame.rows, whole=True), across):
-        frames = tuple(replace(problem.frame, rows=down.axis, columns=one.axis) for one in beside)
-        made = PhaseGroup(
-            taps=tuple((down.taps, one.taps) for one in beside),
-            frames=frames,
-            problem=replace(problem, frame=frames[0]),
-            layout=layout,
-        )
-        groups.append(_with_blocks(made, problem.frame, options, spec))
-    return tuple(groups)
+    down, across = ([*output_phases(axis, whole=True)] for axis in (problem.frame.rows, problem.frame.columns))
+    rows = [list(same) for _, same in groupby(down, _windows)] if joins_rows else [[one] for one in down]
+    columns = [list(same) for _, same in groupby(across, _windows)]
+    return tuple(_group(problem, options, layout, spec, above, beside) for above, beside in product(rows, columns))
+
+
+def _group(
+    problem: ConvProblem,
+    options: ConvOptions,
+    layout: ConvLayout,
+    spec: DeviceSpec,
+    above: list[OutputPhase],
+    beside: list[OutputPhase],
+) -> PhaseGroup:
+    """A group of the products of phases down and across."""
+    phases = list(product(above, beside))
+    frames = tuple(replace(problem.frame, rows=down.axis, columns=across.axis) for down, across in phases)
+    made = PhaseGroup(
+        taps=tuple((down.taps, across.taps) for down, across in phases),
+        frames=frames,
+        beside=len(beside),
+        problem=replace(problem, frame=frames[0]),
+        layout=layout,
+    )
+    return _with_blocks(made, problem.frame, options, spec)
 
 
 def _windows(phase: OutputPhase) -> tuple[int, int, int]:
@@ -117,20 +139,26 @@ def group_windows(group: PhaseGroup, frame: Frame, layout: ConvLayout) -> tuple[
     """First window of a group that each core computes, and last + 1: all that one of its phases needs there.
 
     Args:
-        group: The group, whose first phase has most columns.
+        group: The group, whose first phase has most rows and columns.
         frame: The frame with inserted zeros.
         layout: How the convolution over it is laid out.
     """
-    cores, columns = layout.config.nhw_cores, group.frames[0].columns.outputs
+    cores, most = layout.config.nhw_cores, group.frames[0]
     begins, ends = np.full(cores, frame.outputs), np.zeros(cores, np.int64)
     for phase in group.frames:
-        own, (first, stop) = (
-            phase.columns.outputs, phase_outputs(frame, phase, output_rows=layout.shards.out_rows, cores=cores),
-        )  # fmt: skip
+        first, stop = phase_outputs(frame, phase, output_rows=layout.shards.out_rows, cores=cores)
         some = stop > first
-        begins = np.where(some, np.minimum(begins, first // own * columns + first % own), begins)
-        ends = np.where(some, np.maximum(ends, (stop - 1) // own * columns + (stop - 1) % own + 1), ends)
+        begins = np.where(some, np.minimum(begins, _as_numbered(first, phase, most)), begins)
+        ends = np.where(some, np.maximum(ends, _as_numbered(stop - 1, phase, most) + 1), ends)
     return np.minimum(begins, ends), ends
+
+
+def _as_numbered(windows: Integers, phase: Frame, most: Frame) -> Integers:
+    """The numbers that windows of a phase have in one with as many rows and columns or more."""
+    line, column = np.divmod(windows, phase.columns.outputs)
+    image, row = np.divmod(line, phase.rows.outputs)
+    numbers: Integers = (image * most.rows.outputs + row) * most.columns.outputs + column
+    return numbers
 
 
 def group_k_blocks(group: PhaseGroup, options: ConvOptions) -> tuple[KBlock, ...]:

@@ -25,17 +25,19 @@ class PhaseOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePart:
-    """Output phases that lie in the same rows and meet the same inputs, computed together.
+    """Output phases that meet the same inputs, computed together.
 
     Attributes:
         conv: The micro-op over their windows, as many as the core with most of them has, in whole tiles. A core's
             output is as wide as all its phases together, one beside the other. Without taps it has no K blocks, and
             gives the bias or zeros.
-        phases: The phases, from the left.
+        phases: The phases, row by row.
+        beside: How many of them a row has, whose sticks of one window lie beside each other in the output.
     """
 
     conv: ConvWork
     phases: tuple[PhaseOutputs, ...]
+    beside: int
 
     def conv_of(self, phase: PhaseOutputs) -> ConvWork:
         """The micro-op over the windows of one phase."""
