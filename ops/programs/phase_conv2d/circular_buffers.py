@@ -1,4 +1,4 @@
-"""The circular buffers of a program of output phases, in order of allocation (docs/cycles.md, Phase program).
+"""The circular buffers of a program of output phases, in order of allocation.
 
 One set serves all phases, so that each buffer is as large as the phase that needs most of it. Two are this program's
 own: a finished block as sticks, and, for an output in tiles, the whole output shard as sticks.
