@@ -34,7 +34,6 @@ from ops.programs.phase_conv2d.layout import (
     group_k_blocks,
     lay_out_phases,
     phase_index_words,
-    phase_options,
     weights_of_phases,
 )
 from ops.programs.phase_conv2d.weights import PreparePhaseWeights
@@ -60,9 +59,8 @@ def phases_of(builder: PlanBuilder, laid_out: LaidOut) -> tuple[PhaseGroup, ...]
     """
     if not runs_by_phases(laid_out.arguments):
         return None
-    options = phase_options(laid_out.options)
     apart, joined = (
-        lay_out_phases(laid_out.problem, options, laid_out.layout, builder.device_spec, joins_rows=joins)
+        lay_out_phases(laid_out.problem, laid_out.options, laid_out.layout, builder.device_spec, joins_rows=joins)
         for joins in (False, True)
     )
     if laid_out.layout.scheme is HEIGHT or _products(joined) > _products(apart):
@@ -118,7 +116,7 @@ def upload_phase_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
 def phase_weights(laid_out: LaidOut) -> PreparePhaseWeights:
     """How the weights of a call are prepared."""
     whole = read_layout(laid_out)
-    parts = weights_of_phases(laid_out.problem, phase_options(laid_out.options), laid_out.layout, whole)
+    parts = weights_of_phases(laid_out.problem, laid_out.options, laid_out.layout, whole)
     return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=parts)
 
 
@@ -144,13 +142,13 @@ def phase_conv(
         The output; the halo's if the program is refused.
     """
     read = operands(builder, laid_out.arguments)
-    problem, layout, options = laid_out.problem, laid_out.layout, phase_options(laid_out.options)
+    problem, layout = laid_out.problem, laid_out.layout
     words = phase_index_words(problem.frame, groups, layout)
     indices = PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
     shard = halo.spec.memory_config.shard_spec
     elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
     halo_bytes = elements * (problem.act_format.element_bytes or 0)
-    buffers = _buffers(laid_out, groups)
+    buffers = _buffers(groups)
     matrices = phase_weights(laid_out).rows
     work = PhaseConvWork(
         problem=problem,
@@ -185,7 +183,7 @@ def phase_conv(
         output=output,
         resident=[indices],
         circular_buffers=made,
-        key=("phase conv2d", work, options, read[0].spec.padded_shape),
+        key=("phase conv2d", work, read[0].spec.padded_shape),
     )
 
 
@@ -193,38 +191,38 @@ def _requests(
     laid_out: LaidOut, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
 ) -> list[BufferRequest]:
     """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
-    buffers = [
-        replace(one, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(laid_out, groups)
-    ]
+    buffers = [replace(one, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(groups)]
     tiled = not laid_out.options.untilize_out
     return phase_buffer_requests(buffers, laid_out.layout, sticks_format(laid_out.problem), tiled=tiled)
 
 
-def _buffers(laid_out: LaidOut, groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
+def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
     """What decides the circular buffers of every group; partial sums of all are kept as those of the longest are."""
-    options, made = phase_options(laid_out.options), []
+    made = []
     for group in groups:
         conv = buffers_arguments(
             group.problem,
-            options,
+            group.options,
             group.layout,
             halo_bytes=0,
             reader_indices_bytes=0,
             tap_channels=0,  # asked for only where activations are reused
         )
-        made.append(replace(conv, kernel=group.kernel))
+        rows, columns = group.kernel
+        joins = group.options.joins_kernel_rows(group.layout.scheme)
+        made.append(replace(conv, kernel=(1, rows * columns) if joins else group.kernel))
     longest = max(one.accumulation_blocks for one in made)
     return [replace(one, accumulation_blocks=longest) for one in made]
 
 
 def _conv_work(laid_out: LaidOut, group: PhaseGroup, buffers: ConvBuffersArguments) -> ConvWork:
     """What the micro-op computes of a group of phases."""
-    options = phase_options(laid_out.options)
+    options = group.options
     return ConvWork(
         problem=group.problem,
         options=options,
         layout=group.layout,
-        k_blocks=group_k_blocks(group, options),
+        k_blocks=group_k_blocks(group),
         fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
         partials_format=partials_format(buffers),
         l1_accumulation=l1_accumulation(

@@ -34,6 +34,7 @@ class PhaseGroup:
         frames: Windows of each phase, and where its outputs lie.
         beside: How many phases of a row there are.
         problem: The dense convolution, with the windows of the phase that has most.
+        options: Its choices.
         layout: Its blocks; cores and shards of the call, but that an output shard has other rows, and is as wide as all
             phases together.
     """
@@ -42,6 +43,7 @@ class PhaseGroup:
     frames: tuple[Frame, ...]
     beside: int
     problem: ConvProblem
+    options: ConvOptions
     layout: ConvLayout
 
     @property
@@ -55,12 +57,19 @@ class PhaseGroup:
         return self.problem.kernel if self.has_taps else (1, 1)
 
 
-def phase_options(options: ConvOptions) -> ConvOptions:
+def phase_options(options: ConvOptions, frame: Frame, kernel: tuple[int, int]) -> ConvOptions:
     """The caller's choices as the convolution of a phase has them.
 
-    It leaves sticks, in rows; one processor reads activations, and the other one weights.
+    It leaves sticks, in rows; one processor reads activations, and the other one weights. A whole window is one K block
+    where that is no longer than a kernel row of the frame, so that weights come in no more blocks than there.
+
+    Args:
+        options: The caller's choices.
+        frame: The frame with inserted zeros.
+        kernel: (kh, kw) of the phase.
     """
-    return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False)
+    whole = kernel[0] * kernel[1] <= frame.columns.taps
+    return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False, whole_windows=whole)
 
 
 def lay_out_phases(
@@ -98,14 +107,16 @@ def _group(
     """A group of the products of phases down and across."""
     phases = list(product(above, beside))
     frames = tuple(replace(problem.frame, rows=down.axis, columns=across.axis) for down, across in phases)
+    dense = replace(problem, frame=frames[0])
     made = PhaseGroup(
         taps=tuple((down.taps, across.taps) for down, across in phases),
         frames=frames,
         beside=len(beside),
-        problem=replace(problem, frame=frames[0]),
+        problem=dense,
+        options=phase_options(options, problem.frame, dense.kernel),
         layout=layout,
     )
-    return _with_blocks(made, problem.frame, options, spec)
+    return _with_blocks(made, problem.frame, spec)
 
 
 def _windows(phase: OutputPhase) -> tuple[int, int, int]:
@@ -113,9 +124,9 @@ def _windows(phase: OutputPhase) -> tuple[int, int, int]:
     return phase.axis.start, phase.axis.spacing, phase.axis.taps
 
 
-def _with_blocks(group: PhaseGroup, frame: Frame, options: ConvOptions, spec: DeviceSpec) -> PhaseGroup:
+def _with_blocks(group: PhaseGroup, frame: Frame, spec: DeviceSpec) -> PhaseGroup:
     """A group with rows and blocks of its own in the place of the call's."""
-    layout, phases = group.layout, len(group.frames)
+    layout, options, phases = group.layout, group.options, len(group.frames)
     begins, ends = group_windows(group, frame, layout)
     shards = replace(
         layout.shards,
@@ -161,7 +172,7 @@ def _as_numbered(windows: Integers, phase: Frame, most: Frame) -> Integers:
     return numbers
 
 
-def group_k_blocks(group: PhaseGroup, options: ConvOptions) -> tuple[KBlock, ...]:
+def group_k_blocks(group: PhaseGroup) -> tuple[KBlock, ...]:
     """The K blocks of a group; none without taps."""
     layout = group.layout
     if not group.has_taps:
@@ -171,7 +182,7 @@ def group_k_blocks(group: PhaseGroup, options: ConvOptions) -> tuple[KBlock, ...
         layout.shards,
         layout.blocks,
         group.kernel,
-        full_inner_dim=options.joins_kernel_rows(layout.scheme),
+        full_inner_dim=group.options.joins_kernel_rows(layout.scheme),
     )
 
 
@@ -191,15 +202,17 @@ def weights_of_phases(
     made = []
     for taps in product(tap_classes(problem.frame.rows), tap_classes(problem.frame.columns)):
         kernel = (len(taps[0]), len(taps[1]))
+        joins = phase_options(options, problem.frame, kernel).joins_kernel_rows(layout.scheme)
         tiles = k_block_tiles(
             layout.scheme,
             layout.shards,
             kernel,
             act_block_w_div=options.act_block_w_div,
             channel_cores=layout.config.channel_cores,
-            full_inner_dim=options.joins_kernel_rows(layout.scheme),
+            full_inner_dim=joins,
         )
-        made.append((taps, replace(whole, kernel=kernel, mirror=False, k_block_rows=tiles * TILE)))
+        part = replace(whole, kernel=kernel, mirror=False, full_inner_dim=joins, k_block_rows=tiles * TILE)
+        made.append((taps, part))
     return tuple(made)
 
 

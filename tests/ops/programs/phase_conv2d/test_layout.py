@@ -48,14 +48,15 @@ def test_blocks_obey_the_callers_height(planned):
     assert {part.conv.layout.blocks.act_h_tiles for part in made.work.parts} == {1}
 
 
-def test_k_blocks_are_those_of_the_phases_taps(planned):
-    """3x3 at stride 2: two rows of taps in the first phase, one in the second."""
+def test_a_window_is_one_k_block_where_it_is_no_longer_than_a_kernel_row(planned):
+    """3x3 at stride 2: 2 x 2 taps in the first phase, more than the 3 of a kernel row; 2, 2 and 1 in the others."""
     made = planned(kernel=(3, 3))
     taps = [(part.conv.problem.kernel, len(part.conv.k_blocks)) for part in made.work.parts]
-    assert taps == [((2, 2), 2), ((2, 1), 2), ((1, 2), 1), ((1, 1), 1)]
-    assert made.work.parts[1].conv.k_blocks[1] == KBlock(
-        kernel_rows=range(1, 2), first_channel=0, channels=32, weight_row=32, weight_stride=32, weight_channels=32
+    assert taps == [((2, 2), 2), ((2, 1), 1), ((1, 2), 1), ((1, 1), 1)]
+    assert made.work.parts[1].conv.k_blocks[0] == KBlock(
+        kernel_rows=range(2), first_channel=0, channels=32, weight_row=0, weight_stride=32, weight_channels=32
     )
+    assert [len(part.conv.k_blocks) for part in planned(kernel=(4, 4)).work.parts] == [1, 1]
 
 
 def test_outputs_without_taps_have_no_k_blocks(planned):
