@@ -282,6 +282,41 @@ def test_weights_that_were_prepared_once_serve_again():
         assert np.array_equal(first.to_numpy(), second.to_numpy())
 
 
+def test_weights_that_were_prepared_by_phase_are_not_the_frame_s():
+    with opened() as device:
+        prepared = ttnn.conv_transpose2d(device=device, lowering="phase", **arguments(return_weights_and_bias=True))[1]
+        with pytest.raises(ArgumentError, match="weight_tensor: prepared for another program"):
+            ttnn.conv_transpose2d(device=device, **arguments() | {"weight_tensor": prepared[0]})
+
+
+def test_weights_of_another_scheme_are_refused():
+    schemes = (ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.TensorMemoryLayout.BLOCK_SHARDED)
+    first, second = (ttnn.Conv2dConfig(shard_layout=one) for one in schemes)
+    call = arguments((16, 16), channels=(128, 128))
+    with opened(strict=False) as device:
+        made = ttnn.conv_transpose2d(
+            device=device, lowering="phase", conv_config=first, return_weights_and_bias=True, **call
+        )
+        with pytest.raises(ArgumentError, match='lowering="phase": weight_tensor is on the device'):
+            ttnn.conv_transpose2d(
+                device=device, lowering="phase", conv_config=second, **call | {"weight_tensor": made[1][0]}
+            )
+
+
+def test_padding_beyond_the_window_is_refused_on_any_device():
+    with opened(strict=False) as device, pytest.raises(ArgumentError, match="padding must not exceed"):
+        ttnn.conv_transpose2d(device=device, lowering="phase", **arguments(padding=(3, 3)))
+
+
+def test_a_query_needs_no_device():
+    call = arguments((16, 16)) | {
+        "input_tensor": ttnn.TensorDescription((1, 1, 512, 32), memory_config=ttnn.L1_MEMORY_CONFIG)
+    }
+    frame, phase = (ttnn.query_op_constraints(lowering=one, **call) for one in ("frame", "phase"))
+    assert phase.status is ttnn.ExecutionStatus.Success
+    assert phase.l1_output_buffer_per_core == frame.l1_output_buffer_per_core
+
+
 def test_what_does_not_fit_is_told_as_ever():
     call = arguments((64, 64), kernel=(2, 2), batch=1, channels=(2048, 2048), dtype=ttnn.bfloat16)
     config = ttnn.Conv2dConfig(shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SHARDED)
