@@ -39,9 +39,9 @@ def test_two_groups_one_after_the_other(planned):
 def test_critical_cycles_are_the_operation_s(planned, scheme, layout):
     made = planned((16, 16), kernel=(3, 3), channels=(128, 64), scheme=scheme, output_layout=layout, bias=True)
     cycles = phase_cycles(made.work, made.spec)
-    critical = sum(stage.critical_cycles for stage in cycles.groups[0].stages)
-    assert critical == pytest.approx(cycles.cycles)
-    stages = {stage.stage for stage in cycles.groups[0].stages}
+    last = max(cycles.groups, key=lambda group: group.cycles)
+    assert sum(stage.critical_cycles for stage in last.stages) == pytest.approx(cycles.cycles)
+    stages = {stage.stage for stage in last.stages}
     assert {Stage.WRITER, Stage.UNTILIZE, Stage.BIAS} <= stages
 
 
@@ -63,7 +63,7 @@ def test_the_bias_is_read_once(planned, scheme):
 
 
 def test_a_larger_image_takes_longer(planned):
-    found = [phase_cycles((made := planned((size, size))).work, made.spec).cycles for size in (32, 48, 64, 96)]
+    found = [phase_cycles((made := planned((size, size))).work, made.spec).cycles for size in (32, 64, 128)]
     assert all(one < other for one, other in pairwise(found))
 
 
