@@ -7,13 +7,10 @@ from dataclasses import replace
 from typing import Final
 
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
-from device.numbers.integers import round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.laid_out import LaidOut, lay_out_call
+from ops.calls.convolution.laid_out import LaidOut, lay_out_call, output_spec
 from ops.calls.convolution.operands import operands, upload_weights
 from ops.calls.convolution.output_checks import TILES_HINT
 from ops.calls.convolution.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
@@ -79,14 +76,7 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
     if phases is None:
         output = _conv(builder, laid_out, activations)
     else:
-        output = phase_conv(
-            builder,
-            laid_out,
-            phases,
-            activations,
-            PlanTensor(f"{prefix}output", output_spec(laid_out)),
-            halo_arguments(laid_out),
-        )
+        output = phase_conv(builder, laid_out, phases, activations, halo_arguments(laid_out))
     if output is activations:  # the program was refused
         if copied and activations.name != sharded.name and builder.is_live(sharded):
             builder.free(sharded)
@@ -250,14 +240,3 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         refused=refused,
         unfinished=unfinished,
     )
-
-
-def output_spec(laid_out: LaidOut) -> TensorSpec:
-    """The output on the L1 path: [1, 1, N*OH*OW, O], sharded."""
-    problem, shards = laid_out.problem, laid_out.layout.shards
-    out_layout = Layout.ROW_MAJOR if laid_out.options.untilize_out else Layout.TILE
-    shape = (1, 1, problem.out_rows, problem.out_channels)
-    tiled = out_layout is Layout.TILE
-    columns = round_up(problem.out_channels, TILE) if tiled else round_up(problem.out_channels, shards.out_width)
-    padded = (1, 1, round_up(problem.out_rows, TILE), columns)
-    return TensorSpec(shape, problem.out_format, out_layout, laid_out.layout.output_memory, padded)

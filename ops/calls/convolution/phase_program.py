@@ -6,7 +6,7 @@ from typing import Final
 from device.memory.tiles import TILE
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.laid_out import LaidOut
+from ops.calls.convolution.laid_out import LaidOut, output_spec
 from ops.calls.convolution.operands import operand_names, operands, read_layout
 from ops.calls.convolution.output_checks import TILES_HINT
 from ops.calls.convolution.problem import compute_config
@@ -125,7 +125,6 @@ def phase_conv(
     laid_out: LaidOut,
     groups: tuple[PhaseGroup, ...],
     halo: PlanTensor,
-    output: PlanTensor,
     halo_arguments: HaloArguments,
 ) -> PlanTensor:
     """The program of all output phases.
@@ -135,7 +134,6 @@ def phase_conv(
         laid_out: The call, with prepared weights and bias in the plan.
         groups: Its output phases.
         halo: The output of the halo.
-        output: What is to be made.
         halo_arguments: Of the halo, which decide where the index tensor lies.
 
     Returns:
@@ -169,13 +167,14 @@ def phase_conv(
     refused = next((text for one in groups if (text := _refusal(one)) is not None), None)
     if laid_out.options.untilize_out and problem.out_format.is_block:
         refused = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
+    if refused is not None:
+        builder.run(PHASE_CONV2D, work, [halo, *read], refused=refused)
+        return halo
+    output = PlanTensor(f"{laid_out.prefix}output", output_spec(laid_out))
     requests = _requests(laid_out, groups, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
     made = placed_buffers(
         requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
     )
-    if refused is not None:
-        builder.run(PHASE_CONV2D, work, [halo, *read], refused=refused)
-        return halo
     return builder.run(
         PHASE_CONV2D,
         work,
