@@ -50,12 +50,13 @@ def conv_values(
     frame, out = work.problem.frame, work.problem.out_format
     shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, work.problem.out_channels)
     result = np.empty(shape, out.storage)
-    convolve_into(result, Reading(work, arithmetic, spec), sticks, weights, bias, out)
+    reading = Reading(work, arithmetic, spec)
+    convolve_into(result, reading, prepare_image(reading, sticks), weights, bias, out)
     return result.reshape(-1, work.problem.out_channels)
 
 
 def convolve_into(
-    result: Array, reading: Reading, sticks: Array, weights: Array, bias: Array | None, made: DataFormat
+    result: Array, reading: Reading, image: Image, weights: Array, bias: Array | None, made: DataFormat
 ) -> None:
     """Compute all outputs of a frame that is its image with zeros around it and between, each in its place.
 
@@ -63,7 +64,7 @@ def convolve_into(
         result: [N, rows, columns, channels] in storage of ``made``, O channels or those that fill the last group of a
             block float; the axes of the frame say which of it are its outputs.
         reading: The convolution.
-        sticks: As of `conv_values`, like ``weights`` and ``bias``.
+        image: The input, with zeros as far as any window reaches.
         weights: The prepared weight matrix.
         bias: [O_pad] or None.
         made: What a finished block is packed to.
@@ -74,7 +75,6 @@ def convolve_into(
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     operand = arithmetic.weight_operand(_unpacked(reading, weights[:, :width]), reading.mode)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width], width))
-    image = prepare_image(reading, sticks)
     for down in output_phases(rows):
         for across in output_phases(columns):
             blocks = [met_block(reading, block, down, across, image, operand) for block in work.k_blocks]
