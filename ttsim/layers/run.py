@@ -14,6 +14,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.work import ConvWork
+from ops.programs.phase_conv2d.work import PhaseConvWork
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.layers.arguments import compute_config, conv_config, dtype, member, slice_config
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
@@ -196,7 +197,7 @@ def split(placed: Placed) -> tuple[list[Event], list[Event]]:
 def layouts_of(events: Iterable[Event]) -> list[ConvLayout]:
     """The layouts of all convolutions that ran, in order."""
     works = (event.work for event in events if isinstance(event, OperationBegin))
-    return [work.layout for work in works if isinstance(work, ConvWork)]
+    return [work.layout for work in works if isinstance(work, ConvWork | PhaseConvWork)]
 
 
 def accuracy_of(output: Tensor, exact: npt.NDArray[np.float64] | None) -> Accuracy | None:

@@ -11,6 +11,7 @@ from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCyc
 from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.circular_buffers import multicasts_activations
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
+from ops.programs.conv2d.problem import ConvProblem
 from ops.programs.conv2d.walk import ConvTiming, Core, time_conv
 from ops.programs.conv2d.work import ConvWork
 
@@ -25,6 +26,7 @@ MULTIPLIES = frozenset(
         Stage.PACK,
         Stage.BIAS,
         Stage.UNTILIZE,
+        Stage.WRITER,
     }
 )
 READS = (Stage.READER, Stage.SECOND_READER)
@@ -42,20 +44,20 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) ->
         contention: Whether the readers of weights share the bandwidth of DRAM.
     """
     timing = time_conv(work, spec, contention=contention)
-    groups = _groups(work, timing)
+    groups = core_groups(work, timing)
     return OperationCycles(
         cycles=timing.end.cycles,
         groups=groups,
         bound_by=binding_stage(max(groups, key=lambda group: group.cycles).stages),
-        dram_read_bytes=_weight_bytes(work),
-        network_bytes=_network_bytes(work),
-        issued_flops=_issued_flops(work),
-        useful_flops=_useful_flops(work),
+        dram_read_bytes=weight_bytes(work),
+        network_bytes=network_bytes(work),
+        issued_flops=issued_flops(work),
+        useful_flops=useful_flops(work.problem),
         contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
     )
 
 
-def _groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ...]:
+def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ...]:
     """Cores that read weights from DRAM and those that get them, apart by what else they do.
 
     BLOCK and WIDTH: where inputs and outputs are dealt to different numbers of cores, some only gather and tilize for
@@ -148,7 +150,7 @@ def _weight_readers(work: ConvWork) -> CoreRangeSet:
     return CoreRangeSet(CoreRange(origin, end))
 
 
-def _weight_bytes(work: ConvWork) -> int:
+def weight_bytes(work: ConvWork) -> int:
     """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
     layout, tile_bytes = work.layout, work.problem.weight_format.tile_bytes
     width = layout.shards.out_col_tiles
@@ -157,17 +159,18 @@ def _weight_bytes(work: ConvWork) -> int:
     return work.weight_readers * tiles * tile_bytes
 
 
-def _network_bytes(work: ConvWork) -> int:
+def network_bytes(work: ConvWork) -> int:
     """Bytes multicast: weights by their readers, activations by every core that holds some."""
     layout, blocks = work.layout, work.layout.blocks
-    sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else _weight_bytes(work)
+    sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
     if multicasts_activations(layout.config, layout.out_config):
         block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
         sent += work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
     return sent
 
 
-def _issued_flops(work: ConvWork) -> int:
+def issued_flops(work: ConvWork) -> int:
+    """Multiplications and additions of all tile products."""
     layout = work.layout
     cores = layout.out_config.nhw_cores * layout.out_config.channel_cores
     products = layout.shards.out_row_tiles * layout.shards.out_col_tiles
@@ -175,11 +178,11 @@ def _issued_flops(work: ConvWork) -> int:
     return 2 * TILE**3 * cores * products * k_tiles
 
 
-def _useful_flops(work: ConvWork) -> int:
+def useful_flops(problem: ConvProblem) -> int:
     """Products of an input and a weight, of all outputs: inserted zeros and padding to tiles left out."""
-    frame = work.problem.frame
+    frame = problem.frame
     taps = frame.batch * _taps(frame.rows) * _taps(frame.columns)
-    return 2 * taps * work.problem.in_channels * work.problem.out_channels
+    return 2 * taps * problem.in_channels * problem.out_channels
 
 
 def _taps(axis: FrameAxis) -> int:

@@ -6,8 +6,9 @@ a split reader also half of the activations) and the compute threads, which run 
 by multicast, which is behind by what they are under way. Cores of a row that tilize for each other run in step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
@@ -55,6 +56,22 @@ class Core:
         return self.act, self.second_act, self.row_major, self.tilized, self.weights
 
 
+OnCores: TypeAlias = Callable[[Sequence[Core]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What becomes of an output block besides its products.
+
+    Attributes:
+        begun: Its first weights are there.
+        finish: Its products are.
+    """
+
+    begun: OnCores
+    finish: OnCores
+
+
 @dataclass(frozen=True, slots=True)
 class ConvTiming:
     """Cores after the program.
@@ -87,27 +104,40 @@ def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> C
         contention: Whether the readers of weights share the bandwidth of DRAM.
     """
     steps = conv_steps(work, spec, contention=contention)
-    shared = work.layout.scheme is not WIDTH and work.layout.out_config.nhw_cores > 1
-    timing = ConvTiming(_core(work), (_core(work),) if shared else ())
+    timing = begin([work], steps)
+    walk_blocks(work, steps, timing.cores, Ending(begun=lambda cores: None, finish=_Finishing(steps)))
+    check_emptied("conv2d", [buffer for core in timing.cores for buffer in core.buffers])
+    return timing
+
+
+def begin(works: Sequence[ConvWork], steps: ConvSteps) -> ConvTiming:
+    """Cores at the beginning of a program of some convolutions on the same cores, one after the other."""
+    layout = works[0].layout
+    shared = layout.scheme is not WIDTH and layout.out_config.nhw_cores > 1
+    timing = ConvTiming(_core(works), (_core(works),) if shared else ())
     for core in timing.cores:
         for processor in core.processors:
             processor.work(steps.start)
         if steps.config is not None:
             core.reader.work(steps.config)
             core.second.wait(core.reader.now if steps.second_read is not None else BEGIN)
-    program = _height_program if work.layout.scheme is HEIGHT else _multicast_program
-    program(work, steps, timing.cores)
-    check_emptied("conv2d", [buffer for core in timing.cores for buffer in core.buffers])
     return timing
 
 
-def _core(work: ConvWork) -> Core:
-    options, scheme = work.options, work.layout.scheme
+def walk_blocks(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
+    """All output blocks of a convolution."""
+    program = _height_program if work.layout.scheme is HEIGHT else _multicast_program
+    program(work, steps, cores, ending)
+
+
+def _core(works: Sequence[ConvWork]) -> Core:
+    """A core whose buffers serve some convolutions: all weights of one with several output blocks stay, of HEIGHT."""
+    options, scheme = works[0].options, works[0].layout.scheme
     held = 2 if options.act_double_buffer else 1
-    resident = scheme is HEIGHT and work.out_blocks > 1
-    weights = work.layout.blocks.k_blocks if resident else 2 if options.weights_double_buffer else 1
+    resident = [one.layout.blocks.k_blocks for one in works if scheme is HEIGHT and one.out_blocks > 1]
+    weights = max(resident, default=2 if options.weights_double_buffer else 1)
     if options.reuses_activations(scheme):
-        held = div_up(work.problem.frame.columns.outputs, TILE)
+        held = div_up(works[0].problem.frame.columns.outputs, TILE)
     return Core(
         act=Slots("act", held),
         second_act=Slots("act_second_reader", held),
@@ -117,7 +147,7 @@ def _core(work: ConvWork) -> Core:
     )
 
 
-def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) -> None:
+def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
     """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks."""
     for out_block in range(work.out_blocks):
         for k_block in range(work.layout.blocks.k_blocks):
@@ -136,6 +166,8 @@ def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) -> 
                 for core in cores:
                     core.second.wait(core.weights.reserve())
                     core.weights.fill(core.second.now)
+            if k_block == 0:
+                ending.begun(cores)
             for core in cores:
                 compute = core.compute
                 if steps.reused_reads is None:
@@ -146,7 +178,7 @@ def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) -> 
                         core.second_act.empty(compute.work(steps.second_tilize))
                 compute.wait(core.weights.front())
                 core.weights.empty(compute.work(_matmul(work, steps, k_block)))
-        _finish(steps, cores, first=out_block == 0)
+        ending.finish(cores)
 
 
 def _gather_reusing(work: ConvWork, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
@@ -173,17 +205,19 @@ def _gather_reusing(work: ConvWork, steps: ConvSteps, again: tuple[Task, Task], 
             buffer.empty(core.compute.work(tilize))
 
 
-def _multicast_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) -> None:
+def _multicast_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
     """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row."""
     layout = work.layout
     senders = layout.config.channel_cores
     sends = multicasts_activations(layout.config, layout.out_config)
-    for out_block in range(work.out_blocks):
+    for _ in range(work.out_blocks):
         for first_k_block in range(0, layout.blocks.k_blocks, senders):
             for core in cores:
                 _gather(steps, core, layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1)
             for sender in range(senders):
                 _ship_weights(steps.weights, cores)
+                if first_k_block == sender == 0:
+                    ending.begun(cores)
                 for core in cores:
                     core.reader.wait(core.act.reserve())
                     if sends:
@@ -197,7 +231,7 @@ def _multicast_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) 
                     core.weights.empty(core.compute.now)
             for core in cores:
                 core.tilized.empty(core.reader.now)
-        _finish(steps, cores, first=out_block == 0)
+        ending.finish(cores)
 
 
 def _gather(steps: ConvSteps, core: Core, tile_rows: int) -> None:
@@ -248,6 +282,7 @@ def _ship_weights(steps: tuple[Task, Shipment], cores: Sequence[Core]) -> None:
 
 
 def _send(shipment: Shipment, sender: Core, receivers: Sequence[Core]) -> None:
+    """A block of the second processor goes to all receivers, which have room for it."""
     for core in receivers:
         sender.second.wait(after(core.second.now, shipment.notice))
     if receivers:
@@ -263,14 +298,29 @@ def _matmul(work: ConvWork, steps: ConvSteps, k_block: int) -> Task:
     return steps.matmul_reload if fetches else steps.matmul
 
 
-def _finish(steps: ConvSteps, cores: Sequence[Core], *, first: bool) -> None:
-    """Bias and untilizing of a finished output block; the bias is read behind the first block's weights."""
-    if first and steps.bias is not None:
-        read, shipment = steps.bias
-        cores[0].second.work(read)
-        _send(shipment, cores[0], cores[1:])
-        for core in cores:
-            core.compute.wait(core.second.now)
-    if steps.finish is not None:
-        for core in cores:
-            core.compute.work(steps.finish)
+class _Finishing:
+    """Bias and untilizing of finished output blocks; the bias is read behind the first block's weights."""
+
+    def __init__(self, steps: ConvSteps) -> None:
+        """Begins with no block finished."""
+        self._steps = steps
+        self._bias = steps.bias
+
+    def __call__(self, cores: Sequence[Core]) -> None:
+        """The next block."""
+        bring_bias(self._bias, cores)
+        self._bias = None
+        if self._steps.finish is not None:
+            for core in cores:
+                core.compute.work(self._steps.finish)
+
+
+def bring_bias(bias: tuple[Task, Shipment] | None, cores: Sequence[Core]) -> None:
+    """The bias is read and sent, if there is one that has not been yet."""
+    if bias is None:
+        return
+    read, shipment = bias
+    cores[0].second.work(read)
+    _send(shipment, cores[0], cores[1:])
+    for core in cores:
+        core.compute.wait(core.second.now)
