@@ -396,7 +396,7 @@ SMALL = {"channels": (32, 32), "side": 8, "kernel": 1}  # one K block
     ("scheme", "without", "helps", "facts", "useless"),
     [
         # Cores send their blocks ahead, unless the weights are waited for anyway.
-        (BLOCK, {}, {"act_double_buffer": True}, {"side": 64}, SMALL),
+        (BLOCK, {}, {"act_double_buffer": True}, {"side": 64}, {"channels": (128, 1024), "side": 8}),
         # Blocks are read ahead, unless there is a single one.
         (HEIGHT, {}, {"act_double_buffer": True}, {"side": 128, "channels": (32, 32)}, SMALL),
         # Weights are read ahead, unless there is a single block of them.
