@@ -10,9 +10,9 @@ from device.plan import Work
 from device.spec import device_spec
 from device.spec.device_spec import catalog_names
 from ops.meanings import COSTS, MEANINGS, load_spec
-from ops.programs.actions.costs import CoreCosts, StickCosts, UntilizeCosts
-from ops.programs.conv2d.costs import ConvCosts
+from ops.programs.actions.costs import StickCosts
 from ops.programs.conv2d.prepared import AsWanted
+from ops.programs.movement.costs import MovementCosts
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "ops" / "programs"
 MODULES = [
@@ -59,13 +59,9 @@ def test_the_catalog_has_every_programs_table_and_none_besides(name):
     assert load_spec(spec) is spec
 
 
-def test_actions_that_programs_share_have_the_figures_of_the_table_they_were_fitted_in():
-    spec = load_spec("wormhole_n150").replace(
-        conv_costs_tilize_factor=2, halo_costs_untilize_block_cycles=7, movement_costs_stick_read_cycles=9
-    )
-    assert spec.costs_of(CoreCosts).tilize_factor == spec.costs_of(ConvCosts).tilize_factor == 2
-    assert spec.costs_of(UntilizeCosts).untilize_block_cycles == 7
-    assert spec.costs_of(StickCosts).stick_read_cycles == 9
+def test_what_programs_share_has_the_figures_of_the_table_it_was_fitted_in():
+    spec = load_spec("wormhole_n150").replace(movement_costs_stick_read_cycles=9)
+    assert spec.costs_of(StickCosts).stick_read_cycles == spec.costs_of(MovementCosts).stick_read_cycles == 9
 
 
 @pytest.mark.parametrize(
@@ -73,7 +69,7 @@ def test_actions_that_programs_share_have_the_figures_of_the_table_they_were_fit
     [
         ("[halo_costs]\nstart_cycle = 3\n", r"unknown key 'halo_costs\.start_cycle', did you mean 'start_cycles'\?"),
         ("[halo_cost]\nstart_cycles = 3\n", r"unknown key 'halo_cost', did you mean 'halo_costs'\?"),
-        ("[matmul_costs]\nstart_cycles = 3.5\n", r"matmul_costs\.start_cycles must be a whole number, not 3\.5"),
+        ("[halo_costs]\npad_write_bytes = 3.5\n", r"halo_costs\.pad_write_bytes must be a whole number, not 3\.5"),
         ("[movement_costs]\nsegment_cycles = 0\n", r"movement_costs: segment_cycles must be a number above zero"),
     ],
 )
@@ -84,5 +80,5 @@ def test_a_users_file_with_a_wrong_table_is_refused_when_it_is_opened(tmp_path, 
 
 
 def test_a_users_file_gives_only_the_figures_that_differ(tmp_path):
-    (tmp_path / "mine.toml").write_text('extends = "wormhole_n150"\n[conv_costs]\nbias_tile_cycles = 9\n')
-    assert load_spec(tmp_path / "mine.toml") == load_spec("wormhole_n150").replace(conv_costs_bias_tile_cycles=9)
+    (tmp_path / "mine.toml").write_text('extends = "wormhole_n150"\n[compute_costs]\nadd_tile_cycles = 9\n')
+    assert load_spec(tmp_path / "mine.toml") == load_spec("wormhole_n150").replace(compute_costs_add_tile_cycles=9)

@@ -1,11 +1,9 @@
 """Measured halos, matmuls and layout operations are predicted within the errors that are claimed for them."""
 
-import statistics
 from pathlib import Path
 
 import pytest
 
-from tools.calibrate.programs import KINDS, cases_of, predicted_error
 from tools.validate.__main__ import read_rows, validate
 from tools.validate.gemm import predict_gemm, read_gemm_row
 from tools.validate.halo import predict_halo, read_halo_row
@@ -61,14 +59,3 @@ def test_a_utilization_becomes_cycles():
     )
     cycles = int(row["notes"].rpartition(" ")[2])
     assert predict_gemm(row).measured_ns * float(row["clock_mhz"]) / 1000 == pytest.approx(cycles, rel=1e-3)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_cases_merge_rows_and_follow_constants(name):
-    kind = KINDS[name]
-    cases = cases_of(kind, read_rows(ROWS / f"{name}.csv"))
-    assert len({case.configuration for case in cases}) == len(cases)
-    own = [case for case in cases if case.architecture == "blackhole"]
-    usual = [predicted_error(kind, case, {}) for case in own]
-    slower = [predicted_error(kind, case, {"start_cycles": 50_000}) for case in own]
-    assert statistics.fmean(slower) > statistics.fmean(usual)

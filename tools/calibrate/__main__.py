@@ -1,6 +1,6 @@
 """Repeat the fits of the device catalog's figures and show what they used.
 
-usage: python -m tools.calibrate [ARCHITECTURE ...] [--programs NAME ...] [--rows FOLDER] [--seeds N] [--no-unseen]
+usage: python -m tools.calibrate [FOLDER] [--arch NAME ...] [--programs NAME ...] [--seeds N] [--no-unseen]
 
 FOLDER holds rows as tests/data/measured does, which is the default. All programs of an architecture are fitted
 together, since they share the figures of the machine. Prints the prior and the fitted value of every figure beside the
@@ -31,11 +31,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tools.calibrate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "architectures", nargs="*", choices=[*PRIORS, []], metavar="ARCHITECTURE", help=" or ".join(PRIORS)
-    )
+    parser.add_argument("folder", nargs="?", type=Path, default=ROWS, metavar="FOLDER", help="where PROGRAM.csv lie")
+    parser.add_argument("--arch", nargs="+", choices=list(PRIORS), metavar="NAME", help=", ".join(PRIORS))
     parser.add_argument("--programs", nargs="+", choices=list(READERS), metavar="NAME", help=", ".join(READERS))
-    parser.add_argument("--rows", type=Path, default=ROWS, metavar="FOLDER", help="where PROGRAM.csv lie")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="ways to deal the folds (default 1)")
     parser.add_argument("--no-unseen", action="store_true", help="no cross-validation, which takes minutes")
     return parser
@@ -93,11 +91,11 @@ def worst(errors: Sequence[tuple[Case, float]], count: int) -> Table:
 def main() -> None:
     """Fit and print."""
     options = build_parser().parse_args()
-    cases = [one for one in cases_in(options.rows) if not options.programs or one.program in options.programs]
+    cases = [one for one in cases_in(options.folder) if not options.programs or one.program in options.programs]
     if not cases:
-        raise ValueError(f"{options.rows}: no row can be used; give a folder with measured rows, as conv.csv has them")
+        raise ValueError(f"{options.folder}: no row can be used; give a folder of measured rows, as conv.csv has them")
     screen = console()
-    for architecture in options.architectures or PRIORS:
+    for architecture in options.arch or PRIORS:
         own = [case for case in cases if case.architecture == architecture]
         if not own:
             continue

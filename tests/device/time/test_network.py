@@ -10,10 +10,10 @@ from device.time.network import (
     Places,
     passing_bytes,
     sharing,
-    worker_places,
+    torus_of,
 )
 
-NOC = load_spec("blackhole_p100").noc
+TORUS = torus_of(load_spec("blackhole_p100"))
 
 
 def walked(network, source, destination):
@@ -25,20 +25,20 @@ def walked(network, source, destination):
         nonlocal col
         while col != last_col:
             links.append(("row", row, col))
-            col = (col + network.step) % NOC.cols
+            col = (col + network.step) % TORUS.cols
 
     def along_column():
         nonlocal row
         while row != last_row:
             links.append(("column", col, row))
-            row = (row + network.step) % NOC.rows
+            row = (row + network.step) % TORUS.rows
 
     for leg in (along_row, along_column) if network.along_row_first else (along_column, along_row):
         leg()
     return links
 
 
-points = st.tuples(st.integers(0, NOC.cols - 1), st.integers(0, NOC.rows - 1))
+points = st.tuples(st.integers(0, TORUS.cols - 1), st.integers(0, TORUS.rows - 1))
 routes = st.lists(st.tuples(points, points), min_size=1, max_size=12)
 networks = st.sampled_from(NETWORKS)
 
@@ -51,22 +51,40 @@ def places(points_of_routes, end):
 @given(networks, routes)
 def test_routes_share_a_link_when_walking_them_finds_one(network, drawn):
     walks = [set(walked(network, *route)) for route in drawn]
-    found = sharing(NOC, network, places(drawn, 0), places(drawn, 1))
+    found = sharing(TORUS, network, places(drawn, 0), places(drawn, 1))
     expected = [[one is other or bool(one & other) for other in walks] for one in walks]
     assert found.tolist() == expected
 
 
 def test_workers_lie_where_the_spec_says():
-    found = worker_places(NOC, np.array([0, 7]), np.array([0, 9]))
+    found = TORUS.places(np.array([0, 7]), np.array([0, 9]))
     assert (found.col.tolist(), found.row.tolist()) == ([1, 10], [2, 11])
 
 
 @given(networks, routes, st.integers(1, 50))
 def test_what_passes_is_at_least_the_own_and_grows_with_what_is_sent(network, drawn, size):
-    shared = sharing(NOC, network, places(drawn, 0), places(drawn, 1))
+    shared = sharing(TORUS, network, places(drawn, 0), places(drawn, 1))
     sent = np.full((len(drawn), 2), float(size))
     passing = passing_bytes(shared, sent)
     assert np.all(passing >= sent)
     assert np.all(passing_bytes(shared, sent + 1) >= passing)
     sent[:, 1] = 0
     assert np.all(passing_bytes(shared, sent)[:, 1] == 0)
+
+
+def test_a_grid_that_is_no_cards_gets_a_torus_of_its_own():
+    """Wormhole has two columns and two rows of nodes besides its workers'; they come first."""
+    spec = load_spec("wormhole_n150")
+    wide = torus_of(spec.replace(grid_cols=20, grid_rows=10))
+    assert (wide.cols, wide.worker_cols) == (22, tuple(range(2, 22)))
+    assert (wide.rows, wide.worker_rows) == (12, spec.noc.worker_rows)
+    bare = torus_of(spec.replace(noc_worker_cols=(), noc_worker_rows=(), grid_cols=9, grid_rows=16))
+    assert (bare.cols, bare.worker_cols) == (10, tuple(range(1, 10)))
+    assert (bare.rows, bare.worker_rows) == (16, tuple(range(16)))
+
+
+def test_a_round_trip_passes_both_rings():
+    """95 cycles of interfaces, and nine for each of 10 + 12 hops; a larger torus takes longer."""
+    spec = load_spec("wormhole_n150")
+    assert torus_of(spec).round_trip_cycles == 95 + 9 * (10 + 12)
+    assert torus_of(spec.replace(grid_cols=20)).round_trip_cycles == 95 + 9 * (22 + 12)

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from tools.validate.conv import predict_conv, read_conv_row
+from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError
+from tools.validate.software import OF_2025
 from tools.validate.summary import sum_up
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "measured" / "conv.csv"
@@ -88,7 +89,7 @@ def test_targets_are_predicted_but_not_counted():
 def test_older_software_has_the_older_tilize():
     one = read_conv_row(row(device="Blackhole P100"))
     assert one.older
-    assert one.spec.costs_of(ConvCosts).tilize_factor == one.spec.costs_of(ConvCosts).tilize_factor_2025
+    assert one.spec == device_spec(row(device="Blackhole P100")).replace(**OF_2025["blackhole"])
 
 
 def test_weights_of_the_benchmark_are_double_buffered_where_resnet_does():

@@ -2,6 +2,7 @@ import pytest
 
 from device.cores import first_cores
 from device.spec.device_spec import catalog_names, load_spec
+from device.time.dram import bandwidth
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ttsim.report.cycles.figures_of import (
     OperationReading,
@@ -65,7 +66,7 @@ def test_traffic_in_time(conv, spec):
 def test_roofs(halo, conv, spec):
     found = roofline([conv], spec)
     assert found.math_cycles == 50 * 32 * 32 / 64
-    assert found.dram_cycles == 100_000 / spec.dram.achieved_bytes_per_cycle
+    assert found.dram_cycles == 100_000 / bandwidth(spec)
     assert found.network_cycles == 48_000 / (2 * 32 * spec.noc.link_bytes_per_cycle)
     assert (found.bound, found.cycles, found.share) == ("math", 800, 0.2)
     assert found.issued_flops_per_dram_byte == 32 * 50 * PRODUCT_FLOPS / 100_000
