@@ -39,6 +39,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "meanings": {"meaning", "programs"},
         "readings": {"meaning", "meanings"},
         "calls": {"builder", "definition", "frame", "meanings", "programs"},
+        "fields": {"calls", "definition", "meanings", "programs", "readings"},
     },
     "ttsim": {
         "_siblings": set(),

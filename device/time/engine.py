@@ -206,6 +206,8 @@ def stage_report(
 ) -> tuple[StageCycles, ...]:
     """Busy, waiting and critical cycles of every stage of some processors.
 
+    What several processors do side by side, as their start, counts once.
+
     Args:
         processors: The processors of a core.
         end: The end of the program.
@@ -215,7 +217,7 @@ def stage_report(
     busy: dict[Stage, float] = {}
     for processor in processors:
         for stage, cycles in processor.busy_cycles().items():
-            busy[stage] = busy.get(stage, 0.0) + cycles
+            busy[stage] = max(busy.get(stage, 0.0), cycles)
     return tuple(
         StageCycles(
             stage,

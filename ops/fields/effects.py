@@ -20,7 +20,7 @@ from ops.readings.memory import run_memory
 PLAN: Final = "plan"
 MEMORY: Final = "memory"
 CYCLES: Final = "cycles"
-DOUBLE, HALF = 2.0, 0.5
+NEAR = (2.0, 0.5)
 FAR = tuple(2.0 ** (sign * step) for step in range(2, 13) for sign in (-1, 1))  # where a limit may bind at last
 SAME = 1e-9  # of cycles
 
@@ -53,7 +53,7 @@ class Effect:
         field: The field.
         moves: Of plan, memory and cycles.
         elasticity: Of each program whose cycles move, log(cycles) over log(figure), the mean of its operations:
-            between the value and its double or half, whichever moves more.
+            between the value and its double or half, whichever moves more; farther off where neither does.
     """
 
     field: Field
@@ -66,7 +66,9 @@ def held_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[Held, ..
     found: dict[object, Held] = {}
     for call in calls:
         plan = _plan(call, spec)
-        for step in plan.steps if isinstance(plan, Plan) else ():
+        if isinstance(plan, str):
+            continue
+        for step in plan.steps:
             if isinstance(step, Operation | Relocate) and step.work is not None:
                 one = _held(step, plan)
                 found.setdefault((one.plan.steps, *one.plan.tensors.values()), one)
@@ -125,16 +127,17 @@ def _effect(
     *,
     replan: bool,
 ) -> Effect:
-    near = [(factor, changed) for factor in (DOUBLE, HALF) if (changed := scaled(spec, field, factor)) is not None]
-    elasticity = _elasticity(near, before, field)
+    near, far = (_changed(spec, field, factors) for factors in (NEAR, FAR))
+    elasticity = _elasticity(near, before)
     moves = {CYCLES} if elasticity else set()
-    factors = (changed for _, changed in near) if replan else ()
-    for changed in factors:
+    for changed in near.values() if replan else ():
         moves |= _replanned(calls, planned, changed)
-    if not moves:
-        for changed in (scaled(spec, field, factor) for factor in FAR):
-            if changed is not None and (moves := _replanned(calls, planned, changed)):
-                break
+    for factor, changed in far.items():
+        if moves:
+            break
+        moves = _replanned(calls, planned, changed) if replan else set()
+        elasticity = _elasticity({factor: changed}, before)
+        moves |= {CYCLES} if elasticity else set()
     return Effect(
         field=field,
         moves=tuple(one for one in (PLAN, MEMORY, CYCLES) if one in moves),
@@ -142,16 +145,17 @@ def _effect(
     )
 
 
-def _elasticity(
-    near: Iterable[tuple[float, DeviceSpec]], before: Mapping[Held, float], field: Field
-) -> dict[str, float]:
+def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> dict[float, DeviceSpec]:
+    """Devices with so many times as much of a field, as far as there are such devices."""
+    found = ((factor, scaled(spec, field, factor)) for factor in factors)
+    return {factor: changed for factor, changed in found if changed is not None}
+
+
+def _elasticity(changed: Mapping[float, DeviceSpec], before: Mapping[Held, float]) -> dict[str, float]:
     """Of each program that moves; the mean of its operations."""
     found: dict[str, list[float]] = {}
     for one, cycles in before.items():
-        slopes = [
-            log(cycles_of(one, changed).cycles / cycles) / log(factor)
-            for factor, changed in near
-        ]
+        slopes = [log(cycles_of(one, device).cycles / cycles) / log(factor) for factor, device in changed.items()]
         found.setdefault(one.program, []).append(max(slopes, key=abs, default=0.0))
     return {
         program: sum(slopes) / len(slopes)

@@ -50,7 +50,12 @@ def movement_plans() -> Iterator[tuple[str, Plan]]:
         yield _plan(conversion.value, Relayout(conversion), source, target)
     narrow = _tensor(TILES, dram, data_format=BFLOAT8_B)
     yield _plan("Typecast", Typecast(BFLOAT16, BFLOAT8_B), _tensor(TILES, dram), narrow)
-    yield _plan("Typecast to float32", Typecast(BFLOAT16, FLOAT32), _tensor(TILES, dram), _tensor(TILES, dram, data_format=FLOAT32))
+    yield _plan(
+        "Typecast to float32",
+        Typecast(BFLOAT16, FLOAT32),
+        _tensor(TILES, dram),
+        _tensor(TILES, dram, data_format=FLOAT32),
+    )
     yield _plan("FillPad", FillPad(), _tensor(TILES, dram), _tensor(TILES, dram))
     for layout in (ROWS, TILES):
         shape = (1, SIDE, SIDE // 2, 2 * CHANNELS)
@@ -58,13 +63,17 @@ def movement_plans() -> Iterator[tuple[str, Plan]]:
         window = Window(shape=(1, SIDE, SIDE, CHANNELS), begins=(0, 0, 3, 0), ends=(1, SIDE // 2, 35, CHANNELS))
         part = _sharded(ROWS, rows=SIDE // 2 * 32)
         yield _plan("PaddedSlice", PaddedSlice(window), _image(layout), part)
-        yield _plan("SliceWrite", SliceWrite(window, 32), part if layout is ROWS else _sharded(TILES, rows=640), _image(layout))
+        yield _plan(
+            "SliceWrite", SliceWrite(window, 32), part if layout is ROWS else _sharded(TILES, rows=640), _image(layout)
+        )
 
 
 def _plan(name: str, work: Work, source: TensorSpec, target: TensorSpec) -> tuple[str, Plan]:
     step = Operation(name=f"{name}DeviceOperation", inputs=("x", "y"), work=work)
     places = [_place(one) for one in (source, target)]
-    return f"{name} of {source.shape[-1]} columns, {' to '.join(places)}", Plan(steps=(step,), tensors={"x": source, "y": target})
+    return f"{name} of {source.shape[-1]} columns, {' to '.join(places)}", Plan(
+        steps=(step,), tensors={"x": source, "y": target}
+    )
 
 
 def _place(tensor: TensorSpec) -> str:

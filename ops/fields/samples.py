@@ -62,8 +62,8 @@ def samples() -> tuple[Sample, ...]:
 
 
 def planners_samples() -> tuple[Sample, ...]:
-    """Convolutions of every format, whose readers the planner may split or not."""
-    return tuple(
+    """Convolutions whose readers the planner may split or not: of every format, and where its rates decide."""
+    formats = (
         _convolution(
             f"split reader of {in_format} to {out_format}, {'32' if wide else '16'}-bit Dst",
             CONV2D,
@@ -79,6 +79,18 @@ def planners_samples() -> tuple[Sample, ...]:
         for out_format in (FLOAT32, BFLOAT16, BFLOAT8_B)
         for wide in (False, True)
     )
+    near = (
+        _convolution(
+            f"split reader of {channels[0]} to {channels[1]} channels",
+            CONV2D,
+            padding=1,
+            size=(192, 256),
+            channels=channels,
+            config=ConvConfig(shard_layout=HEIGHT, weights_format=BFLOAT8_B, act_block_h_override=height),
+        )
+        for channels, height in (((8, 64), 128), ((32, 256), 64))
+    )
+    return (*formats, *near)
 
 
 def _convolution(
@@ -128,7 +140,7 @@ def _convolutions() -> Iterator[Sample]:
     """Each scheme and path of a convolution."""
     wide = ComputeConfig(fidelity_phases=4, fp32_dest=True)
     cut = partial(SliceConfig, num_slices=2)
-    tiles = {"layout": Layout.TILE, "padding": 1}
+    tiled = partial(_convolution, layout=Layout.TILE, padding=1)
     yield _convolution("HEIGHT", kernel=2, stride=2, config=ConvConfig(shard_layout=HEIGHT))
     yield _convolution(
         "HEIGHT, split reader, double buffers",
@@ -150,12 +162,8 @@ def _convolutions() -> Iterator[Sample]:
     yield _convolution(
         "HEIGHT, wide rows out", channels=(32, 320), config=ConvConfig(shard_layout=HEIGHT, output_layout=Layout(0))
     )
-    yield _convolution(
-        "HEIGHT, few bits", stride=2, config=ConvConfig(shard_layout=HEIGHT, weights_format=BFLOAT8_B), **tiles
-    )
-    yield _convolution(
-        "BLOCK", channels=(256, 256), bias=True, config=ConvConfig(shard_layout=BLOCK, act_block_h_override=32), **tiles
-    )
+    yield tiled("HEIGHT, few bits", stride=2, config=ConvConfig(shard_layout=HEIGHT, weights_format=BFLOAT8_B))
+    yield tiled("BLOCK", channels=(256, 256), bias=True, config=ConvConfig(shard_layout=BLOCK, act_block_h_override=32))
     yield _convolution(
         "BLOCK, double buffers",
         CONV2D,
@@ -164,19 +172,15 @@ def _convolutions() -> Iterator[Sample]:
         channels=(128, 256),
         config=ConvConfig(shard_layout=BLOCK, enable_act_double_buffer=True, enable_weights_double_buffer=True),
     )
-    yield _convolution("WIDTH", channels=(512, 256), size=(8, 8), config=ConvConfig(shard_layout=WIDTH), **tiles)
+    yield tiled("WIDTH", channels=(512, 256), size=(8, 8), config=ConvConfig(shard_layout=WIDTH))
     yield _convolution(
         "WIDTH, narrow", channels=(256, 256), size=(8, 8), padding=1, config=ConvConfig(shard_layout=WIDTH)
     )
-    dram = {"place": DRAM_MEMORY_CONFIG, "stride": 2, "size": (32, 32), "config": ConvConfig()}
+    from_dram = partial(_convolution, place=DRAM_MEMORY_CONFIG, stride=2, size=(32, 32), config=ConvConfig())
     for kind in (SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH):
-        yield _convolution(f"{kind.name} slices", slice_config=cut(slice_type=kind), **dram)
-    yield _convolution(
-        "DRAM_HEIGHT slices of tiles",
-        layout=Layout.TILE,
-        slice_config=cut(slice_type=SliceType.DRAM_HEIGHT),
-        **dram,
-    )
+        yield from_dram(f"{kind.name} slices", slice_config=cut(slice_type=kind))
+    in_rows = cut(slice_type=SliceType.DRAM_HEIGHT)
+    yield from_dram("DRAM_HEIGHT slices of tiles", layout=Layout.TILE, slice_config=in_rows)
     yield _convolution(
         "1x1 as a matmul", CONV2D, kernel=1, size=(32, 32), channels=(256, 128), layout=Layout.TILE, config=ConvConfig()
     )
@@ -205,33 +209,29 @@ def _plan_matmul(call: MatmulArguments, spec: DeviceSpec) -> Plan:
     return plan_matmul(call, spec, free_l1_bytes=spec.l1.usable_bytes)
 
 
+def _deconvolution(side: int, kernel: int, data_format: DataFormat = FLOAT32) -> Deconvolution:
+    """A call of oneDNN's on a square image."""
+    padding = (kernel // 2,) * 2
+    return Deconvolution(
+        geometry=plan_geometry((side,) * 2, (kernel,) * 2, stride=(2, 2), pad_before=padding, pad_after=padding),
+        batch=1,
+        in_channels=32,
+        out_channels=32,
+        groups=1,
+        data_format=data_format,
+    )
+
+
 def _deconvolutions() -> Iterator[Sample]:
     """Each direction and lowering of oneDNN's."""
-    problem = Deconvolution(
-        geometry=plan_geometry((16, 16), (3, 3), stride=(2, 2), pad_before=(1, 1), pad_after=(1, 1)),
-        batch=1,
-        in_channels=32,
-        out_channels=32,
-        groups=1,
-        data_format=FLOAT32,
-    )
     for lowering in Lowering:
-        yield Sample(
-            f"ConvTranspose, {lowering.value}", partial(plan_forward, problem, bias=False, lowering=lowering), {}
-        )
-    sparse = Deconvolution(
-        geometry=plan_geometry((8, 8), (1, 1), stride=(2, 2), pad_before=(0, 0), pad_after=(0, 0)),
-        batch=1,
-        in_channels=32,
-        out_channels=32,
-        groups=1,
-        data_format=BFLOAT16,
-    )
-    yield Sample(
-        "ConvTranspose, empty phases", partial(plan_forward, sparse, bias=True, lowering=Lowering.PHASE), {}
-    )
-    yield Sample("gradient of the data", partial(plan_backward_data, problem), {})
-    yield Sample("gradient of the weights", partial(plan_backward_weights, problem), {})
+        forward = partial(plan_forward, _deconvolution(16, 3), bias=False, lowering=lowering)
+        yield Sample(f"ConvTranspose, {lowering.value}", forward, {})
+    empty = partial(plan_forward, _deconvolution(8, 1, BFLOAT16), bias=True, lowering=Lowering.PHASE)
+    yield Sample("ConvTranspose, empty phases", empty, {})
+    yield Sample("gradient of the data", partial(plan_backward_data, _deconvolution(16, 3)), {})
+    yield Sample("gradient of the weights", partial(plan_backward_weights, _deconvolution(16, 3)), {})
+    yield Sample("gradient of the weights, in bands", partial(plan_backward_weights, _deconvolution(64, 3)), {})
 
 
 def _movements() -> Iterator[Sample]:
