@@ -24,6 +24,7 @@ from device.spec.figures import (
 )
 from device.spec.parts import (
     ComputeSpec,
+    DataMovementSpec,
     DramSpec,
     GridSpec,
     L1Spec,
@@ -57,6 +58,7 @@ class DeviceSpec:
         l1: Memory of a core.
         dram: Memory outside the cores.
         noc: The networks.
+        data_movement: The data movement processors of a core.
         compute: The compute threads.
         reader: Cost model of the real planner.
         tables: What programs cost, in tables that their models read by `costs_of`.
@@ -69,6 +71,7 @@ class DeviceSpec:
     l1: L1Spec
     dram: DramSpec
     noc: NocSpec
+    data_movement: DataMovementSpec
     compute: ComputeSpec
     reader: ReaderRates
     tables: tuple[Table, ...]

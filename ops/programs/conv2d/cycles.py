@@ -2,7 +2,8 @@
 
 Three processors work on each core: the first reader (activations, and their multicast), the second one (weights; with
 a split reader also half of the activations) and the compute threads, which run as one here but for what
-`block_costs` says of their overlap. All cores run in step: they do the same work and every multicast binds them.
+`block_costs` says of their overlap. A third data movement processor takes the second half of the activations; a single
+one does all that readers do, in turn. All cores run in step: they do the same work and every multicast binds them.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
+from device.time.data_movement import movers
 from device.time.engine import BEGIN, Moment, Processor, Slots, Task, check_emptied, critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.axis import FrameAxis, output_phases
@@ -26,13 +28,20 @@ class ConvTiming:
 
     Attributes:
         reader: Reads and multicasts activations.
-        second: Reads weights, and activations if the reader is split.
+        second: Reads weights.
+        splitter: Reads activations if the reader is split: the second one, unless there is a third.
         compute: The compute threads.
     """
 
     reader: Processor
     second: Processor
+    splitter: Processor
     compute: Processor
+
+    @property
+    def processors(self) -> tuple[Processor, ...]:
+        """Each once."""
+        return tuple(dict.fromkeys((self.reader, self.second, self.splitter, self.compute)))
 
     @property
     def end(self) -> Moment:
@@ -50,7 +59,7 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) ->
     """
     timing = time_conv(work, spec, contention=contention)
     stages = stage_report(
-        (timing.reader, timing.second, timing.compute),
+        timing.processors,
         timing.end,
         waits={
             Stage.READER: timing.reader,
@@ -71,14 +80,15 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) ->
 
 
 def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
-    """Run the three processors of one core through the program; arguments as of `conv_cycles`."""
-    timing = ConvTiming(Processor(), Processor(), Processor())
+    """Run the processors of one core through the program; arguments as of `conv_cycles`."""
+    reader, second, splitter = movers(spec.data_movement.processors, 3)
+    timing = ConvTiming(reader, second, splitter, Processor())
     steps = conv_steps(work, spec, contention=contention)
-    for processor in (timing.reader, timing.second, timing.compute):
+    for processor in timing.processors:
         processor.work(steps.start)
     if steps.config is not None:
         timing.reader.work(steps.config)
-        timing.second.wait(timing.reader.now if steps.second_read is not None else BEGIN)
+        timing.splitter.wait(timing.reader.now if steps.second_read is not None else BEGIN)
     program = _height_program if work.layout.scheme is HEIGHT else _multicast_program
     check_emptied("conv2d", program(work, steps, timing))
     return timing
@@ -104,8 +114,8 @@ def _height_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> tup
             reader.wait(act.reserve())
             act.fill(reader.work(steps.read))
             if steps.second_read is not None:
-                second.wait(second_act.reserve())
-                second_act.fill(second.work(steps.second_read))
+                timing.splitter.wait(second_act.reserve())
+                second_act.fill(timing.splitter.work(steps.second_read))
             second.wait(weights.reserve())
             weights.fill(second.work(steps.weights) if out_block == 0 else second.now)
             compute.wait(act.front())
@@ -135,14 +145,14 @@ def _multicast_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> 
     tile_rows = layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1
     for out_block in range(_out_blocks(work)):
         for first_k_block in range(0, layout.blocks.k_blocks, senders):
-            second.wait(row_major.reserve())
+            timing.splitter.wait(row_major.reserve())
             begun = reader.now
             for _ in range(tile_rows):
                 reader.wait(row_major.reserve())
                 reader.work(steps.read)
                 if steps.second_read is not None:
-                    second.wait(begun)
-                    reader.wait(second.work(steps.second_read))
+                    timing.splitter.wait(begun)
+                    reader.wait(timing.splitter.work(steps.second_read))
                 row_major.fill(reader.now)
                 compute.wait(row_major.front())
                 compute.work(steps.tilize)

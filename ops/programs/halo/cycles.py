@@ -92,7 +92,8 @@ def halo_times(
         + (issue.read_issue_cycles * one.sticks if filled_by_stick else issue.stateful_issue_cycles * one.writes)
         for one in traffic.filling
     ]
-    padded = begin + np.stack(fill)
+    alone = spec.data_movement.processors == 1  # it does what both would, in turn
+    padded = begin + np.stack([sum(fill)] * PROCESSORS if alone else fill)
     ends = list(padded)
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
@@ -103,7 +104,8 @@ def halo_times(
             if block >= UNTILIZE_BUFFER_BLOCKS:
                 untilized = np.maximum(untilized, given_back[processor][block - UNTILIZE_BUFFER_BLOCKS])
             untilized = untilized + untilize
-        ends[processor] = np.maximum(ends[processor], untilized) + transfers[processor][:, block]
+        before = ends[1 - processor] if alone and number else ends[processor]
+        ends[processor] = np.maximum(before, untilized) + transfers[processor][:, block]
         given_back[processor].append(ends[processor])
     return HaloTimes(padded, np.stack(ends))
 

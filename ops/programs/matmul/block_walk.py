@@ -2,14 +2,16 @@
 
 Two data movement processors and the compute threads work on each core. For every K block the first processor brings a
 block of the first operand and the second one a block of the second, each into a circular buffer of two blocks; the
-compute threads multiply them. A finished output block is written by the second processor. The readers of different
-cores fall out of step, so that the banks of DRAM have something to deliver at any time: they are one more processor
-that waits for nobody, and a block is there when the banks have delivered it together with all blocks before it.
+compute threads multiply them. A finished output block is written by the second processor, or by a third one where there
+is one; a single one does all that both do, in turn. The readers of different cores fall out of step, so that the banks
+of DRAM have something to deliver at any time: they are one more processor that waits for nobody, and a block is there
+when the banks have delivered it together with all blocks before it.
 """
 
 from dataclasses import dataclass
 from math import isclose
 
+from device.time.data_movement import movers
 from device.time.engine import Processor, Slots, Task, check_emptied, stage_report, task_of
 from device.time.stages import Stage, StageCycles
 from ops.programs.matmul.interleaved import BUFFERING
@@ -33,6 +35,7 @@ class MatmulSteps:
         first_dram: The banks deliver what all cores need of the first operand for a K block.
         second_dram: They deliver the second operand.
         write_dram: They take an output block of every core.
+        processors: Data movement processors of a core.
     """
 
     out_blocks: int
@@ -46,6 +49,7 @@ class MatmulSteps:
     first_dram: Task | None = None
     second_dram: Task | None = None
     write_dram: Task | None = None
+    processors: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,15 @@ class MatmulTiming:
 
     Attributes:
         first: Brings the first operand.
-        second: Brings the second operand and writes the output.
+        second: Brings the second operand.
+        writer: Writes the output: the second one, unless there is a third.
         compute: The compute threads.
         dram: The banks of all cores.
     """
 
     first: Processor
     second: Processor
+    writer: Processor
     compute: Processor
     dram: Processor
 
@@ -73,14 +79,14 @@ class MatmulTiming:
     def stages(self) -> tuple[StageCycles, ...]:
         """What every stage did."""
         return stage_report(
-            (self.first, self.second, self.compute, self.dram),
+            (self.first, self.second, self.writer, self.compute, self.dram),
             self._last.now,
             waits={Stage.READER: self.first, Stage.WEIGHT_READER: self.second, Stage.MATH: self.compute},
         )
 
     @property
     def _last(self) -> Processor:
-        return max(self.compute, self.second, key=lambda processor: processor.now.cycles)
+        return max(self.compute, self.writer, self.second, key=lambda processor: processor.now.cycles)
 
 
 def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
@@ -90,8 +96,9 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
         step: The program, for messages.
         steps: Its steps.
     """
-    first, second, compute, dram = (Processor() for _ in range(4))
-    for processor in (first, second, compute):
+    first, second, writer = movers(steps.processors, 3)
+    compute, dram = Processor(), Processor()
+    for processor in dict.fromkeys((first, second, writer, compute)):
         processor.work(steps.start)
     dram.wait(compute.now)
     in0, in1, out = Slots("in0", BUFFERING), Slots("in1", BUFFERING), Slots("out", 1)
@@ -114,7 +121,8 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
             in1.empty(compute.now)
             left -= 1
             after = [processor.now.cycles for processor in (first, second, compute)]
-            if steps.k_blocks - left > BUFFERING and all(map(_is_same, before, after)):
+            alike = first is not second and all(map(_is_same, before, after))
+            if steps.k_blocks - left > BUFFERING and alike:
                 # All wait for the slowest, and will do so block after block.
                 for processor, task in ((first, steps.first), (second, steps.second), (compute, steps.multiply)):
                     processor.go_on(left, task, pace)
@@ -128,11 +136,11 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
             compute.work(steps.finish)
         out.fill(compute.now)
         if steps.write is not None:
-            second.wait(out.front())
-            _move(second, steps.write, dram, steps.write_dram)
-        out.empty(compute.now if steps.write is None else second.now)
+            writer.wait(out.front())
+            _move(writer, steps.write, dram, steps.write_dram)
+        out.empty(compute.now if steps.write is None else writer.now)
     check_emptied(step, (in0, in1, out))
-    return MatmulTiming(first, second, compute, dram)
+    return MatmulTiming(first, second, writer, compute, dram)
 
 
 def _slowest(steps: MatmulSteps) -> Task:

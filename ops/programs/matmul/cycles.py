@@ -159,6 +159,7 @@ def _steps(
         second=second_task(work, spec),
         multiply=multiply_task(work, spec),
         write=written,
+        processors=spec.data_movement.processors,
     )
 
 

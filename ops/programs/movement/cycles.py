@@ -8,6 +8,7 @@ Constants by `tools.calibrate` from profiler rows.
 
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.data_movement import side_by_side_cycles
 from device.time.dram import page_round_trip_cycles, read_latency_cycles, shared_cycles
 from device.time.network import torus_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
@@ -31,7 +32,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
     sides = [pages for pages in (movement.reads, movement.writes) if pages is not None]
     start: float = costs.start_cycles + read_latency_cycles(spec) * sum(pages.in_dram for pages in sides)
     start += costs.reshard_cycles if movement.reshards else 0
-    body = _overlapped(stages, movement)
+    body = _overlapped(stages, movement, spec)
     cycles = start + body
     shown = (
         StageCycles(Stage.START, start),
@@ -45,13 +46,14 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
         dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
         dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
         network_bytes=sum(pages.all_bytes for pages in sides if pages.access is not Access.LOCAL),
-        contention_cycles=body - _overlapped(free, movement),
+        contention_cycles=body - _overlapped(free, movement, spec),
     )
 
 
-def _overlapped(stages: dict[Stage, float], movement: Movement) -> float:
+def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec) -> float:
     """The slowest stage, and the first row of tiles in the others."""
-    slowest = max(stages.values())
+    moving = side_by_side_cycles(spec, stages[Stage.READER], stages[Stage.WRITER])
+    slowest = max(moving, *stages.values())
     working = sum(cycles for stage, cycles in stages.items() if stage is not Stage.DRAM)
     tile_rows = movement.untilized_rows or div_up(movement.tilized_tiles, movement.width_tiles)
     return slowest + (max(working - slowest, 0.0) / tile_rows if tile_rows else 0.0)
