@@ -1,6 +1,6 @@
 """What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are held."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from types import MappingProxyType
@@ -12,14 +12,16 @@ from device.machine import Machine
 from device.plan import Operation, Plan, Relocate
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.fields.field import Field, scaled
+from ops.fields.field import Field, others, scaled
 from ops.fields.samples import L1_SMALL_BYTES, Sample
 from ops.readings.cycles import TimedOperation, run_cycles
 from ops.readings.memory import run_memory
 
 PLAN: Final = "plan"
 MEMORY: Final = "memory"
+VALUES: Final = "values"
 CYCLES: Final = "cycles"
+REPORT: Final = "report"
 NEAR = (2.0, 0.5)
 FAR = tuple(2.0 ** (sign * step) for step in range(2, 13) for sign in (-1, 1))  # where a limit may bind at last
 SAME = 1e-9  # of cycles
@@ -51,7 +53,7 @@ class Effect:
 
     Attributes:
         field: The field.
-        moves: Of plan, memory and cycles.
+        moves: Of plan, memory, values, cycles and report.
         elasticity: Of each program whose cycles move, log(cycles) over log(figure), the mean of its operations:
             between the value and its double or half, whichever moves more; farther off where neither does.
     """
@@ -106,7 +108,7 @@ def effects(
     """What each of some fields moves.
 
     Args:
-        fields: Numbers of the device.
+        fields: Of the device.
         calls: The calls.
         spec: The device.
         programs_tables: Tables that plans do not read.
@@ -127,6 +129,8 @@ def _effect(
     *,
     replan: bool,
 ) -> Effect:
+    if not field.numeric:
+        return _effect_of_another(field, calls, planned, before, spec)
     near, far = (_changed(spec, field, factors) for factors in (NEAR, FAR))
     elasticity = _elasticity(near, before)
     moves = {CYCLES} if elasticity else set()
@@ -138,11 +142,27 @@ def _effect(
         moves = _replanned(calls, planned, changed) if replan else set()
         elasticity = _elasticity({factor: changed}, before)
         moves |= {CYCLES} if elasticity else set()
-    return Effect(
-        field=field,
-        moves=tuple(one for one in (PLAN, MEMORY, CYCLES) if one in moves),
-        elasticity=MappingProxyType(elasticity),
-    )
+    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType(elasticity))
+
+
+def _effect_of_another(
+    field: Field,
+    calls: Sequence[Sample],
+    planned: Mapping[str, tuple[Any, Any]],
+    before: Mapping[Held, float],
+    spec: DeviceSpec,
+) -> Effect:
+    """What it moves that a field which is no number is another: of a flag also values, of a text only what is shown."""
+    moves = {VALUES} if isinstance(field.value, bool) else set()
+    for changed in others(spec, field):
+        moves |= _replanned(calls, planned, changed)
+        if any(abs(cycles_of(one, changed).cycles / cycles - 1) > SAME for one, cycles in before.items()):
+            moves.add(CYCLES)
+    return Effect(field=field, moves=_in_order(moves or {REPORT}), elasticity=MappingProxyType({}))
+
+
+def _in_order(moves: Collection[str]) -> tuple[str, ...]:
+    return tuple(one for one in (PLAN, MEMORY, VALUES, CYCLES, REPORT) if one in moves)
 
 
 def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> dict[float, DeviceSpec]:

@@ -136,6 +136,16 @@ def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
         return None
 
 
+def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
+    """Copies in which a field that is no number is another: a flag the other way, places without gaps or with one."""
+    if isinstance(field.value, bool):
+        return (with_values(spec, {field.path: not field.value}),)
+    if not isinstance(field.value, list):
+        return ()
+    placed = ([0, *field.value[1:]], list(range(len(field.value))))
+    return tuple(with_values(spec, {field.path: places}) for places in placed if places != field.value)
+
+
 def _leaves(values: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Whatever is no table, with the keys that lead to it; a list of numbers is one value."""
     if isinstance(values, dict):
