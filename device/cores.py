@@ -126,12 +126,11 @@ class CoreRangeSet:
             ordered = tuple(ranges)
         except TypeError:
             raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {shown(ranges)}") from None
-        for index, one in enumerate(ordered):
+        for one in ordered:
             if not isinstance(one, CoreRange):
                 raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")
-            for other in ordered[:index]:
-                if one.overlaps(other):
-                    raise ArgumentError(f"CoreRangeSet: ranges must not overlap, but {other} and {one} do")
+        if not _are_rising_cores(ordered):
+            _require_apart(ordered)
         if isinstance(ranges, set | frozenset):
             ordered = tuple(sorted(ordered))
         object.__setattr__(self, "ranges", ordered)
@@ -211,6 +210,20 @@ class CoreGrid:
     def __repr__(self) -> str:
         """As the real library prints it."""
         return f"ttnn.CoreGrid(x={self.x}, y={self.y})"
+
+
+def _are_rising_cores(ranges: tuple[CoreRange, ...]) -> bool:
+    """Whether these are single cores in rising order, row by row: they can not overlap, which is seen at once."""
+    places = [(one.start.y, one.start.x) for one in ranges if one.start == one.end]
+    return len(places) == len(ranges) and all(one < other for one, other in pairwise(places))
+
+
+def _require_apart(ranges: tuple[CoreRange, ...]) -> None:
+    """Each two ranges have no core in common; raises ArgumentError otherwise."""
+    for index, one in enumerate(ranges):
+        for other in ranges[:index]:
+            if one.overlaps(other):
+                raise ArgumentError(f"CoreRangeSet: ranges must not overlap, but {other} and {one} do")
 
 
 def _make_integers(made: CoreCoord | CoreGrid) -> None:

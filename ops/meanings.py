@@ -1,4 +1,4 @@
-"""The one table of programs: what every work means, and what programs cost on a device, as its file says.
+"""The one table of programs: what every work means, and what programs and their dispatch cost on a device.
 
 A new folder of programs adds its line to `MEANINGS`; if its model of cycles has constants, also one to `COSTS`: then a
 device file without their table, or with a key that they do not know, is refused when it is opened.
@@ -11,6 +11,7 @@ from typing import Final
 from device.spec import device_spec
 from device.spec.device_spec import DeviceSpec
 from device.spec.tables import Costs
+from ops.launch.costs import DispatchCosts
 from ops.meaning import Meanings
 from ops.programs.actions.costs import ComputeCosts, TransferCosts
 from ops.programs.conv2d.costs import ConvCosts
@@ -39,7 +40,15 @@ MEANINGS: Final[Meanings] = MappingProxyType(
 )
 
 
-COSTS: tuple[type[Costs], ...] = (TransferCosts, ComputeCosts, ConvCosts, HaloCosts, MatmulCosts, MovementCosts)
+COSTS: tuple[type[Costs], ...] = (
+    TransferCosts,
+    ComputeCosts,
+    ConvCosts,
+    HaloCosts,
+    MatmulCosts,
+    MovementCosts,
+    DispatchCosts,
+)
 
 
 def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:

@@ -4,6 +4,7 @@ What is in it: the kernels of every device operation, from the first core's star
 the preparation of tensors on the host, transfers between host and device, and the dispatch between operations.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,17 +70,22 @@ def run_cycles(plan: Plan, spec: DeviceSpec, *, contention: bool = True, meaning
     reading = CyclesReading(spec=spec, contention=contention)
     timed: list[TimedOperation] = []
     known: dict[object, TimedOperation] = {}
-    for step in plan.steps:
-        if isinstance(step, Relocate):
-            step = Operation(name=MOVE, inputs=(step.tensor,), work=step.work)
-        if not isinstance(step, Operation):
-            continue
+    for step in operations_of(plan):
         ends = _ends(step, plan)
         same = (step.name, step.work, ends)
         if same not in known:
             known[same] = _timed(step, ends, reading, meanings)
         timed.append(known[same])
     return PlanCycles(tuple(timed), spec.clock_hz)
+
+
+def operations_of(plan: Plan) -> Iterator[Operation]:
+    """The device operations of a plan in order, a tensor that is to be relocated as the move that it may need."""
+    for step in plan.steps:
+        if isinstance(step, Operation):
+            yield step
+        elif isinstance(step, Relocate):
+            yield Operation(name=MOVE, inputs=(step.tensor,), work=step.work, key=(MOVE, step.buffer))
 
 
 def _ends(step: Operation, plan: Plan) -> Ends:

@@ -20,6 +20,13 @@ from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from tools.validate.conv import configuration, measured_ns, read_conv_row
+from tools.validate.dispatch import (
+    dispatch_configuration,
+    dispatch_cycles_of,
+    dispatch_kind,
+    dispatch_measured_cycles,
+    read_dispatch_row,
+)
 from tools.validate.gemm import (
     gemm_configuration,
     gemm_cycles_of,
@@ -172,7 +179,9 @@ def layout_cases(rows: Iterable[Row]) -> list[Case]:
 
 def _layout_case(name: tuple[str, ...], rows: list[Row]) -> Case:
     found = read_layout_row(rows[0])
-    return _plain("layout_ops", name, rows, (operation(rows[0]),), found.spec, partial(_moved, found.movement))
+    held = frozenset(OF_2025.get(found.spec.arch, ()))
+    predict = partial(_moved, found.movement)
+    return _plain("layout_ops", name, rows, (operation(rows[0]),), found.spec, predict, held=held)
 
 
 def _moved(movement: Movement, spec: DeviceSpec) -> tuple[float, ...]:
@@ -180,7 +189,14 @@ def _moved(movement: Movement, spec: DeviceSpec) -> tuple[float, ...]:
 
 
 def _plain(
-    program: str, name: tuple[str, ...], rows: list[Row], group: tuple[str, ...], spec: DeviceSpec, predict: Predict
+    program: str,
+    name: tuple[str, ...],
+    rows: list[Row],
+    group: tuple[str, ...],
+    spec: DeviceSpec,
+    predict: Predict,
+    *,
+    held: frozenset[str] = frozenset(),
 ) -> Case:
     """A case of profiler rows whose total alone counts."""
     cycles = statistics.median(_cycles(row, measured_ns(row)) for row in rows)
@@ -193,6 +209,7 @@ def _plain(
         rows=len(rows),
         measured=(cycles,),
         predict=predict,
+        held=held,
     )
 
 
@@ -223,9 +240,29 @@ def _merged(
     return cases
 
 
+def dispatch_cases(rows: Iterable[Row]) -> list[Case]:
+    """The launches measured in some rows."""
+    return _merged(rows, dispatch_configuration, _dispatch_case)
+
+
+def _dispatch_case(name: tuple[str, ...], rows: list[Row]) -> Case:
+    found = read_dispatch_row(rows[0])
+    return Case(
+        program="dispatch",
+        spec=found.spec,
+        group=(dispatch_kind(rows[0]),),
+        configuration=name,
+        fold=name[:-1],  # a test, with all its sizes
+        rows=len(rows),
+        measured=(statistics.median(dispatch_measured_cycles(row) for row in rows),),
+        predict=lambda spec: (dispatch_cycles_of(found, spec),),
+    )
+
+
 READERS: Mapping[str, Callable[[Iterable[Row]], list[Case]]] = {
     "conv": conv_cases,
     "halo": halo_cases,
     "gemm": gemm_cases,
     "layout_ops": layout_cases,
+    "dispatch": dispatch_cases,
 }

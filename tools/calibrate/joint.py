@@ -22,8 +22,14 @@ def changed_specs(cases: Sequence[Case], values: Mapping[str, float]) -> list[De
     for case in cases:
         key = (id(case.spec), case.held)
         if key not in made:
-            made[key] = case.spec.replace(**{name: one for name, one in values.items() if name not in case.held})
+            changes = {name: possible(name, one) for name, one in values.items() if name not in case.held}
+            made[key] = case.spec.replace(**changes)
     return [made[id(case.spec), case.held] for case in cases]
+
+
+def possible(name: str, value: float) -> float:
+    """A figure as a device can have it: a share is at most 1."""
+    return min(value, 1.0) if name.endswith("_share") else value
 
 
 def fit_jointly(
@@ -61,7 +67,8 @@ def fit_jointly(
         return np.concatenate(made)
 
     sizes = {program: len(of_program(program, priors)) for program in programs}
-    return fit_constants(residuals, priors, start=start, rounds=rounds)
+    fit = fit_constants(residuals, priors, start=start, rounds=rounds)
+    return Fit(values={name: possible(name, value) for name, value in fit.values.items()}, pulls=fit.pulls)
 
 
 def cross_validated_errors(

@@ -28,6 +28,19 @@ _WORMHOLE: Final = {
     "matmul_costs_product_cycles": 3.0,  # guess
     "matmul_costs_k_block_cycles": 250.0,  # guess
     "matmul_costs_compute_block_cycles": 200.0,  # guess
+    # Of dispatch all are read off the rows by hand, each where it alone decides.
+    "dispatch_costs_fetch_cycles": 2500.0,
+    "dispatch_costs_fetch_binary_cycles": 75.0,
+    "dispatch_costs_binary_bytes_per_cycle": 16.5,
+    "dispatch_costs_config_bytes_per_cycle": 20.0,
+    "dispatch_costs_command_cycles": 250.0,
+    "dispatch_costs_write_cycles": 1300.0,
+    "dispatch_costs_write_core_cycles": 14.0,
+    "dispatch_costs_write_binary_cycles": 100.0,
+    "dispatch_costs_write_group_cycles": 400.0,
+    "dispatch_costs_argument_core_cycles": 21.0,
+    "dispatch_costs_start_cycles": 850.0,
+    "dispatch_costs_start_buffer_cycles": 10.0,
 }
 _BLACKHOLE: Final = {
     "noc_multicast_share": 0.9,  # noc_latencies.yaml: 16 linked multicasts to 130 cores, without what receivers take
@@ -69,6 +82,19 @@ _BLACKHOLE: Final = {
     "movement_costs_local_stick_cycles": 32.0,  # noc_latencies.yaml: a small write, and an address to work out
     "movement_costs_reshard_cycles": 700.0,  # guess
     "movement_costs_reshard_bytes_per_cycle": 45.0,  # guess
+    # Of dispatch all are read off the rows by hand, each where it alone decides.
+    "dispatch_costs_fetch_cycles": 2500.0,
+    "dispatch_costs_fetch_binary_cycles": 60.0,
+    "dispatch_costs_binary_bytes_per_cycle": 26.0,
+    "dispatch_costs_config_bytes_per_cycle": 26.0,
+    "dispatch_costs_command_cycles": 280.0,
+    "dispatch_costs_write_cycles": 1400.0,
+    "dispatch_costs_write_core_cycles": 9.0,
+    "dispatch_costs_write_binary_cycles": 150.0,
+    "dispatch_costs_write_group_cycles": 500.0,
+    "dispatch_costs_argument_core_cycles": 42.0,
+    "dispatch_costs_start_cycles": 1000.0,
+    "dispatch_costs_start_buffer_cycles": 1.0,
 }
 
 PRIORS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(

@@ -1,7 +1,8 @@
 """Rows of layout_ops.csv: conversions between interleaved and sharded, moves, reshards, tilizing, slices.
 
 A row gives shapes, layouts and memory of both sides, and the shards of its output. Shards of an input follow from the
-number of cores: whole rows of tiles each when height sharded, the evenest split when block sharded.
+number of cores: whole rows of tiles each when height sharded, the evenest split when block sharded. All rows that count
+are profiler files of 2025, and are predicted with the software of that year (`tools.validate.software`).
 """
 
 import re
@@ -37,6 +38,7 @@ from ops.programs.movement.work import Conversion
 from tools.validate.conv import measured_ns
 from tools.validate.devices import core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
+from tools.validate.software import with_software_of_2025
 
 FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32, "u32": UINT32}
 CONVERSIONS = {one.value: one for one in Conversion if one not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
@@ -98,7 +100,7 @@ def read_layout_row(row: Row) -> LayoutRow:
         raise NotPredictedError(f"{name} is no operation of a convolution")
     if "profiler" not in row["kind"]:
         raise NotPredictedError(f"{row['kind']}: no profiler row with both sides' layout")
-    spec = device_spec(row)
+    spec = with_software_of_2025(device_spec(row))
     cores = int(row["cores"])
     try:
         source, target = _tensor(row, "in", cores, spec), _tensor(row, "out", cores, spec)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tools.validate.conv import predict_conv
+from tools.validate.dispatch import predict_dispatch
 from tools.validate.gemm import predict_gemm
 from tools.validate.halo import predict_halo
 from tools.validate.layout_ops import predict_layout_op
@@ -20,6 +21,7 @@ VALIDATORS: Mapping[str, Validator] = {
     "halo": predict_halo,
     "gemm": predict_gemm,
     "layout_ops": predict_layout_op,
+    "dispatch": predict_dispatch,
 }
 
 

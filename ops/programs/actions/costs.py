@@ -50,6 +50,7 @@ class ComputeCosts(Costs):
         reload_cycles: For each reload of partials.
         reload_tile_cycles: For each reloaded tile.
         add_tile_cycles: For each tile that is added to another, as a bias is.
+        vector_tile_cycles: For each tile that passes through the vector unit once.
     """
 
     TABLE: ClassVar[str] = "compute_costs"
@@ -67,6 +68,7 @@ class ComputeCosts(Costs):
     reload_cycles: float
     reload_tile_cycles: float
     add_tile_cycles: float
+    vector_tile_cycles: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,12 @@
-"""What the works of the element-wise operations mean. Nobody has modeled their cycles."""
+"""What the works of the element-wise operations mean."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from device.numbers.formats import Array
-from ops.meaning import Meaning, ValuesReading, given, row
+from device.time.stages import OperationCycles
+from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, row
+from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles
 from ops.programs.eltwise.operations import Activate, AddRow, activated, added_row
 
 
@@ -17,15 +19,15 @@ def _activated(work: Activate, inputs: Sequence[Array | None], reading: ValuesRe
     return activated(work, given(inputs[0]), reading.arithmetic, reciprocal_table=reading.spec.compute.reciprocal_table)
 
 
+def _sum_cycles(work: AddRow, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    return add_row_cycles(work, ends.read, ends.written, reading.spec, contention=reading.contention)
+
+
+def _activation_cycles(work: Activate, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    return activation_cycles(work, ends.read, ends.written, reading.spec, contention=reading.contention)
+
+
 MEANINGS: Final = (
-    Meaning(
-        work=AddRow,
-        values=_sum,
-        no_model="there is no model of BinaryNg; known are conversions, moves, slices and reshapes",
-    ),
-    Meaning(
-        work=Activate,
-        values=_activated,
-        no_model="there is no model of Unary; known are conversions, moves, slices and reshapes",
-    ),
+    Meaning(work=AddRow, values=_sum, cycles=_sum_cycles),
+    Meaning(work=Activate, values=_activated, cycles=_activation_cycles),
 )

@@ -10,6 +10,7 @@ from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import bandwidth
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
+from ops.launch.queue import Launch
 from ttsim.report.cycles.figures import (
     CallTime,
     CoreGroupTime,
@@ -56,12 +57,14 @@ class TimedCall:
         operations: In order.
         untimed: Those that no model knows; figures leave them out.
         useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
+        launches: What was launched, untimed operations included, in order.
     """
 
     name: str
     operations: tuple[OperationReading, ...]
     untimed: tuple[UntimedOperation, ...] = ()
     useful_flops: int | None = None
+    launches: tuple[Launch, ...] = ()
 
 
 def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:

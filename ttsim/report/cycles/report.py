@@ -8,6 +8,7 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.explain import cycles, explain_call, explain_inclusion, not_counting, time, untimed_lines
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
+from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles.rows import text_table
 from ttsim.report.plain import text
 
@@ -36,6 +37,7 @@ class CycleReport:
         worker_cores: Of the whole grid.
         calls: In order, each with its operations.
         total: All together.
+        launches: What passes between operations; no other figure has it in.
         includes: What the cycles count.
         leaves_out: What they do not count.
     """
@@ -45,6 +47,7 @@ class CycleReport:
     worker_cores: int
     calls: tuple[CallTime, ...]
     total: Totals
+    launches: LaunchTimes
     includes: tuple[str, ...] = INCLUDES
     leaves_out: tuple[str, ...] = LEAVES_OUT
 
@@ -68,7 +71,7 @@ class CycleReport:
         if not self.calls:
             return f"No call that takes cycles was made on {self.device}."
         paragraphs = [explain_call(call, self.device) for call in self.calls]
-        return "\n".join([*paragraphs, explain_inclusion(self.includes, self.leaves_out)])
+        return "\n".join([*paragraphs, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out)])
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
@@ -86,15 +89,18 @@ class CycleReport:
         taken = f"{cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
         head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))
-        return "\n".join([head, text_table(self.calls), *untimed, explain_inclusion(self.includes, self.leaves_out)])
+        after = (*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out))
+        return "\n".join([head, text_table(self.calls), *after])
 
 
 def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
     """The report on calls that ran one after the other on a device."""
+    total = totals(calls, spec)
     return CycleReport(
         device=spec.name,
         clock_hz=spec.clock_hz,
         worker_cores=spec.grid.cores,
         calls=call_times(calls, spec),
-        total=totals(calls, spec),
+        total=total,
+        launches=launch_times([one for call in calls for one in call.launches], total.nanoseconds, spec),
     )

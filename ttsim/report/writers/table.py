@@ -7,6 +7,7 @@ from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
+from ttsim.report.cycles.launches import launch_summary
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import L1Use, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.cycle_table import cycles_line, escaped, print_call
@@ -62,6 +63,8 @@ def headlines(summary: Summary) -> list[str]:
         lines.append(f"accuracy   {accuracy_line(summary.accuracy)}")
     if summary.cycles is not None:
         lines += [f"cycles     {escaped(cycles_line(summary.cycles, call))}" for call in summary.cycles.calls]
+        if summary.cycles.launches.readings:
+            lines.append(f"between    {launch_summary(summary.cycles.launches)}, not counting compiling")
     return lines
 
 

@@ -24,9 +24,3 @@ def test_an_activation_takes_every_element():
     work = Activate(name="relu", parameters=(), data_format=FLOAT32)
     got = MEANINGS[Activate].values(work, [np.array([[-1.0, 2.0]], np.float32)], READING)
     assert got.tolist() == [[0.0, 2.0]]
-
-
-def test_neither_has_a_model_of_its_cycles():
-    reason = "there is no model of {}; known are conversions, moves, slices and reshapes"
-    assert MEANINGS[AddRow].no_model == reason.format("BinaryNg")
-    assert MEANINGS[Activate].no_model == reason.format("Unary")

@@ -1,0 +1,90 @@
+"""Programs that follow each other: fetched, written and run by three parts that work ahead of each other.
+
+While kernels run, the dispatching core writes the next programs into the cores' configuration buffers, as many as
+these hold; before it the prefetching core fetches them. So the time between two kernels is what of that is not hidden.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import nanoseconds
+from ops.launch.costs import DispatchCosts
+from ops.launch.program import LaunchedProgram, launch_cycles
+
+
+class Replay(StrEnum):
+    """How the commands of programs come to the device."""
+
+    FIRST_CALL = "first call"  # the host makes them and copies the binaries; compiling is not counted
+    WARM_CACHE = "warm program cache"  # the host makes them
+    TRACE = "trace replay"  # they lie on the device
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program in a queue.
+
+    Attributes:
+        program: What has to be brought.
+        kernel_cycles: How long its kernels run.
+    """
+
+    program: LaunchedProgram
+    kernel_cycles: float
+
+    @property
+    def name(self) -> str:
+        """The device operation."""
+        return self.program.name
+
+
+def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
+    """When the kernels of each program of a queue end; it begins when the first command is there to be made or fetched.
+
+    Args:
+        queue: In order.
+        spec: The device.
+        replay: How the commands come.
+    """
+    room = spec.costs_of(DispatchCosts).config_buffer_bytes
+    fetched = written = ended = 0.0
+    ends: list[float] = []
+    freed, waiting_bytes = 0, 0
+    for launch, made in zip(queue, _made_nanoseconds(queue, spec, replay), strict=True):
+        cycles = launch_cycles(launch.program, spec)
+        waiting_bytes += launch.program.core_bytes
+        while waiting_bytes > room and freed < len(ends):
+            waiting_bytes -= queue[freed].program.core_bytes
+            freed += 1
+        has_room = ends[freed - 1] if freed else 0.0
+        fetched = max(fetched, made) + nanoseconds(cycles.fetch, spec.clock_hz)
+        written = max(max(written, has_room) + nanoseconds(cycles.write, spec.clock_hz), fetched)
+        ended = max(written, ended) + nanoseconds(cycles.start + launch.kernel_cycles, spec.clock_hz)
+        ends.append(ended)
+    return ends
+
+
+def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> float:
+    """Of the time from the first command to the last kernel's end, what no kernel fills."""
+    if not queue:
+        return 0.0
+    kernels = sum(nanoseconds(launch.kernel_cycles, spec.clock_hz) for launch in queue)
+    return kernel_end_nanoseconds(queue, spec, replay)[-1] - kernels
+
+
+def _made_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
+    """When the host has made the commands of each program; it works ahead of the device without end."""
+    if replay is Replay.TRACE:
+        return [0.0] * len(queue)
+    costs, now, known = spec.costs_of(DispatchCosts), 0.0, set()
+    made = []
+    for launch in queue:
+        now += costs.host_launch_nanoseconds
+        key = launch.program.key
+        if replay is Replay.FIRST_CALL and (key is None or key not in known):
+            now += launch.program.code_bytes / costs.host_bytes_per_second * 1e9
+            known.add(key)
+        made.append(now)
+    return made

@@ -1,0 +1,145 @@
+"""What an element-wise program takes: tiles are read, computed on and written in turn, two of each at a time.
+
+A core's reader waits for the tiles of one step before it asks for the next. With room for two tiles between its three
+parts, all steps take as long as the slowest part's after the first, which passes through all of them. Composed of
+measured parts: an addition and a function of sharded tiles are measured (profiler files of tt-perf-report), a row that
+is added to every row is not.
+"""
+
+from dataclasses import dataclass
+
+from device.cores import first_cores
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
+from device.memory.tiles import TILE
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from device.time.dram import page_round_trip_cycles, shared_cycles
+from device.time.network import torus_of
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.programs.actions.compute import pack_tile_cycles, unpack_tile_cycles
+from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.eltwise.operations import Activate, AddRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What each tile takes on one core, in cycles; 0 for a part that has nothing to do, since shards lie in place.
+
+    Attributes:
+        read: Until all operands of a tile are there.
+        unpack: They go into the matrix unit's registers.
+        math: They become one tile.
+        pack: It goes back to L1.
+        write: It goes to its bank.
+    """
+
+    read: float
+    unpack: float
+    math: float
+    pack: float
+    write: float
+
+    @property
+    def parts(self) -> tuple[float, float, float, float]:
+        """What works side by side: packing is one tile behind."""
+        return self.read, self.unpack + self.math, self.pack, self.write
+
+
+def add_row_cycles(
+    work: AddRow, read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *, contention: bool = True
+) -> OperationCycles:
+    """Cycles of a program that adds a row to every row of a matrix.
+
+    Args:
+        work: The program.
+        read: The matrix.
+        written: The sum.
+        spec: The device.
+        contention: Whether the cores share the bandwidth of DRAM.
+    """
+    row, matrix = work.row_format.tile_bytes, work.data_format.tile_bytes
+    fetched = _wait_cycles(read, spec, matrix)
+    if fetched:
+        fetched += max(spec.costs_of(TransferCosts).page_issue_cycles, row / spec.noc.link_bytes_per_cycle)
+    spread = unpack_tile_cycles(spec, row) + pack_tile_cycles(spec, row)  # the row is put into every row of a tile
+    steps = Steps(
+        read=fetched,
+        unpack=unpack_tile_cycles(spec, matrix) + unpack_tile_cycles(spec, row) + spread,
+        math=spec.costs_of(ComputeCosts).add_tile_cycles,
+        pack=pack_tile_cycles(spec, matrix),
+        write=_write_cycles(written, spec),
+    )
+    return _operation(steps, read, written, (matrix + row) if fetched else 0, spec, contention=contention)
+
+
+def activation_cycles(
+    work: Activate, read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *, contention: bool = True
+) -> OperationCycles:
+    """Cycles of a program of a function of every element; arguments as of `add_row_cycles`."""
+    tile_bytes = work.data_format.tile_bytes
+    fetched = _wait_cycles(read, spec, tile_bytes)
+    steps = Steps(
+        read=fetched,
+        unpack=unpack_tile_cycles(spec, tile_bytes),
+        math=spec.costs_of(ComputeCosts).vector_tile_cycles,
+        pack=pack_tile_cycles(spec, tile_bytes),
+        write=_write_cycles(written, spec),
+    )
+    return _operation(steps, read, written, tile_bytes if fetched else 0, spec, contention=contention)
+
+
+def _wait_cycles(tensor: TensorSpec, spec: DeviceSpec, tile_bytes: int) -> float:
+    """Until a tile is there: nothing if it lies in the core's own shard."""
+    if tensor.memory_config.is_sharded():
+        return 0.0
+    if tensor.memory_config.buffer_type is BufferType.DRAM:
+        return page_round_trip_cycles(spec, tile_bytes)
+    return torus_of(spec).round_trip_cycles + tile_bytes / spec.noc.link_bytes_per_cycle
+
+
+def _write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:
+    """Between two tiles that are written."""
+    if tensor.memory_config.is_sharded():
+        return 0.0
+    issue = spec.costs_of(TransferCosts).write_issue_cycles
+    return max(issue, tensor.data_format.tile_bytes / spec.noc.link_bytes_per_cycle)
+
+
+def _operation(
+    steps: Steps, read: TensorSpec, written: TensorSpec, step_bytes: int, spec: DeviceSpec, *, contention: bool
+) -> OperationCycles:
+    """All tiles of the core that has most of them, and of all cores together."""
+    rows, columns = written.matrix
+    tiles = div_up(rows, TILE) * div_up(columns, TILE)
+    shards = read.memory_config.shard_spec
+    cores = first_cores(min(tiles, spec.grid.cores), spec.grid.cols, spec.grid.rows) if shards is None else shards.grid
+    share = div_up(tiles, cores.num_cores())
+    if shards is not None:
+        share = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
+    start = spec.costs_of(StickCosts).start_cycles
+    alone = sum(steps.parts) + (share - 1) * max(steps.parts)
+    in_dram = [tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written)]
+    read_bytes = tiles * step_bytes if in_dram[0] else 0
+    written_bytes = tiles * written.data_format.tile_bytes if in_dram[1] else 0
+    shared = shared_cycles(spec, read_bytes + written_bytes) if contention else 0.0
+    body = max(alone, shared)
+    busy = {
+        Stage.START: start,
+        Stage.READER: share * steps.read,
+        Stage.UNPACK: share * steps.unpack,
+        Stage.MATH: share * steps.math,
+        Stage.PACK: share * steps.pack,
+        Stage.WRITER: share * steps.write,
+        Stage.DRAM: shared,
+    }
+    stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy.items() if cycles)
+    return OperationCycles(
+        cycles=start + body,
+        groups=(CoreGroupCycles(cores=cores, cycles=start + body, stages=stages),),
+        bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
+        dram_read_bytes=read_bytes,
+        dram_written_bytes=written_bytes,
+        network_bytes=tiles * (step_bytes + (written.data_format.tile_bytes if steps.write else 0)),
+        contention_cycles=body - alone,
+    )

@@ -1,0 +1,72 @@
+"""Element-wise programs in time."""
+
+import pytest
+
+from device.cores import first_cores
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT16
+from device.time.stages import Stage
+from ops.meanings import load_spec
+from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles
+from ops.programs.eltwise.operations import Activate, AddRow
+
+SPEC = load_spec("wormhole_n150").replace(
+    compute_unpack_bytes_per_cycle=64.0,
+    compute_pack_bytes_per_cycle=64.0,
+    compute_costs_add_tile_cycles=40.0,
+    compute_costs_vector_tile_cycles=250.0,
+    movement_costs_start_cycles=500.0,
+    transfer_costs_page_issue_cycles=50.0,
+    transfer_costs_write_issue_cycles=20.0,
+)
+SUM = AddRow(data_format=BFLOAT16, row_format=BFLOAT16)
+RELU = Activate(name="relu", parameters=(), data_format=BFLOAT16)
+
+
+def interleaved(rows, columns=64):
+    memory = MemoryConfig(TensorMemoryLayout.INTERLEAVED, BufferType.DRAM)
+    return TensorSpec((1, 1, rows, columns), BFLOAT16, Layout.TILE, memory)
+
+
+def sharded(rows, cores):
+    shards = ShardSpec(first_cores(cores, 8, 8), (rows // cores, 64), ShardOrientation.ROW_MAJOR)
+    return TensorSpec(
+        (1, 1, rows, 64), BFLOAT16, Layout.TILE, MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    )
+
+
+def test_sharded_tiles_are_not_read_and_not_written():
+    """Four cores have three rows of two tiles: unpack 32, function 250, pack 32, the last one after all others."""
+    tensor = sharded(384, 4)
+    found = activation_cycles(RELU, tensor, tensor, SPEC)
+    assert found.cycles == 500 + 6 * (32 + 250) + 32
+    assert (found.cores, found.bound_by) == (4, Stage.MATH)
+    assert (found.dram_read_bytes, found.dram_written_bytes, found.network_bytes) == (0, 0, 0)
+
+
+def test_a_row_is_read_with_every_tile_and_spread():
+    """192 tiles on 64 cores: three rounds of a round trip (381 + 2048/24) and the row's tile behind it (2048/30)."""
+    tensor = interleaved(96 * 32)
+    found = add_row_cycles(SUM, tensor, tensor, SPEC, contention=False)
+    read, compute, pack, write = 381 + 2048 / 24 + 2048 / 30, 32 + 32 + 64 + 40, 32, 2048 / 30
+    assert found.cycles == pytest.approx(500 + 3 * read + compute + pack + write, rel=1e-12)
+    assert found.bound_by is Stage.READER
+    assert (found.dram_read_bytes, found.dram_written_bytes) == (192 * 4096, 192 * 2048)
+
+
+def test_banks_that_deliver_less_bind():
+    tensor = interleaved(96 * 32)
+    slow = SPEC.replace(dram_bank_bytes_per_second=1e9)
+    found = add_row_cycles(SUM, tensor, tensor, slow)
+    assert found.cycles == pytest.approx(500 + 192 * 6144 / (12 * 0.922), rel=1e-12)
+    assert found.bound_by is Stage.DRAM
+    free = add_row_cycles(SUM, tensor, tensor, slow, contention=False)
+    assert found.contention_cycles == pytest.approx(found.cycles - free.cycles)
