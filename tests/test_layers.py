@@ -40,7 +40,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "meanings": {"launch", "meaning", "programs"},
         "readings": {"launch", "meaning", "meanings"},
         "calls": {"builder", "definition", "frame", "meanings", "programs"},
-        "fields": {"calls", "definition", "meanings", "programs", "readings"},
+        "fields": {"calls", "definition", "launch", "meanings", "programs", "readings"},
     },
     "ttsim": {
         "_siblings": set(),

@@ -4,47 +4,27 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from device.errors import TTSimError
 from device.events import Event
 from device.machine import Machine
-from device.plan import Operation, Plan, Relocate
+from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles
 from ops.fields.field import Field, others, scaled
+from ops.fields.held import LAUNCH, Held, held_launches, held_operations, plan_or_refusal, with_model
 from ops.fields.samples import L1_SMALL_BYTES, Sample
-from ops.readings.cycles import TimedOperation, run_cycles
 from ops.readings.memory import run_memory
 
 PLAN: Final = "plan"
 MEMORY: Final = "memory"
 VALUES: Final = "values"
 CYCLES: Final = "cycles"
+LAUNCHES: Final = "launches"
 REPORT: Final = "report"
 NEAR = (2.0, 0.5)
 FAR = tuple(2.0 ** (sign * step) for step in range(2, 13) for sign in (-1, 1))  # where a limit may bind at last
 SAME = 1e-9  # of cycles
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Held:
-    """A device operation as one device's plan has it.
-
-    Attributes:
-        program: The folder of programs that it is of.
-        name: Of the operation.
-        plan: That operation alone.
-    """
-
-    program: str
-    name: str
-    plan: Plan
-
-    def timed(self, spec: DeviceSpec, *, contention: bool = True) -> TimedOperation:
-        """What it takes on a device."""
-        (timed,) = run_cycles(self.plan, spec, contention=contention).operations
-        return timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +33,7 @@ class Effect:
 
     Attributes:
         field: The field.
-        moves: Of plan, memory, values, cycles and report.
+        moves: Of plan, memory, values, cycles, launches and report.
         elasticity: Of each program whose cycles move, log(cycles) over log(figure), the mean of its operations:
             between the value and its double or half, whichever moves more; farther off where neither does.
     """
@@ -63,47 +43,32 @@ class Effect:
     elasticity: Mapping[str, float]
 
 
-def held_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[Held, ...]:
-    """Every device operation of the calls' plans, each once; a call that the device can not do has none."""
-    found: dict[object, Held] = {}
-    for call in calls:
-        plan = _plan(call, spec)
-        if isinstance(plan, str):
-            continue
-        for step in plan.steps:
-            if isinstance(step, Operation | Relocate) and step.work is not None:
-                one = _held(step, plan)
-                found.setdefault((one.plan.steps, *one.plan.tensors.values()), one)
-    return tuple(found.values())
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """How things are before a field is changed.
 
+    Attributes:
+        spec: The device.
+        calls: What is planned anew.
+        planned: What is decided of each call, and where its tensors lie.
+        before: Cycles of what is held.
+        programs_tables: Tables that plans do not read.
+    """
 
-def _held(step: Operation | Relocate, plan: Plan) -> Held:
-    """One step alone, with its first and its last tensor."""
-    if isinstance(step, Relocate):
-        name, source, target = "Move", step.tensor, step.tensor
-    else:
-        name, source = step.name.removesuffix("DeviceOperation"), step.inputs[0]
-        target = step.outputs[0].tensor if step.outputs else step.inputs[-1]
-    alone = Operation(name=name, inputs=("read", "written"), work=step.work)
-    tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
-    program = type(step.work).__module__.split(".")[2]
-    return Held(program, name, Plan(steps=(alone,), tensors=tensors))
-
-
-def with_model(held: Iterable[Held], spec: DeviceSpec) -> tuple[Held, ...]:
-    """Those whose cycles somebody has modeled."""
-    return tuple(one for one in held if one.timed(spec).cycles is not None)
-
-
-def cycles_of(one: Held, spec: DeviceSpec) -> OperationCycles:
-    """What an operation of `with_model` takes."""
-    timed = one.timed(spec).cycles
-    assert timed is not None
-    return timed
+    spec: DeviceSpec
+    calls: tuple[Sample, ...]
+    planned: Mapping[str, tuple[object, object]]
+    before: Mapping[Held, float]
+    programs_tables: frozenset[str]
 
 
 def effects(
-    fields: Sequence[Field], calls: Sequence[Sample], spec: DeviceSpec, *, programs_tables: Iterable[str] = ()
+    fields: Sequence[Field],
+    calls: Sequence[Sample],
+    spec: DeviceSpec,
+    *,
+    planned: Sequence[Sample] = (),
+    programs_tables: Iterable[str] = (),
 ) -> tuple[Effect, ...]:
     """What each of some fields moves.
 
@@ -111,58 +76,53 @@ def effects(
         fields: Of the device.
         calls: The calls.
         spec: The device.
+        planned: Further calls, of whose time nothing is asked.
         programs_tables: Tables that plans do not read.
     """
-    held = with_model(held_operations(calls, spec), spec)
-    before = {one: cycles_of(one, spec).cycles for one in held}
-    planned = {call.name: _outcome(call, spec) for call in calls}
-    tables = frozenset(programs_tables)
-    return tuple(_effect(field, calls, planned, before, spec, replan=field.path[0] not in tables) for field in fields)
+    held: tuple[Held, ...] = (*with_model(held_operations(calls, spec), spec), held_launches(calls, spec))
+    every = (*planned, *calls)
+    ground = _Ground(
+        spec=spec,
+        calls=every,
+        planned={call.name: _outcome(call, spec) for call in every},
+        before={one: one.cycles(spec) for one in held},
+        programs_tables=frozenset(programs_tables),
+    )
+    return tuple(_effect(field, ground) if field.numeric else _effect_of_another(field, ground) for field in fields)
 
 
-def _effect(
-    field: Field,
-    calls: Sequence[Sample],
-    planned: Mapping[str, tuple[Any, Any]],
-    before: Mapping[Held, float],
-    spec: DeviceSpec,
-    *,
-    replan: bool,
-) -> Effect:
-    if not field.numeric:
-        return _effect_of_another(field, calls, planned, before, spec)
-    near, far = (_changed(spec, field, factors) for factors in (NEAR, FAR))
-    elasticity = _elasticity(near, before)
-    moves = {CYCLES} if elasticity else set()
+def _effect(field: Field, ground: _Ground) -> Effect:
+    """What a number moves: at its double and its half, or as far from it as it takes to move something."""
+    near, far = (_changed(ground.spec, field, factors) for factors in (NEAR, FAR))
+    replan = field.path[0] not in ground.programs_tables
+    elasticity = _elasticity(near, ground)
+    moves = _timed(elasticity)
     for changed in near.values() if replan else ():
-        moves |= _replanned(calls, planned, changed)
+        moves |= _replanned(changed, ground)
     for factor, changed in far.items():
         if moves:
             break
-        moves = _replanned(calls, planned, changed) if replan else set()
-        elasticity = _elasticity({factor: changed}, before)
-        moves |= {CYCLES} if elasticity else set()
+        elasticity = _elasticity({factor: changed}, ground)
+        moves = _timed(elasticity) | (_replanned(changed, ground) if replan else set())
     return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType(elasticity))
 
 
-def _effect_of_another(
-    field: Field,
-    calls: Sequence[Sample],
-    planned: Mapping[str, tuple[Any, Any]],
-    before: Mapping[Held, float],
-    spec: DeviceSpec,
-) -> Effect:
-    """What it moves that a field which is no number is another: of a flag also values, of a text only what is shown."""
-    moves = {VALUES} if isinstance(field.value, bool) else set()
-    for changed in others(spec, field):
-        moves |= _replanned(calls, planned, changed)
-        if any(abs(cycles_of(one, changed).cycles / cycles - 1) > SAME for one, cycles in before.items()):
-            moves.add(CYCLES)
-    return Effect(field=field, moves=_in_order(moves or {REPORT}), elasticity=MappingProxyType({}))
+def _effect_of_another(field: Field, ground: _Ground) -> Effect:
+    """What it moves that a field which is no number is another: of a flag also values, of a text what is shown."""
+    moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
+    for changed in others(ground.spec, field):
+        moved = {one.program: 0.0 for one, was in ground.before.items() if abs(one.cycles(changed) / was - 1) > SAME}
+        moves |= _replanned(changed, ground) | _timed(moved)
+    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
+
+
+def _timed(elasticity: Mapping[str, float]) -> set[str]:
+    """Whether kernels take another time, and what passes between them."""
+    return {LAUNCHES if program == LAUNCH else CYCLES for program in elasticity}
 
 
 def _in_order(moves: Collection[str]) -> tuple[str, ...]:
-    return tuple(one for one in (PLAN, MEMORY, VALUES, CYCLES, REPORT) if one in moves)
+    return tuple(one for one in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if one in moves)
 
 
 def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> dict[float, DeviceSpec]:
@@ -171,11 +131,11 @@ def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> dict[f
     return {factor: changed for factor, changed in found if changed is not None}
 
 
-def _elasticity(changed: Mapping[float, DeviceSpec], before: Mapping[Held, float]) -> dict[str, float]:
+def _elasticity(changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[str, float]:
     """Of each program that moves; the mean of its operations."""
     found: dict[str, list[float]] = {}
-    for one, cycles in before.items():
-        slopes = [log(cycles_of(one, device).cycles / cycles) / log(factor) for factor, device in changed.items()]
+    for one, cycles in ground.before.items():
+        slopes = [log(one.cycles(device) / cycles) / log(factor) for factor, device in changed.items()]
         found.setdefault(one.program, []).append(max(slopes, key=abs, default=0.0))
     return {
         program: sum(slopes) / len(slopes)
@@ -184,11 +144,11 @@ def _elasticity(changed: Mapping[float, DeviceSpec], before: Mapping[Held, float
     }
 
 
-def _replanned(calls: Sequence[Sample], planned: Mapping[str, tuple[Any, Any]], changed: DeviceSpec) -> set[str]:
+def _replanned(changed: DeviceSpec, ground: _Ground) -> set[str]:
     """Whether plans, and places in memory, are others on a changed device."""
     moves: set[str] = set()
-    for call in calls:
-        for what, was, now in zip((PLAN, MEMORY), planned[call.name], _outcome(call, changed), strict=True):
+    for call in ground.calls:
+        for what, was, now in zip((PLAN, MEMORY), ground.planned[call.name], _outcome(call, changed), strict=True):
             if was != now:
                 moves.add(what)
         if len(moves) > 1:
@@ -196,17 +156,9 @@ def _replanned(calls: Sequence[Sample], planned: Mapping[str, tuple[Any, Any]], 
     return moves
 
 
-def _plan(call: Sample, spec: DeviceSpec) -> Plan | str:
-    """The plan of a call, or why there is none."""
-    try:
-        return call.plan(spec)
-    except TTSimError as error:
-        return str(error)
-
-
 def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
     """What is decided of a call: its operations with their circular buffers; and where everything lies."""
-    plan = _plan(call, spec)
+    plan = plan_or_refusal(call, spec)
     if isinstance(plan, str):
         return plan, None
     decided = [

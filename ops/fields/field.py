@@ -75,21 +75,26 @@ _COUNTED: dict[str, tuple[str, Better]] = {
     "data_movement.processors": ("processors", Better.LARGER),
     "compute.dst_tiles": ("tiles", Better.LARGER),
     "compute.stationary_tiles": ("tiles", Better.NEITHER),  # fewer fetches, of which each is waited for
-    "halo_costs.pad_write_bytes": ("bytes", Better.LARGER),
-    "halo_costs.waiting_share": ("", Better.SMALLER),
 }
-# The others by how their names end, the longest ending first.
+# The others by how their names end; the first ending that fits counts.
 _ENDINGS: dict[str, tuple[str, Dimension, Better]] = {
     "_bytes_per_second": ("bytes/s", Dimension.RATE, Better.LARGER),
     "_bytes_per_cycle": ("bytes/cycle", Dimension.CYCLE_RATE, Better.LARGER),
     "_bytes_per_ns": ("bytes/ns", Dimension.RATE, Better.LARGER),
     "_cycles": ("cycles", Dimension.CYCLES, Better.SMALLER),
+    "wait_share": ("", Dimension.NUMBER, Better.SMALLER),
+    "waiting_share": ("", Dimension.NUMBER, Better.SMALLER),
     "_share": ("", Dimension.NUMBER, Better.LARGER),
+    "_factor": ("", Dimension.NUMBER, Better.SMALLER),  # of what else is to be done
+    "_links": ("links", Dimension.NUMBER, Better.LARGER),
+    "buffer_bytes": ("bytes", Dimension.NUMBER, Better.LARGER),
+    "write_bytes": ("bytes", Dimension.NUMBER, Better.LARGER),
     "_bytes": ("bytes", Dimension.NUMBER, Better.NEITHER),
     "bytes": ("bytes", Dimension.NUMBER, Better.NEITHER),
     "_ghz": ("GHz", Dimension.CLOCK, Better.LARGER),
     "_hz": ("Hz", Dimension.CLOCK, Better.LARGER),
     "_ns": ("ns", Dimension.TIME, Better.SMALLER),
+    "_nanoseconds": ("ns", Dimension.TIME, Better.SMALLER),
 }
 _OF_THE_PLANNER = "reader"  # right or wrong, they decide plans and nothing else
 _PER_CYCLE = "bytes/cycle"

@@ -17,7 +17,17 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import Operation, Plan, Work
-from ops.programs.movement.work import Conversion, FillPad, PaddedSlice, Relayout, Reshape, SliceWrite, Typecast, Window
+from ops.programs.movement.work import (
+    Conversion,
+    FillPad,
+    PaddedSlice,
+    PadImage,
+    Relayout,
+    Reshape,
+    SliceWrite,
+    Typecast,
+    Window,
+)
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 SIDE, CHANNELS = 40, 64  # of an image; no whole number of tiles across
@@ -56,6 +66,9 @@ def movement_plans() -> Iterator[tuple[str, Plan]]:
         _tensor(TILES, dram),
         _tensor(TILES, dram, data_format=FLOAT32),
     )
+    padded = TensorSpec((1, SIDE + 2, SIDE + 2, CHANNELS), BFLOAT16, ROWS, dram)
+    pad = PadImage(image=(1, SIDE, SIDE, CHANNELS), padding=(1, 1, 1, 1))
+    yield _plan("Pad of an image", pad, _image(ROWS), padded)
     yield _plan("FillPad", FillPad(), _tensor(TILES, dram), _tensor(TILES, dram))
     for layout in (ROWS, TILES):
         shape = (1, SIDE, SIDE // 2, 2 * CHANNELS)

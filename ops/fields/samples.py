@@ -204,6 +204,15 @@ def _matmuls() -> Iterator[Sample]:
         call = MatmulArguments(first=first, second=second, bias=None, out_format=None, memory_config=place)
         yield Sample(f"matmul, {name}", partial(_plan_matmul, call), {"input": first, "weight": second})
 
+    place = L1_MEMORY_CONFIG
+    first, second, row = (matrix(*sides, data_format=BFLOAT16, place=place) for sides in ((64, 96), (96, 64), (1, 64)))
+    for activation in ("relu", "sigmoid"):
+        call = MatmulArguments(
+            first=first, second=second, bias=row, out_format=None, memory_config=place, activation=(activation, ())
+        )
+        given = {"input": first, "weight": second, "bias": row}
+        yield Sample(f"matmul, bias and {activation} by themselves", partial(_plan_matmul, call), given)
+
 
 def _plan_matmul(call: MatmulArguments, spec: DeviceSpec) -> Plan:
     return plan_matmul(call, spec, free_l1_bytes=spec.l1.usable_bytes)

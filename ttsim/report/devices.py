@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from ops.fields.effects import Effect, effects
+from ops.fields.effects import CYCLES, LAUNCHES, Effect, effects
 from ops.fields.field import fields_of
 from ops.fields.samples import planners_samples, samples
 from ops.fields.sources import source_of, sources_of
+from ops.fields.words import words_of
 from ops.meanings import COSTS, load_spec
 
+TIMED = (CYCLES, LAUNCHES)
 SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
 
 
@@ -24,8 +26,9 @@ class FieldFigures:
         value: What it is.
         unit: Of the value; empty of plain numbers, texts and flags.
         better: Which way a machine is better, for programs that stay as they are: "larger", "smaller" or neither.
-        moves: Of plan, memory, values, cycles and report.
-        elasticity: By program: by how much of itself the time grows where the figure grows by all of itself.
+        meaning: What it means.
+        moves: Of plan, memory, values, cycles of kernels, launches between them, and report.
+        elasticity: By program: log(cycles) over log(figure).
         source: The comment behind it.
     """
 
@@ -33,6 +36,7 @@ class FieldFigures:
     value: Any
     unit: str
     better: str
+    meaning: str
     moves: tuple[str, ...]
     elasticity: Mapping[str, float]
     source: str
@@ -68,6 +72,7 @@ def explained(device: str | Path, only: str = "") -> DeviceFigures:
             value=effect.field.value,
             unit=effect.field.unit,
             better=effect.field.better.value,
+            meaning=words_of(effect.field.path),
             moves=effect.moves,
             elasticity=dict(effect.elasticity),
             source=source_of(effect.field.name, sources),
@@ -81,14 +86,14 @@ def _effects(spec: DeviceSpec, only: str) -> tuple[Effect, ...]:
     """Measured on all samples."""
     wanted = [field for field in fields_of(spec) if only in field.name]
     tables = [costs.TABLE for costs in COSTS]
-    return effects(wanted, (*planners_samples(), *samples()), spec, programs_tables=tables)
+    return effects(wanted, samples(), spec, planned=planners_samples(), programs_tables=tables)
 
 
 def moved(field: FieldFigures) -> Iterator[str]:
     """What a field moves, in words; cycles by program."""
-    yield from (one for one in field.moves if one != "cycles")
+    yield from (one for one in field.moves if one not in TIMED)
     shares = [(program, share) for program, share in field.elasticity.items() if abs(share) >= SHOWN_ELASTICITY]
     if shares:
         yield "cycles of " + ", ".join(f"{program} {share:+.3f}" for program, share in shares)
-    elif "cycles" in field.moves:
-        yield "cycles"
+    else:
+        yield from (one for one in field.moves if one in TIMED)

@@ -7,8 +7,8 @@ import pytest
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.fields.effects import Held, cycles_of, held_operations, with_model
 from ops.fields.field import Field, numeric_fields, scaled
+from ops.fields.held import HeldLaunches, HeldOperation, held_launches, held_operations, with_model
 from ops.fields.samples import samples
 from ops.meanings import load_spec
 
@@ -18,7 +18,8 @@ class Sweep:
     """Operations on a device, and on devices with so many times as much of each field."""
 
     spec: DeviceSpec
-    held: tuple[Held, ...]
+    held: tuple[HeldOperation, ...]
+    launches: HeldLaunches
     before: tuple[OperationCycles, ...]
     changed: dict[tuple[Field, float], tuple[DeviceSpec, tuple[OperationCycles, ...]]]
 
@@ -31,8 +32,8 @@ def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
         for factor in factors:
             device = scaled(spec, field, factor)
             if device is not None and field.path[0] != "reader":
-                changed[field, factor] = device, tuple(cycles_of(one, device) for one in held)
-    return Sweep(spec, held, tuple(cycles_of(one, spec) for one in held), changed)
+                changed[field, factor] = device, tuple(one.operation(device) for one in held)
+    return Sweep(spec, held, held_launches(samples(), spec), tuple(one.operation(spec) for one in held), changed)
 
 
 SLOW = pytest.mark.slow

@@ -2,20 +2,22 @@
 
 import pytest
 
-from ops.fields.effects import cycles_of, held_operations, with_model
 from ops.fields.field import Better, Dimension, numeric_fields, with_values
+from ops.fields.held import held_launches, held_operations, with_model
 from ops.fields.samples import planners_samples, samples
-from ops.meanings import load_spec
+from ops.meanings import MEANINGS, load_spec
 from ttsim.report.cycles.figures_of import OperationReading, operation_time
 
 ROUNDING = 1e-9
-PROGRAMS = {"conv2d", "halo", "matmul", "movement", "patch_matmul"}
+PROGRAMS = {"conv2d", "eltwise", "halo", "matmul", "movement", "patch_matmul"}
 
 
 def test_the_samples_run_every_program_that_has_a_model():
     spec = load_spec("blackhole_p150")
     held = with_model(held_operations(samples(), spec), spec)
     assert {one.program for one in held} >= PROGRAMS
+    modeled = {work for work, meaning in MEANINGS.items() if meaning.cycles is not None}
+    assert {type(one.plan.steps[0].work) for one in held} >= modeled
     assert {one.name for one in held} >= {
         *("Halo", "Conv2d", "Matmul", "PatchMatmul", "PixelMatmul", "Reduce", "Full", "InterleavedToSharded"),
         *("ShardedToInterleaved", "Reshard", "Move", "Copy", "Pad", "Tilize", "TilizeWithValPadding", "Untilize"),
@@ -38,8 +40,13 @@ def test_a_better_machine_is_never_slower(machines):
         improved = (factor > 1) == (field.better is Better.LARGER)
         # On a faster clock a core's work takes as many cycles: what must not grow is time.
         second = device.clock_hz / machines.spec.clock_hz
-        for held, old, new in zip(machines.held, machines.before, after, strict=True):
-            grown = new.cycles / second / old.cycles - 1
+        took = [
+            (held, old.cycles, new.cycles) for held, old, new in zip(machines.held, machines.before, after, strict=True)
+        ]
+        launches = machines.launches
+        took.append((launches, launches.cycles(machines.spec), launches.cycles(device)))
+        for held, old, new in took:
+            grown = new / second / old - 1
             if (grown if improved else -grown) > ROUNDING:
                 slower.append(f"{field.name} x {factor}: {held.program} {held.name} {grown:+.3%}")
     assert not slower, "\n".join(slower)
@@ -86,8 +93,8 @@ class TestDimensions:
     def test_all_clocks_and_rates_together_scale_time_alone(self, name, factor):
         spec = load_spec(name)
         faster = self.scaled(spec, factor, {Dimension.CLOCK: 1, Dimension.RATE: 1, Dimension.TIME: -1})
-        for held in with_model(held_operations(samples(), spec), spec):
-            before, after = (cycles_of(held, one).cycles for one in (spec, faster))
+        for held in (*with_model(held_operations(samples(), spec), spec), held_launches(samples(), spec)):
+            before, after = (held.cycles(one) for one in (spec, faster))
             assert after == pytest.approx(before, rel=ROUNDING), held.name
             assert after / faster.clock_hz == pytest.approx(before / spec.clock_hz / factor, rel=ROUNDING)
 
@@ -97,7 +104,7 @@ class TestDimensions:
         powers = {Dimension.CYCLES: 1, Dimension.CYCLE_RATE: -1, Dimension.RATE: -1, Dimension.TIME: 1}
         slower = self.scaled(spec, factor, powers)
         for held in with_model(held_operations(samples(), spec), spec):
-            before, after = (cycles_of(held, one).cycles for one in (spec, slower))
+            before, after = (held.cycles(one) for one in (spec, slower))
             assert after == pytest.approx(before * factor, rel=ROUNDING), held.name
 
     def test_a_clock_alone_leaves_what_cores_bind_and_never_saves_cycles(self, name, factor):
@@ -106,7 +113,7 @@ class TestDimensions:
             return
         faster = spec.replace(clock_hz=factor * spec.clock_hz)
         for held in with_model(held_operations(samples(), spec), spec):
-            before, after = (cycles_of(held, one).cycles for one in (spec, faster))
+            before, after = (held.cycles(one) for one in (spec, faster))
             assert before * (1 - ROUNDING) <= after <= before * factor * (1 + ROUNDING), held.name
             if held.program == "halo":  # between cores, on their clock
                 assert after == before

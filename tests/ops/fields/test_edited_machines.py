@@ -5,7 +5,7 @@ import pytest
 from device.time.dram import page_round_trip_cycles, read_latency_cycles, shared_cycles
 from device.time.network import torus_of
 from device.time.stages import Stage
-from ops.fields.effects import Held, cycles_of, held_operations, with_model
+from ops.fields.held import HeldOperation, held_operations, with_model
 from ops.fields.samples import planners_samples, samples
 from ops.meanings import load_spec
 from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
@@ -15,7 +15,7 @@ SPEC = load_spec("wormhole_n150")
 TILE_BYTES = 2048
 
 
-def operations(program, spec=SPEC) -> list[Held]:
+def operations(program, spec=SPEC) -> list[HeldOperation]:
     return [one for one in with_model(held_operations(samples(), spec), spec) if one.program == program]
 
 
@@ -50,7 +50,7 @@ def test_a_wider_matrix_unit_halves_the_products_and_leaves_the_rest():
     wide = SPEC.replace(compute_phase_cycles=8)
     for one in operations("conv2d"):
         before, after = (
-            {stage.stage: stage.busy_cycles for stage in cycles_of(one, spec).slowest.stages} for spec in (SPEC, wide)
+            {stage.stage: stage.busy_cycles for stage in one.operation(spec).slowest.stages} for spec in (SPEC, wide)
         )
         assert after[Stage.MATH] == pytest.approx(before[Stage.MATH] / 2)
         assert {key: value for key, value in after.items() if key not in (Stage.MATH, Stage.DRAM)} == pytest.approx(
@@ -83,7 +83,7 @@ def test_hands_that_are_missing_cost_time(processors, slower):
     spec = SPEC.replace(data_movement_processors=processors)
     found = set()
     for one in with_model(held_operations(samples(), SPEC), SPEC):
-        before, after = (cycles_of(one, device).cycles for device in (SPEC, spec))
+        before, after = (one.cycles(device) for device in (SPEC, spec))
         assert before / 2 - 1e-6 < after < 2 * before + 1e-6
         if after > before + 1e-6:
             found.add(one.program)
@@ -95,7 +95,7 @@ def test_a_third_hand_reads_the_second_half_and_writes():
     faster = {
         one.program
         for one in with_model(held_operations(samples(), SPEC), SPEC)
-        if cycles_of(one, three).cycles < cycles_of(one, SPEC).cycles - 1e-6
+        if one.cycles(three) < one.cycles(SPEC) - 1e-6
     }
     assert faster >= {"conv2d"}
     assert faster <= {"conv2d", "matmul", "patch_matmul"}
@@ -108,7 +108,7 @@ def test_every_grid_runs_every_program(name, cols, rows):
     held = with_model(held_operations((*samples(), *planners_samples()), spec), spec)
     assert {one.program for one in held} >= {"conv2d", "matmul", "movement", "patch_matmul"}
     for one in held:
-        reading = OperationReading(name=one.name, cycles=cycles_of(one, spec))
+        reading = OperationReading(name=one.name, cycles=one.operation(spec))
         time = operation_time(reading, spec, of_cycles=reading.cycles.cycles)
         assert time.cycles > 0
         assert time.math.utilization <= 1 + 1e-9

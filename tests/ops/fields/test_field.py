@@ -17,7 +17,7 @@ def field(name):
 @pytest.mark.parametrize("name", catalog_names())
 def test_every_number_has_a_unit_or_is_a_plain_number(name):
     plain = {one.name for one in numeric_fields(load_spec(name)) if not one.unit}
-    assert all(one.endswith("_share") or one == "l1.circular_buffers" for one in plain), plain
+    assert all(one.endswith(("_share", "_factor")) or one == "l1.circular_buffers" for one in plain), plain
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from ttsim.report.devices import DeviceFigures, moved
 from ttsim.report.writers.cycle_table import escaped
 
 LEGEND = (
-    "moves: measured on small calls of every program. Cycles are those of plans that are held; the number behind a "
-    "program is its elasticity, by how much of itself its time grows where the figure grows by all of itself."
+    "moves: measured on small calls of every program. Cycles are those of plans that are held, launch those that pass "
+    "between their kernels; numbers are elasticities, log(cycles) over log(figure). On another clock a cycle takes "
+    "another time."
 )
 
 
@@ -20,6 +21,7 @@ def print_fields(console: Console, device: DeviceFigures) -> None:
     for field in device.fields:
         words = "; ".join(moved(field)) or "nothing here"
         value = f"{field.value:,}" if type(field.value) in (int, float) else str(field.value)
-        table.add_row(*map(escaped, (field.name, value, field.unit, field.better, words, field.source)))
+        cells = (field.name, value, field.unit, field.better, words, field.source)
+        table.add_row(*map(escaped, cells))
     console.print(table)
     console.print(LEGEND, highlight=False, soft_wrap=True)
