@@ -204,6 +204,13 @@ def _matmuls() -> Iterator[Sample]:
         call = MatmulArguments(first=first, second=second, bias=None, out_format=None, memory_config=place)
         yield Sample(f"matmul, {name}", partial(_plan_matmul, call), {"input": first, "weight": second})
 
+    for side, place in ((1024, DRAM_MEMORY_CONFIG), (128, L1_MEMORY_CONFIG)):
+        first = matrix(side, side, data_format=BFLOAT16, place=place)
+        call = MatmulArguments(
+            first=first, second=first, bias=None, out_format=None, memory_config=place, transpose_a=True
+        )
+        given = {"input": first, "weight": first}
+        yield Sample(f"matmul, {side} rows and columns transposed", partial(_plan_matmul, call), given)
     place = L1_MEMORY_CONFIG
     first, second, row = (matrix(*sides, data_format=BFLOAT16, place=place) for sides in ((64, 96), (96, 64), (1, 64)))
     for activation in ("relu", "sigmoid"):
