@@ -31,7 +31,8 @@ def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
     for field in numeric_fields(spec):
         for factor in factors:
             device = scaled(spec, field, factor)
-            if device is not None and field.path[0] != "reader":
+            fewer_cores = field.path[0] == "grid" and factor < 1  # than the plan that is held has
+            if device is not None and field.path[0] != "reader" and not fewer_cores:
                 changed[field, factor] = device, tuple(one.operation(device) for one in held)
     return Sweep(spec, held, held_launches(samples(), spec), tuple(one.operation(spec) for one in held), changed)
 
