@@ -82,7 +82,8 @@ def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
     """Cycles of the reading side of a core."""
     costs, issue, noc = spec.costs_of(MovementCosts), spec.costs_of(TransferCosts), spec.noc
     if movement.reshards:
-        return pages.core_pages * pages.page_bytes / costs.reshard_bytes_per_cycle
+        both_networks = 2 * noc.link_bytes_per_cycle
+        return pages.core_pages * pages.page_bytes / min(costs.reshard_bytes_per_cycle, both_networks)
     wire = pages.page_bytes / noc.link_bytes_per_cycle
     match pages.access:
         case Access.LOCAL:
