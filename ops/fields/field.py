@@ -89,6 +89,7 @@ _ENDINGS: dict[str, tuple[str, Dimension, Better]] = {
     "_links": ("links", Dimension.NUMBER, Better.LARGER),
     "buffer_bytes": ("bytes", Dimension.NUMBER, Better.LARGER),
     "write_bytes": ("bytes", Dimension.NUMBER, Better.LARGER),
+    "packet_bytes": ("bytes", Dimension.NUMBER, Better.LARGER),
     "_bytes": ("bytes", Dimension.NUMBER, Better.NEITHER),
     "bytes": ("bytes", Dimension.NUMBER, Better.NEITHER),
     "_ghz": ("GHz", Dimension.CLOCK, Better.LARGER),

@@ -14,7 +14,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import Operation, Plan, Work
 from ops.programs.movement.work import (
@@ -66,6 +66,13 @@ def movement_plans() -> Iterator[tuple[str, Plan]]:
         _tensor(TILES, dram),
         _tensor(TILES, dram, data_format=FLOAT32),
     )
+    counted = _tensor(TILES, dram, data_format=UINT32)
+    yield _plan("Typecast to uint32", Typecast(BFLOAT16, UINT32), _tensor(TILES, dram), counted)
+    rows_of_zeros = Relayout(Conversion.TILIZE_WITH_VAL_PADDING)  # below every row of the image
+    yield _plan("TilizeWithValPadding of an image", rows_of_zeros, _image(ROWS), _image(TILES))
+    shape = (1, 1, SIDE * SIDE * CHANNELS // 80, 80)
+    uneven = TensorSpec(shape, BFLOAT16, ROWS, dram)
+    yield _plan("ReshapeView to other sticks", Reshape(shape), _tensor(ROWS, dram), uneven)
     padded = TensorSpec((1, SIDE + 2, SIDE + 2, CHANNELS), BFLOAT16, ROWS, dram)
     pad = PadImage(image=(1, SIDE, SIDE, CHANNELS), padding=(1, 1, 1, 1))
     yield _plan("Pad of an image", pad, _image(ROWS), padded)
