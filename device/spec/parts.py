@@ -119,7 +119,7 @@ class NocSpec:
         worker_rows: The same of rows.
         flit_bytes: Bytes a link carries a cycle.
         link_share: Part of them that is left after headers.
-        multicast_share: Part of a link's rate that a multicast gets.
+        packet_bytes: Most that a packet carries; a larger transfer is several.
         hop_cycles: From one router to the next.
         interface_cycles: Of a small read's round trip, what is not hops: both ends' interfaces, and the memory.
     """
@@ -130,13 +130,13 @@ class NocSpec:
     worker_rows: tuple[int, ...] = ()
     flit_bytes: int
     link_share: float
-    multicast_share: float
+    packet_bytes: int
     hop_cycles: float
     interface_cycles: float
 
     def __post_init__(self) -> None:
         require_positive("noc", self)
-        require_share("noc", self, "link_share", "multicast_share")
+        require_share("noc", self, "link_share")
         for name, size in (("worker_cols", self.cols), ("worker_rows", self.rows)):
             places = getattr(self, name)
             if list(places) != sorted(set(places)) or not all(0 <= place < size for place in places):
@@ -148,11 +148,6 @@ class NocSpec:
     def link_bytes_per_cycle(self) -> float:
         """What a link carries of a packet's contents."""
         return self.flit_bytes * self.link_share
-
-    @property
-    def multicast_bytes_per_cycle(self) -> float:
-        """The same of a multicast."""
-        return self.link_bytes_per_cycle * self.multicast_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from device.numbers.integers import Integers
 from device.spec.device_spec import DeviceSpec
+from device.spec.parts import NocSpec
 
 Floats: TypeAlias = NDArray[np.float64]
 Booleans: TypeAlias = NDArray[np.bool_]
@@ -91,8 +92,13 @@ def torus_of(spec: DeviceSpec) -> Torus:
         rows=rows,
         worker_cols=worker_cols,
         worker_rows=worker_rows,
-        round_trip_cycles=noc.interface_cycles + noc.hop_cycles * (cols + rows),
+        round_trip_cycles=answer_cycles(noc, cols + rows),
     )
+
+
+def answer_cycles(noc: NocSpec, links: float) -> float:
+    """From a small request to its answer, if both together pass so many links (`round_links`)."""
+    return noc.interface_cycles + noc.hop_cycles * links
 
 
 def _axis(nodes: int, workers: tuple[int, ...], cores: int) -> tuple[int, tuple[int, ...]]:
@@ -140,6 +146,12 @@ def _legs(torus: Torus, network: Network, sources: Places, destinations: Places)
         _Leg(row_ring, network.step * sources.col, right, torus.cols),
         _Leg(col_ring, network.step * sources.row, down, torus.rows),
     )
+
+
+def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers:
+    """[routes] links that a request and its answer pass together: whole rings, for the answer goes on the same way."""
+    links: Integers = np.where(sources.col != destinations.col, torus.cols, 0)
+    return links + np.where(sources.row != destinations.row, torus.rows, 0)
 
 
 def sharing(torus: Torus, network: Network, sources: Places, destinations: Places) -> Booleans:

@@ -1,15 +1,15 @@
 """Measured configurations of every kind of program, and how a device with other figures would predict them.
 
-Rows of one configuration are merged (median). Where a row of a convolution tells when the readers' processors ended,
-that counts, too, with half the weight: totals alone can not tell what a program begins with from what each of its
-blocks costs.
+Rows of one configuration are merged (median). Where a row of a convolution or a halo tells when the processors that
+move data ended, that counts, too, with half the weight: totals alone can not tell what a program begins with from what
+each of its blocks costs.
 """
 
 import csv
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -31,10 +31,10 @@ from tools.validate.gemm import (
     gemm_configuration,
     gemm_cycles_of,
     gemm_measured_cycles,
-    is_tuned_utilization,
+    is_named_program,
     read_gemm_row,
 )
-from tools.validate.halo import halo_configuration, halo_cycles_of, read_halo_row
+from tools.validate.halo import HaloRow, halo_configuration, halo_times_of, read_halo_row
 from tools.validate.layout_ops import layout_configuration, operation, read_layout_row
 from tools.validate.prediction import NotPredictedError, Row
 from tools.validate.software import OF_2025
@@ -113,10 +113,6 @@ def conv_cases(rows: Iterable[Row]) -> list[Case]:
 
 def _conv_case(name: tuple[str, ...], rows: list[Row]) -> Case:
     conv = read_conv_row(rows[0])
-
-    def ended(column: str) -> float | None:
-        return statistics.median(_cycles(row, float(row[column])) for row in rows) if rows[0][column] else None
-
     cycles = statistics.median(_cycles(row, measured_ns(row)) for row in rows)
     return Case(
         program="conv",
@@ -126,7 +122,7 @@ def _conv_case(name: tuple[str, ...], rows: list[Row]) -> Case:
         configuration=name,
         fold=_per_core(conv.work),
         rows=len(rows),
-        measured=(cycles, ended("ncrisc_ns"), ended("brisc_ns")),
+        measured=(cycles, _ended(rows, "ncrisc_ns"), _ended(rows, "brisc_ns")),
         predict=partial(_conv_times, conv.work),
     )
 
@@ -150,12 +146,18 @@ def halo_cases(rows: Iterable[Row]) -> list[Case]:
 def _halo_case(name: tuple[str, ...], rows: list[Row]) -> Case:
     halo, row = read_halo_row(rows[0]), rows[0]
     group = (row["device"], row["in_layout"].lower(), row["shard"])
-    return _plain("halo", name, rows, group, halo.spec, lambda spec: (halo_cycles_of(halo, spec),))
+    case = _plain("halo", name, rows, group, halo.spec, partial(_halo_times, halo))
+    return replace(case, measured=(*case.measured, _ended(rows, "brisc_ns"), _ended(rows, "ncrisc_ns")))
+
+
+def _halo_times(halo: HaloRow, spec: DeviceSpec) -> tuple[float, ...]:
+    times = halo_times_of(halo, spec)
+    return (times.cycles, *times.ends.max(axis=1).tolist())
 
 
 def gemm_cases(rows: Iterable[Row]) -> list[Case]:
-    """The tuned matmuls measured in some rows."""
-    return _merged(rows, gemm_configuration, _gemm_case, is_tuned_utilization)
+    """The matmuls measured in some rows that say which program ran."""
+    return _merged(rows, gemm_configuration, _gemm_case, is_named_program)
 
 
 def _gemm_case(name: tuple[str, ...], rows: list[Row]) -> Case:
@@ -211,6 +213,11 @@ def _plain(
         predict=predict,
         held=held,
     )
+
+
+def _ended(rows: list[Row], column: str) -> float | None:
+    """When a processor ended, if rows say so."""
+    return statistics.median(_cycles(row, float(row[column])) for row in rows) if rows[0][column] else None
 
 
 def _cycles(row: Row, nanoseconds: float) -> float:

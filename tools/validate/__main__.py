@@ -24,7 +24,7 @@ from ttsim.report.printable import printable
 
 LARGEST = 1 << 20  # of a size in a row; larger ones are no measurement, and would be planned for ever
 LONGEST = 12  # digits of a number that an error shows
-UNBOUNDED = ("value", "row")  # what was measured, and the number of a row
+UNBOUNDED = ("value", "row", "commit")  # what was measured, the number of a row, and a hash that may be digits alone
 
 
 def build_parser() -> argparse.ArgumentParser:

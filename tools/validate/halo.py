@@ -19,7 +19,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
-from ops.programs.halo.cycles import halo_times
+from ops.programs.halo.cycles import HaloTimes, halo_times
 from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
 from ops.programs.halo.traffic import HaloTraffic, halo_traffic
 from tools.validate.conv import measured_ns
@@ -68,7 +68,12 @@ def predict_halo(row: Row) -> Prediction:
 
 def halo_cycles_of(halo: HaloRow, spec: DeviceSpec) -> float:
     """Cycles of a row's halo on a device."""
-    return halo_times(halo.plan.arguments, halo.traffic, spec, filled_by_stick=halo.filled_by_stick).cycles
+    return halo_times_of(halo, spec).cycles
+
+
+def halo_times_of(halo: HaloRow, spec: DeviceSpec) -> HaloTimes:
+    """When its processors are done there."""
+    return halo_times(halo.plan, halo.traffic, spec, filled_by_stick=halo.filled_by_stick)
 
 
 def halo_configuration(row: Row) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tools.validate.conv import predict_conv
 from tools.validate.dispatch import predict_dispatch
+from tools.validate.dram_noc import predict_transfers
 from tools.validate.gemm import predict_gemm
 from tools.validate.halo import predict_halo
 from tools.validate.layout_ops import predict_layout_op
@@ -22,6 +23,7 @@ VALIDATORS: Mapping[str, Validator] = {
     "gemm": predict_gemm,
     "layout_ops": predict_layout_op,
     "dispatch": predict_dispatch,
+    "dram_noc": predict_transfers,
 }
 
 

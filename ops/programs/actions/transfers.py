@@ -1,7 +1,18 @@
 """What transfers take, from the figures of the network and the constants of `TransferCosts`."""
 
+import math
+
 from device.spec.device_spec import DeviceSpec
+from device.time.network import answer_cycles
 from ops.programs.actions.costs import TransferCosts
+
+
+def burst_cycles(
+    issue_cycles: float, count: int, transfer_bytes: float, latency_cycles: float, bytes_per_cycle: float
+) -> float:
+    """Transfers of one size, until the last is answered: its latency, and its bytes."""
+    wire = transfer_bytes / bytes_per_cycle
+    return (count - 1) * max(issue_cycles, wire) + latency_cycles + wire
 
 
 def read_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
@@ -10,6 +21,30 @@ def read_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
 
 
 def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
-    """A block goes to several cores at once, which have said that they have room for it."""
+    """A block goes to several cores at once, on a path that is reserved; every packet of it is taken in by each."""
+    packets = math.ceil(sent_bytes / spec.noc.packet_bytes)
     receiving = spec.costs_of(TransferCosts).multicast_receiver_cycles * receivers
-    return receiving + sent_bytes / spec.noc.multicast_bytes_per_cycle
+    return packets * receiving + sent_bytes / spec.noc.link_bytes_per_cycle
+
+
+def multicast_burst_cycles(
+    spec: DeviceSpec, count: int, transfer_bytes: int, receivers: int, links: int, *, linked: bool
+) -> float:
+    """Multicasts of one size, until the last is answered.
+
+    A packet first reserves its path, half of the links that it and its answer pass, unless it keeps the path of the
+    packet before: that is what linked multicasts do, up to the last of them.
+
+    Args:
+        spec: The machine.
+        count: Multicasts.
+        transfer_bytes: Of each.
+        receivers: Cores.
+        links: Links that a write to the farthest of them and its answer pass.
+        linked: Each but the last keeps its path for the next.
+    """
+    packets = math.ceil(transfer_bytes / spec.noc.packet_bytes)
+    reserved = (packets if linked else count * packets) * answer_cycles(spec.noc, links / 2)
+    one = multicast_cycles(spec, transfer_bytes, receivers)
+    before = (count - 1) * max(one, spec.costs_of(TransferCosts).write_issue_cycles)
+    return reserved + before + one + answer_cycles(spec.noc, links)

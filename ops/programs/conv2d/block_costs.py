@@ -12,8 +12,9 @@ from device.spec.device_spec import DeviceSpec
 from device.time.dram import read_latency_cycles, shared_cycles
 from device.time.engine import Task, task_of
 from device.time.stages import Stage
-from ops.programs.actions.compute import pack_tile_cycles, tilize_tile_cycles, unpack_tile_cycles, untilize_tile_cycles
+from ops.programs.actions.compute import add_row_cycles, tilize_tile_cycles, untilize_tile_cycles
 from ops.programs.actions.costs import ComputeCosts, TransferCosts
+from ops.programs.actions.multiply import ProductBlock, multiply_task
 from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
@@ -58,7 +59,7 @@ def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> 
     height = 1 if work.layout.scheme is WIDTH else work.layout.blocks.act_h_tiles
     second = height // 2 if work.layout.split_reader else 0
     costs, compute = spec.costs_of(ConvCosts), spec.costs_of(ComputeCosts)
-    options, width = work.options, work.layout.shards.out_col_tiles
+    options, width, product = work.options, work.layout.shards.out_col_tiles, _product_block(work)
     return ConvSteps(
         start=task_of({Stage.START: costs.start_cycles}),
         config=task_of({Stage.READER: read_latency_cycles(spec)}) if options.config_tensors_in_dram else None,
@@ -68,8 +69,8 @@ def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> 
         second_tilize=task_of({Stage.TILIZE: _tilize_cycles(work, spec, second)}) if second else None,
         weights=_weights(work, spec, width * work.layout.blocks.act_w_tiles, contention=contention),
         activations=_activations(work, spec),
-        matmul=_matmul(work, spec, reload=False),
-        matmul_reload=_matmul(work, spec, reload=True),
+        matmul=multiply_task(spec, product, reload=False),
+        matmul_reload=multiply_task(spec, product, reload=True),
         bias=_weights(work, spec, width, contention=contention) if work.problem.bias else None,
         finish=_finish(work, spec),
     )
@@ -128,47 +129,19 @@ def _activations(work: ConvWork, spec: DeviceSpec) -> Task:
     return task_of({Stage.ACT_MULTICAST: spec.costs_of(ConvCosts).act_multicast_cycles + sent})
 
 
-def _matmul(work: ConvWork, spec: DeviceSpec, *, reload: bool) -> Task:
-    """One K block: sub-block after sub-block, unpackers and matrix unit together, the packer one sub-block behind."""
-    layout, costs = work.layout, spec.costs_of(ComputeCosts)
-    blocks = layout.blocks
-    tiles = blocks.subblock_h_tiles * blocks.subblock_w_tiles
-    subblocks = (blocks.act_h_tiles // blocks.subblock_h_tiles) * div_up(
-        layout.shards.out_col_tiles, blocks.subblock_w_tiles
+def _product_block(work: ConvWork) -> ProductBlock:
+    blocks = work.layout.blocks
+    across = div_up(work.layout.shards.out_col_tiles, blocks.subblock_w_tiles)
+    return ProductBlock(
+        subblock_height=blocks.subblock_h_tiles,
+        subblock_width=blocks.subblock_w_tiles,
+        subblocks=(blocks.act_h_tiles // blocks.subblock_h_tiles) * across,
+        depth=blocks.act_w_tiles,
+        first_format=work.problem.out_format,
+        second_format=work.problem.weight_format,
+        packed_format=work.problem.out_format,
+        fidelity_phases=work.fidelity_phases,
     )
-    multiply = blocks.act_w_tiles * tiles * spec.compute.phase_cycles * work.fidelity_phases
-    streamed, waited = _unpack_cycles(work, spec)
-    streamed, waited = blocks.act_w_tiles * streamed, blocks.act_w_tiles * waited
-    behind = max(0.0, streamed - multiply) + waited
-    fetched = costs.reload_cycles + tiles * costs.reload_tile_cycles if reload else 0.0
-    pack, ahead = tiles * pack_tile_cycles(spec, work.problem.out_format.tile_bytes), multiply + behind
-    path = {
-        Stage.MATH: subblocks * multiply,
-        Stage.UNPACK: costs.block_cycles + subblocks * (behind + fetched),
-        Stage.PACK: subblocks * (costs.subblock_cycles + max(0.0, pack - ahead - fetched)) + min(pack, ahead),
-    }
-    busy = {
-        Stage.MATH: subblocks * multiply,
-        Stage.UNPACK: subblocks * (streamed + waited + fetched),
-        Stage.PACK: subblocks * pack,
-    }
-    return task_of(path, busy)
-
-
-def _unpack_cycles(work: ConvWork, spec: DeviceSpec) -> tuple[float, float]:
-    """Cycles to feed the products of one K tile of a sub-block: overlapped with the products, and not overlapped.
-
-    The operand of the shorter side of the sub-block stays in the matrix unit, some tiles at a time
-    (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream past. With several tiles at a time
-    both register banks are taken, so that the next ones cannot be fetched ahead.
-    """
-    blocks, costs, together = work.layout.blocks, spec.costs_of(ComputeCosts), spec.compute.stationary_tiles
-    height, width = blocks.subblock_h_tiles, blocks.subblock_w_tiles
-    streaming = work.problem.weight_format if width >= height else work.problem.out_format
-    staying = min(height, width)
-    grouped = staying - staying % together if together > 1 else 0
-    streamed = div_up(staying, together) * max(height, width) * unpack_tile_cycles(spec, streaming.tile_bytes)
-    return streamed, grouped * costs.stationary_tile_cycles + costs.matmul_call_cycles
 
 
 def _finish(work: ConvWork, spec: DeviceSpec) -> Task | None:
@@ -176,7 +149,7 @@ def _finish(work: ConvWork, spec: DeviceSpec) -> Task | None:
     tiles = work.layout.blocks.act_h_tiles * width
     path: dict[Stage, float] = {}
     if work.problem.bias:
-        path[Stage.BIAS] = costs.block_cycles + tiles * costs.add_tile_cycles
+        path[Stage.BIAS] = add_row_cycles(spec, tiles)
     if work.options.untilize_out:
         path[Stage.UNTILIZE] = costs.block_cycles + tiles * untilize_tile_cycles(spec, width)
     return task_of(path) if path else None

@@ -1,14 +1,17 @@
 """What a halo takes: padding, copies within a core, transfers that meet on links, and untilizing in between.
 
-Two processors of a core work side by side, each on a network of its own: first its padding, then its transfers.
-Row-major sticks are all there from the start. Tiles are untilized in blocks of 32 rows, which go to the processors in
-turn through circular buffers of two blocks; a block is given back once all it was written to has answered. So the
-recurrence runs over blocks, with all cores side by side in arrays: a core's processor ends block k at
+Two processors of a core work side by side, each on a network of its own: first they fetch what tells them what to do,
+if that lies in DRAM, then they fill their padding, then they send. Tiles are untilized in blocks of 32 rows, which go
+to the processors in turn through circular buffers of two blocks; a block is given back once it was written to all who
+need it. So the recurrence runs over blocks (of a row-major input: rounds, see `traffic`), with all cores side by side
+in arrays: a core's processor ends block k at
 
-    max(its end of block k - 1, untilized block k) + issue of its transfers + bytes that must pass / link rate
+    max(its end of block k - 1, untilized block k) + max(issue of its transfers, bytes to others / what a link carries
+        of contents + max(bytes to itself / the same, bytes of others on its links / width of a link))
 
-where those bytes are its own and a share of all that cross its routes in the same block (`network`). Source: the
-structure of tt-metal's halo kernels; constants by `tools.calibrate`.
+for whoever waits for a link sees others' packets pass back to back, and while it copies to itself, they pass as well.
+In the end it waits for the answers to its last writes. Source: the structure of tt-metal's halo kernels; constants by
+`tools.calibrate`.
 """
 
 from dataclasses import dataclass, replace
@@ -21,13 +24,16 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.dram import read_latency_cycles, shared_cycles
+from device.time.network import answer_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import untilize_row_cycles
 from ops.programs.actions.costs import TransferCosts
+from ops.programs.actions.transfers import read_page_cycles
 from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES
 from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, WIDTH, HaloArguments, HaloPlan, core_order
-from ops.programs.halo.traffic import HaloTraffic, Sending, halo_traffic
+from ops.programs.halo.traffic import Filling, HaloTraffic, Sending, halo_traffic, stick_bytes
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -37,10 +43,12 @@ class HaloTimes:
     """When a halo's processors are done, in cycles since its start.
 
     Attributes:
-        padded: [processors, cores] when a processor has filled its padding.
+        begun: [processors] when a processor knows what to do.
+        padded: [processors, cores] when it has filled its padding.
         ends: When it is done.
     """
 
+    begun: Floats
     padded: Floats
     ends: Floats
 
@@ -58,17 +66,18 @@ def halo_cycles(
     Args:
         plan: The halo.
         spec: The machine.
-        filled_by_stick: Padding is not zero (a maximum pool's), so that every stick of it is copied by itself.
+        filled_by_stick: Padding is not zero (a maximum pool's), so that every stick of it is copied by itself, in two
+            pieces.
         contention: Whether transfers wait for others on the same links.
     """
     halo = plan.arguments
     traffic = halo_traffic(plan, spec)
-    alone = _without_contention(traffic)
-    free = halo_times(halo, alone, spec, filled_by_stick=filled_by_stick)
+    alone = replace(traffic, sending=tuple(_alone(one) for one in traffic.sending))
+    free = halo_times(plan, alone, spec, filled_by_stick=filled_by_stick)
     if not contention:
         traffic, times = alone, free
     else:
-        times = halo_times(halo, traffic, spec, filled_by_stick=filled_by_stick)
+        times = halo_times(plan, traffic, spec, filled_by_stick=filled_by_stick)
     groups = _groups(halo, spec, traffic, times)
     return OperationCycles(
         cycles=times.cycles,
@@ -80,20 +89,15 @@ def halo_cycles(
     )
 
 
-def halo_times(
-    halo: HaloArguments, traffic: HaloTraffic, spec: DeviceSpec, *, filled_by_stick: bool = False
-) -> HaloTimes:
+def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled_by_stick: bool = False) -> HaloTimes:
     """The recurrence: both processors of every core and its untilizing, block by block."""
-    costs, issue = spec.costs_of(HaloCosts), spec.costs_of(TransferCosts)
+    halo, costs = plan.arguments, spec.costs_of(HaloCosts)
     untilize = untilize_block_cycles(halo, spec)
-    begin = costs.start_cycles + (costs.dram_config_cycles if halo.config_tensors_in_dram else 0)
-    fill = [
-        costs.segment_cycles * one.runs
-        + (issue.read_issue_cycles * one.sticks if filled_by_stick else issue.stateful_issue_cycles * one.writes)
-        for one in traffic.filling
-    ]
     alone = spec.data_movement.processors == 1  # it does what both would, in turn
-    padded = begin + np.stack([sum(fill)] * PROCESSORS if alone else fill)
+    begun = costs.start_cycles + _in_turn(_config_cycles(plan, spec), alone=alone)
+    stick, zero = stick_bytes(halo), not filled_by_stick
+    filled = np.stack([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
+    padded = begun[:, None] + _in_turn(filled, alone=alone)
     ends = list(padded)
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
@@ -107,7 +111,36 @@ def halo_times(
         before = ends[1 - processor] if alone and number else ends[processor]
         ends[processor] = np.maximum(before, untilized) + transfers[processor][:, block]
         given_back[processor].append(ends[processor])
-    return HaloTimes(padded, np.stack(ends))
+    answers = [_answer_cycles(spec, *work) for work in zip(traffic.filling, traffic.sending, strict=True)]
+    return HaloTimes(begun, padded, np.stack(ends) + np.stack(answers))
+
+
+def _in_turn(cycles: Floats, *, alone: bool) -> Floats:
+    """[processors, ...] cycles of both processors; of a single one, those of both together."""
+    return np.broadcast_to(cycles.sum(axis=0), cycles.shape) if alone else cycles
+
+
+def _config_cycles(plan: HaloPlan, spec: DeviceSpec) -> Floats:
+    """[processors] cycles until its two lists are there: all cores fetch theirs from DRAM at once, or have them."""
+    if not plan.arguments.config_tensors_in_dram:
+        return np.zeros(PROCESSORS)
+    sizes = np.array([made.shape[-1] * WORD_BYTES for _, made in plan.resident]).reshape(-1, PROCESSORS)
+    fetched = [sum(read_page_cycles(spec, size) for size in lists) for lists in sizes.T.tolist()]
+    return read_latency_cycles(spec) + np.maximum(fetched, shared_cycles(spec, _config_bytes(plan)))
+
+
+def _filling_cycles(spec: DeviceSpec, filling: Filling, stick: int, *, zero: bool) -> Floats:
+    """[cores] cycles until all padding is filled: a run sets up what its copies have in common."""
+    setup, copy = spec.costs_of(TransferCosts).read_issue_cycles, spec.costs_of(HaloCosts).pad_issue_cycles
+    wire = filling.sticks * stick / spec.noc.link_bytes_per_cycle
+    return setup * filling.runs + np.maximum(copy * filling.copies(zero=zero), wire)
+
+
+def _answer_cycles(spec: DeviceSpec, filling: Filling, sending: Sending) -> Floats:
+    """[cores] cycles from the last write until it is answered; none where there was nothing to do."""
+    busy = (sending.transfers.sum(axis=1) > 0) | (filling.runs > 0)
+    farthest = sending.farthest_links
+    return np.where(busy, [answer_cycles(spec.noc, links) for links in farthest.tolist()], 0.0)
 
 
 def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
@@ -117,19 +150,15 @@ def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
 
 def _transfer_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
     """[cores, blocks] cycles until all transfers of a block have arrived."""
-    moved = sending.local_bytes + sending.away_bytes + spec.costs_of(HaloCosts).waiting_share * sending.crossing_bytes
-    cycles: Floats = (
-        spec.costs_of(TransferCosts).write_issue_cycles * sending.transfers + moved / spec.noc.link_bytes_per_cycle
-    )
+    link, issued = spec.noc.link_bytes_per_cycle, spec.costs_of(TransferCosts).write_issue_cycles * sending.transfers
+    meanwhile = np.maximum(sending.local_bytes / link, sending.crossing_bytes / spec.noc.flit_bytes)
+    cycles: Floats = np.maximum(issued, sending.away_bytes / link + meanwhile)
     return cycles
 
 
-def _without_contention(traffic: HaloTraffic) -> HaloTraffic:
+def _alone(sending: Sending) -> Sending:
     """The same work with the links to itself."""
-    return replace(
-        traffic,
-        sending=tuple(replace(one, crossing_bytes=np.zeros_like(one.crossing_bytes)) for one in traffic.sending),
-    )
+    return replace(sending, crossing_bytes=np.zeros_like(sending.crossing_bytes))
 
 
 def _config_bytes(plan: HaloPlan) -> int:
@@ -144,19 +173,13 @@ def _groups(
     halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes
 ) -> tuple[CoreGroupCycles, ...]:
     """Cores whose stages take the same cycles, rounded to whole ones."""
-    costs = spec.costs_of(HaloCosts)
-    begin = costs.start_cycles + (costs.dram_config_cycles if halo.config_tensors_in_dram else 0)
-    waiting = [
-        costs.waiting_share * one.crossing_bytes.sum(axis=1) / spec.noc.link_bytes_per_cycle for one in traffic.sending
-    ]
-    working = [
-        times.padded[processor] - begin + _transfer_cycles(spec, one).sum(axis=1) - waiting[processor]
-        for processor, one in enumerate(traffic.sending)
-    ]
+    sent = [_transfer_cycles(spec, _alone(one)).sum(axis=1) for one in traffic.sending]
+    waiting = [_transfer_cycles(spec, one).sum(axis=1) - own for one, own in zip(traffic.sending, sent, strict=True)]
+    working = [times.padded[processor] - times.begun[processor] + own for processor, own in enumerate(sent)]
     untilize = np.full(halo.nhw_cores, traffic.blocks * untilize_block_cycles(halo, spec))
     network = np.where(times.ends.argmax(axis=0) == 0, waiting[0], waiting[1])
     busy = {
-        Stage.START: np.full(halo.nhw_cores, float(begin)),
+        Stage.START: np.full(halo.nhw_cores, float(times.begun.max())),
         Stage.READER: working[0],
         Stage.SECOND_READER: working[1],
         Stage.UNTILIZE: untilize,

@@ -1,7 +1,9 @@
 """What every core of a halo has to do, in numbers: writes of padding, bytes sent, and bytes that meet on links.
 
 Nothing here is a cycle; `cycles` makes cycles of it. The work of a *block* is what a processor sends of one
-untilized block of 32 rows; a row-major input is one block.
+untilized block of 32 rows. Sticks of a row-major input are all there from the start, and all cores begin together:
+first each copies what stays on it, then it serves one receiver after the other. So a block is a *round* there: what
+stays, what goes to the first receiver, to the second, and so on; in a round, transfers of all cores meet.
 """
 
 from dataclasses import dataclass
@@ -12,14 +14,16 @@ from numpy.typing import NDArray
 
 from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.network import NETWORKS, Network, passing_bytes, sharing, torus_of
+from device.time.network import NETWORKS, Network, passing_bytes, round_links, sharing, torus_of
 from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS, CoreOrder
-from ops.programs.halo.costs import HaloCosts
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
 from ops.programs.halo.runs import transfers_and_padding
 from ops.programs.halo.transfers import Padding, Transfers, ordinals
 
 Floats: TypeAlias = NDArray[np.float64]
+
+ZEROS_BYTES = 512  # zeros that every core keeps in its L1, to copy from (tt-metal, MEM_ZEROS_SIZE)
+PIECES_OF_A_STICK = 2  # in which padding that is not zero is copied (tt-metal, halo_gather.cpp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,17 @@ class Filling:
     Attributes:
         runs: [cores] runs of padding.
         sticks: Sticks in them.
-        writes: Writes of zeros, each as long as the block of zeros allows.
+        zero_copies: Copies if they are zero: of as many sticks as there are zeros for, then of single ones; longer
+            sticks in pieces.
     """
 
     runs: Floats
     sticks: Floats
-    writes: Floats
+    zero_copies: Floats
+
+    def copies(self, *, zero: bool) -> Floats:
+        """[cores] copies that fill it with zeros, or with another value."""
+        return self.zero_copies if zero else PIECES_OF_A_STICK * self.sticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +55,14 @@ class Sending:
         local_bytes: To its own core.
         away_bytes: To other cores.
         crossing_bytes: Of other routes, on links of the route of this core that meets most of them.
+        farthest_links: [cores] links that a write to the farthest receiver and its answer pass.
     """
 
     transfers: Floats
     local_bytes: Floats
     away_bytes: Floats
     crossing_bytes: Floats
+    farthest_links: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ class HaloTraffic:
     """The work of all cores that split the rows.
 
     Attributes:
-        blocks: Blocks a core untilizes; without untilizing, one for each processor.
+        blocks: Blocks of both processors, which take turns.
         filling: Of both processors.
         sending: Of both processors.
     """
@@ -72,17 +83,19 @@ class HaloTraffic:
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     """The work of all cores of a halo."""
     halo = plan.arguments
-    blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS) if halo.tiled else PROCESSORS
     transfers, padding = transfers_and_padding(
         halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=UNTILIZE_BLOCK_STICKS if halo.tiled else 0
     )
     turn, block = _dealt(halo, transfers)
+    blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)
+    if not halo.tiled:
+        blocks = PROCESSORS * (1 + int(block.max(initial=0)))
     sending = []
     for processor, network in enumerate(NETWORKS):
         mine = np.flatnonzero(turn == processor)
         count = max(1, (blocks + PROCESSORS - 1 - processor) // PROCESSORS)
         sending.append(_sending(halo, spec, network, transfers.take(mine), block[mine], count))
-    return HaloTraffic(blocks, _filling(halo, spec, padding), tuple(sending))
+    return HaloTraffic(blocks, _filling(halo, padding), tuple(sending))
 
 
 def stick_bytes(halo: HaloArguments) -> int:
@@ -99,16 +112,38 @@ def _dealt(halo: HaloArguments, transfers: Transfers) -> tuple[Integers, Integer
     order = np.argsort((2 * source + (source != destination)) * halo.nhw_cores + destination, kind="stable")
     turn = np.empty_like(order)
     turn[order] = ordinals(np.bincount(source, minlength=halo.nhw_cores)) % PROCESSORS
-    return turn, np.zeros_like(turn)
+    return turn, _rounds(transfers, turn)
 
 
-def _filling(halo: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[Filling, ...]:
+def _rounds(transfers: Transfers, turn: Integers) -> Integers:
+    """[transfers] 0 of those that stay; of others, the number of their receiver, by sender and processor, from 1."""
+    source, destination = transfers.source_core, transfers.destination_core
+    away = source != destination
+    order = np.lexsort((destination, away, turn, source))
+    queue = (source * PROCESSORS + turn)[order]
+    first = np.diff(queue, prepend=-1) != 0
+    next_one = away[order] & (first | (np.diff(destination[order], prepend=-1) != 0))
+    count = np.cumsum(next_one)
+    before = np.maximum.accumulate(np.where(first, count - next_one, 0))
+    rounds = np.empty_like(order)
+    rounds[order] = count - before
+    return rounds
+
+
+def _zero_copies(stick: int, sticks: Integers) -> Integers:
+    """Copies of zeros that fill each run of so many sticks of so many bytes."""
+    together = ZEROS_BYTES // stick
+    if together <= 1:
+        return sticks * div_up(stick, ZEROS_BYTES)
+    return sticks // together + sticks % together
+
+
+def _filling(halo: HaloArguments, padding: Padding) -> tuple[Filling, ...]:
     """The first processor has the first half of a core's runs, the second the rest."""
     cores = halo.nhw_cores
     runs = np.bincount(padding.core, minlength=cores)
     second = ordinals(runs) >= (runs // 2)[padding.core]
-    sticks_per_write = max(1, spec.costs_of(HaloCosts).pad_write_bytes // stick_bytes(halo))
-    writes = (padding.length + (sticks_per_write - 1)) // sticks_per_write
+    copies = _zero_copies(stick_bytes(halo), padding.length)
     made = []
     for processor in range(PROCESSORS):
         mine = np.flatnonzero(second == bool(processor))
@@ -117,7 +152,7 @@ def _filling(halo: HaloArguments, spec: DeviceSpec, padding: Padding) -> tuple[F
             Filling(
                 runs=np.bincount(core, minlength=cores).astype(np.float64),
                 sticks=np.bincount(core, weights=length, minlength=cores).astype(np.float64),
-                writes=np.bincount(core, weights=writes[mine], minlength=cores).astype(np.float64),
+                zero_copies=np.bincount(core, weights=copies[mine], minlength=cores).astype(np.float64),
             )
         )
     return tuple(made)
@@ -141,11 +176,14 @@ def _sending(
     order: CoreOrder = core_order(halo)
     torus = torus_of(spec)
     places = torus.places(order.x, order.y)
-    shared = sharing(torus, network, places.take(source[away]), places.take(destination[away]))
+    senders, receivers = places.take(source[away]), places.take(destination[away])
+    shared = sharing(torus, network, senders, receivers)
     np.maximum.at(crossing, source[away], passing_bytes(shared, sent[away]))
     # What a core sends on its other routes is its own already.
     crossing = np.maximum(crossing - own, 0.0)
-    return Sending(_table(transfers.source_core, block, (cores, blocks), None), local, own, crossing)
+    farthest = np.zeros(cores, np.int64)
+    np.maximum.at(farthest, source[away], round_links(torus, senders, receivers))
+    return Sending(_table(transfers.source_core, block, (cores, blocks), None), local, own, crossing, farthest)
 
 
 def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers | None) -> Floats:

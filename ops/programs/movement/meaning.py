@@ -12,6 +12,7 @@ from ops.meaning import CyclesOf, CyclesReading, Ends, Meaning, ValuesReading, W
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
+    cast_movement,
     copy_movement,
     relayout_movement,
     reshape_movement,
@@ -59,6 +60,10 @@ def _copy(work: Work, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -
     return copy_movement(read, written, spec)
 
 
+def _cast(work: Typecast, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+    return cast_movement(read, written, spec)
+
+
 def _reshape(work: Reshape, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
     return reshape_movement(read, written, spec)
 
@@ -74,7 +79,7 @@ def _slice_write(work: SliceWrite, read: TensorSpec, written: TensorSpec, spec: 
 MEANINGS: Final = (
     Meaning(work=Relayout, values=values_of_first(unchanged), cycles=_of_movement(_relayout)),
     Meaning(work=Reshape, values=values_of_first(_reshaped), cycles=_of_movement(_reshape)),
-    Meaning(work=Typecast, values=values_of_first(converted), cycles=_of_movement(_copy)),
+    Meaning(work=Typecast, values=values_of_first(converted), cycles=_of_movement(_cast)),
     Meaning(work=FillPad, values=values_of_first(unchanged), cycles=_of_movement(_copy)),
     Meaning(work=PadImage, values=values_of_first(padded_image), cycles=_of_movement(_copy)),
     Meaning(

@@ -8,7 +8,9 @@ from device.spec.device_spec import load_spec
 from device.time.network import (
     NETWORKS,
     Places,
+    answer_cycles,
     passing_bytes,
+    round_links,
     sharing,
     torus_of,
 )
@@ -88,3 +90,16 @@ def test_a_round_trip_passes_both_rings():
     spec = load_spec("wormhole_n150")
     assert torus_of(spec).round_trip_cycles == 95 + 9 * (10 + 12)
     assert torus_of(spec.replace(grid_cols=20)).round_trip_cycles == 95 + 9 * (22 + 12)
+
+
+@given(networks, routes)
+def test_a_request_and_its_answer_pass_what_walking_there_and_back_passes(network, drawn):
+    walks = [len(walked(network, here, there)) + len(walked(network, there, here)) for here, there in drawn]
+    assert round_links(TORUS, places(drawn, 0), places(drawn, 1)).tolist() == walks
+
+
+def test_an_answer_takes_as_long_as_its_links():
+    """Figures of Blackhole: 119 cycles of interfaces, nine for each of 17 + 12 hops."""
+    noc = load_spec("blackhole_p100").noc
+    assert answer_cycles(noc, 0) == 119
+    assert answer_cycles(noc, TORUS.cols + TORUS.rows) == TORUS.round_trip_cycles == 119 + 9 * 29

@@ -36,7 +36,14 @@ def written(path: Path, kind: str, **changed: str) -> Path:
 
 @pytest.mark.parametrize("value", ["x", "nan", "-1", "0", "", "99999999999999999999", "4000000", "[/]", "\x1b[31m"])
 @pytest.mark.parametrize(
-    ("kind", "column"), [("conv", "in_h"), ("halo", "in_h"), ("gemm", "M"), ("layout_ops", "in_shape")]
+    ("kind", "column"),
+    [
+        ("conv", "in_h"),
+        ("halo", "in_h"),
+        ("gemm", "M"),
+        ("layout_ops", "in_shape"),
+        ("dram_noc", "num_transactions"),
+    ],
 )
 def test_a_size_that_is_none_is_a_row_not_predicted(
     tmp_path: Path,

@@ -9,6 +9,7 @@ from device.spec.device_spec import load_spec
 from device.time.stages import Stage
 from ops.frame.axis import convolution_axis
 from ops.frame.frame import Frame
+from ops.programs.actions.multiply import ProductBlock, multiply_task
 from ops.programs.conv2d.block_costs import conv_steps
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out
@@ -73,34 +74,22 @@ def test_a_split_reader_deals_the_rows():
     assert steps.read.cycles >= steps.second_read.cycles
 
 
-@pytest.mark.parametrize(
-    ("spec", "subblock", "streams", "grouped"),
-    [
-        (WORMHOLE, (1, 8), 8, 0),  # one row stays, eight columns stream
-        (WORMHOLE, (2, 4), 4, 2),  # two rows stay together, so that four columns stream once
-        (WORMHOLE, (4, 2), 4, 2),  # two columns stay, four rows stream
-        (BLACKHOLE, (1, 8), 8, 0),
-        (BLACKHOLE, (2, 4), 8, 0),  # one row after the other
-    ],
-)
-def test_tiles_that_stream_past_those_that_stay(spec, subblock, streams, grouped):
-    costs = spec.costs_of(ConvCosts)
-    made = work(spec, subblock=subblock)
-    steps = conv_steps(made, spec)
-    blocks = made.layout.blocks
-    subblocks = blocks.act_h_tiles // subblock[0] * (8 // subblock[1])
-    tile = costs.unpack_block_float_cycles if subblock[1] >= subblock[0] else costs.unpack_16bit_cycles
-    unpack = streams * tile + grouped * costs.stationary_tile_cycles + costs.matmul_call_cycles
-    assert steps.matmul.busy[Stage.UNPACK] == pytest.approx(subblocks * blocks.act_w_tiles * unpack)
-
-
-def test_a_reload_adds_its_tiles():
-    costs, steps = WORMHOLE.costs_of(ConvCosts), conv_steps(work(WORMHOLE), WORMHOLE)
-    blocks = work(WORMHOLE).layout.blocks
-    tiles = blocks.subblock_h_tiles * blocks.subblock_w_tiles
-    subblocks = blocks.act_h_tiles * 8 // tiles
-    expected = subblocks * (costs.reload_cycles + tiles * costs.reload_tile_cycles)
-    assert steps.matmul_reload.cycles - steps.matmul.cycles == pytest.approx(expected)
+def test_products_are_those_of_a_matmul():
+    """64 channels under three taps: six K tiles; sub-blocks of the layout; activations were tilized to bfloat16."""
+    made = work(WORMHOLE, subblock=(2, 4))
+    block = ProductBlock(
+        subblock_height=2,
+        subblock_width=4,
+        subblocks=made.layout.blocks.act_h_tiles // 2 * 2,
+        depth=6,
+        first_format=BFLOAT16,
+        second_format=BFLOAT8_B,
+        packed_format=BFLOAT16,
+        fidelity_phases=1,
+    )
+    steps = conv_steps(made, WORMHOLE)
+    assert steps.matmul.cycles == multiply_task(WORMHOLE, block, reload=False).cycles
+    assert steps.matmul_reload.cycles == multiply_task(WORMHOLE, block, reload=True).cycles
 
 
 def test_readers_of_weights_share_dram():
