@@ -58,6 +58,11 @@ def later(moment: Moment, times: int, pace: Task) -> Moment:
     return Moment(moment.cycles + times * pace.cycles, moment, task_of(path))
 
 
+def after(moment: Moment, task: Task) -> Moment:
+    """A moment after a task that no processor of the walk does: of another core, or of the network."""
+    return Moment(moment.cycles + task.cycles, moment, task)
+
+
 def path_to(moment: Moment) -> Iterator[Task]:
     """The tasks of the critical path that leads to a moment, last first."""
     here: Moment | None = moment
@@ -171,6 +176,11 @@ class Slots:
     def empty(self, moment: Moment) -> None:
         """The block in front is done with."""
         self._emptied.append(moment)
+
+    @property
+    def last_emptied(self) -> Moment:
+        """When the block that was emptied last was; the beginning before the first."""
+        return self._emptied[-1] if self._emptied else BEGIN
 
     def go_on(self, times: int, pace: Task) -> None:
         """As many blocks more come and go, at a pace as of `Processor.go_on`."""

@@ -52,6 +52,14 @@ def test_a_union_has_the_cores_of_both(left: set[CoreCoord], right: set[CoreCoor
     assert union.num_cores() == len(left | right)
 
 
+def test_what_two_sets_share_and_what_one_lacks() -> None:
+    square, column = CoreRangeSet(rectangle(0, 0, 3, 3)), CoreRangeSet(rectangle(3, 0, 3, 7))
+    assert str(square.shared(column)) == "{[3-0 - 3-3]}"
+    assert str(square.without(column)) == "{[0-0 - 2-3]}"
+    assert str(column.without(square)) == "{[3-4 - 3-7]}"
+    assert square.without(square).empty()
+
+
 def test_a_union_is_told_in_few_ranges() -> None:
     left, right = CoreRangeSet(rectangle(0, 0, 3, 3)), CoreRangeSet(rectangle(4, 0, 5, 3))
     assert str(left.union(right)) == "{[0-0 - 5-3]}"

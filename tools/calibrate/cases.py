@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.cycles import time_conv
+from ops.programs.conv2d.walk import time_conv
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
@@ -129,7 +129,8 @@ def _conv_case(name: tuple[str, ...], rows: list[Row]) -> Case:
 
 def _conv_times(work: ConvWork, spec: DeviceSpec) -> tuple[float, ...]:
     timing = time_conv(work, spec)
-    return timing.end.cycles, timing.reader.now.cycles, timing.second.now.cycles
+    ends = (max(getattr(core, name).now.cycles for core in timing.cores) for name in ("reader", "second"))
+    return timing.end.cycles, *ends
 
 
 def _per_core(work: ConvWork) -> tuple[object, ...]:

@@ -13,15 +13,13 @@ _WORMHOLE: Final = {
     "transfer_costs_stateful_issue_cycles": 19.0,  # noc_latencies.yaml: 18 for stateful reads
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 26, and an address to work out
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
-    "compute_costs_tilize_row_cycles": 40.0,  # guess
     "compute_costs_matmul_call_cycles": 10.0,  # guess
     "compute_costs_subblock_cycles": 80.0,  # guess
     "compute_costs_reload_cycles": 50.0,  # guess: about that of a sub-block
     "compute_costs_reload_tile_cycles": 26.0,  # single-core matmul baselines
     "compute_costs_add_tile_cycles": 55.0,  # guess
     "conv_costs_start_cycles": 800.0,  # guess
-    "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 400, and the handshake
-    "conv_costs_act_multicast_cycles": 420.0,  # guess
+    "conv_costs_multicast_cycles": 700.0,  # guess: two ways of a semaphore and the commands of a multicast
     "matmul_costs_start_cycles": 2500.0,  # guess
     "matmul_costs_k_block_cycles": 250.0,  # guess
     # Of dispatch all are read off the rows by hand, each where it alone decides.
@@ -45,7 +43,6 @@ _BLACKHOLE: Final = {
     "transfer_costs_stateful_issue_cycles": 17.0,  # guess, near Wormhole's
     "transfer_costs_page_issue_cycles": 42.0,  # noc_latencies.yaml: 36, and an address to work out
     "compute_costs_tilize_tile_cycles": 3.0,  # guess
-    "compute_costs_tilize_row_cycles": 40.0,  # guess
     "compute_costs_untilize_block_cycles": 350.0,  # guess
     "compute_costs_untilize_narrow_tile_cycles": 80.0,  # tt-llk pack-untilize
     "compute_costs_matmul_call_cycles": 5.0,  # guess
@@ -54,8 +51,7 @@ _BLACKHOLE: Final = {
     "compute_costs_reload_tile_cycles": 22.0,  # guess
     "compute_costs_add_tile_cycles": 50.0,  # guess
     "conv_costs_start_cycles": 700.0,  # guess
-    "conv_costs_weight_multicast_cycles": 500.0,  # noc_latencies.yaml: about 350, and the handshake
-    "conv_costs_act_multicast_cycles": 870.0,  # guess
+    "conv_costs_multicast_cycles": 700.0,  # guess: two ways of a semaphore and the commands of a multicast
     "halo_costs_start_cycles": 450.0,  # guess
     "halo_costs_pad_issue_cycles": 20.0,  # noc_latencies.yaml: 18 for stateful reads on Wormhole
     "matmul_costs_start_cycles": 3500.0,  # guess

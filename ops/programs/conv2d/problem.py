@@ -46,6 +46,10 @@ class ConvOptions:
     fp32_dest: bool = False
     packer_l1_acc: bool = False
 
+    def reuses_activations(self, scheme: TensorMemoryLayout) -> bool:
+        """Whether readers keep what they have of the row of the image above."""
+        return scheme is HEIGHT and self.activation_reuse
+
     def joins_kernel_rows(self, scheme: TensorMemoryLayout) -> bool:
         """Whether all kernel rows of a shard are one K block."""
         return {HEIGHT: self.activation_reuse, BLOCK: self.full_inner_dim}.get(scheme, False)

@@ -138,7 +138,7 @@ def test_bytes_are_those_of_the_operands():
     assert found.useful_flops == 2 * 8 * 16 * 24 * 32**3
 
 
-READ = 4 * 50.0 + 200 + 8 * 3 + 4 * 1088 / (0.84 * 30)  # four tiles, and to eight cores
+READ = 4 * 50.0 + 200 + 8 * 3 + 4 * 1088 / 30  # four tiles, in one packet to eight cores
 PRODUCTS = 4 * (2 * 16 + 5)
 MULTIPLY = 100 + PRODUCTS + 50 + 2048 / 64  # partial sums are bfloat16
 MULTIPLY_LAST = 100 + PRODUCTS + 30 + 20 + 50 + 1088 / 64
@@ -149,9 +149,7 @@ def test_a_matmul_by_hand():
     """8 x 8 x 8 tiles of bfloat8_b on 8 x 8 cores: one output tile each, in two K blocks of four; HiFi2, Wormhole."""
     # The second K block comes while the first is multiplied, which takes no longer; then the tile is written.
     assert MULTIPLY < READ
-    spec = WORMHOLE.replace(
-        noc_multicast_share=0.84, matmul_costs_crossed_read_links=100.0, matmul_costs_crossed_write_links=100.0
-    )
+    spec = WORMHOLE.replace(matmul_costs_crossed_read_links=100.0, matmul_costs_crossed_write_links=100.0)
     found = cycles(work(m=8, k=8, n=8), spec)
     assert found.cycles == pytest.approx(2000 + 2 * READ + MULTIPLY_LAST + WRITE, rel=1e-12)
     assert found.contention_cycles == 0
@@ -160,8 +158,7 @@ def test_a_matmul_by_hand():
 
 def test_a_matmul_whose_transfers_cross_by_hand():
     """The same where 2.5 links carry the first operand of all cores, and their output."""
-    spec = WORMHOLE.replace(noc_multicast_share=0.84)
-    found = cycles(work(m=8, k=8, n=8), spec)
+    found = cycles(work(m=8, k=8, n=8), WORMHOLE)
     waited = 8 * 4 * 1088 / 75 - 4 * 50
     assert waited > 0
     assert found.cycles == pytest.approx(2000 + 2 * (READ + waited) + MULTIPLY_LAST + 64 * 1088 / 75, rel=1e-12)
@@ -170,7 +167,7 @@ def test_a_matmul_whose_transfers_cross_by_hand():
 
 def test_a_matmul_that_dram_binds_by_hand():
     """The same from one bank of 24 bytes a cycle, of which 0.922 are achieved: all operands, then the output."""
-    spec = WORMHOLE.replace(noc_multicast_share=0.84, dram_banks=1)
+    spec = WORMHOLE.replace(dram_banks=1)
     found = cycles(work(m=8, k=8, n=8), spec)
     # The banks are asked from the start on; the last K block is multiplied when they have delivered all of it.
     rate = 24 * 0.922
