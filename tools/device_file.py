@@ -1,12 +1,14 @@
 """Write the tables of docs/device-file.md: what fields mean, from the sources, and what they move, as measured.
 
-usage: python -m tools.device_file
+usage: python -m tools.device_file [--all]
 
-Prints the document with new tables; two cards are measured, which takes minutes.
+Writes the document with new tables. Fields that it does not have yet are measured on two cards; with --all every field
+is, which takes minutes.
 """
 
+import argparse
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -47,13 +49,25 @@ class Row:
         return f"| `{self.name}` | {self.unit} | {_cell(self.meaning)} | {moves} |\n"
 
 
-def measured() -> dict[str, set[str]]:
-    """What each field moves on any of the cards; entries of a list are one."""
+def documented(text: str) -> dict[str, set[str]]:
+    """What the document says that each field moves."""
+    said, table = {}, ""
+    for line in text.splitlines():
+        if line.startswith("### "):
+            table = "" if line == BEGIN.strip() else f"{line[4:].strip('[]')}."
+        if row := re.match(r"\| `(\w+)` \|.*\| ([\w, ]*) \|$", line):
+            said[table + row[1]] = set(row[2].split(", ")) - {""}
+    return said
+
+
+def measured(known: Collection[str] = ()) -> dict[str, set[str]]:
+    """What each field moves on any of the cards; entries of a list are one. Known ones are left out."""
     found: dict[str, set[str]] = {}
     tables = [costs.TABLE for costs in COSTS]
     for name in MEASURED:
         spec = load_spec(name)
-        for one in effects(fields_of(spec), samples(), spec, planned=planners_samples(), programs_tables=tables):
+        fields = [field for field in fields_of(spec) if general(field.name) not in known]
+        for one in effects(fields, samples(), spec, planned=planners_samples(), programs_tables=tables):
             found.setdefault(general(one.field.name), set()).update(one.moves)
     return found
 
@@ -103,11 +117,16 @@ def _kind(value: object) -> str:
     return "list" if isinstance(value, list) else "text" if isinstance(value, str) else ""
 
 
-def main() -> int:
-    """Print the document."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the document."""
+    parser = argparse.ArgumentParser(description="Write the tables of docs/device-file.md.")
+    parser.add_argument("--all", action="store_true", help="measure all fields, not only new ones")
+    options = parser.parse_args(arguments)
     text = DOCUMENT.read_text(encoding="utf-8")
+    known = {} if options.all else documented(text)
     before, _, rest = text.partition(BEGIN)
-    print(before + written(measured()) + END + rest.partition(END)[2], end="")
+    tables = written({**known, **measured(known)})
+    DOCUMENT.write_text(before + tables + END + rest.partition(END)[2], encoding="utf-8")
     return 0
 
 

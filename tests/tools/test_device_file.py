@@ -1,30 +1,15 @@
 """The tables of docs/device-file.md are what the sources say and what is measured."""
 
-import re
-
 import pytest
 
-from tools.device_file import BEGIN, DOCUMENT, END, general, measured, written
+from tools.device_file import BEGIN, DOCUMENT, END, documented, general, measured, written
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 
 
-def documented():
-    """What the document says that each field moves."""
-    said, tables = {}, [""]
-    for line in TEXT.splitlines():
-        if line.startswith("### "):
-            table = line[4:].strip("[]")
-            tables = ["" if table == "Device" else f"{table}."]
-        row = re.match(r"\| `(\w+)` \|.*\| ([\w, ]*) \|$", line)
-        if row:
-            said[tables[0] + row[1]] = set(row[2].split(", ")) - {""}
-    return said
-
-
 def test_units_and_meanings_are_those_of_the_sources():
     tables = TEXT[TEXT.index(BEGIN) : TEXT.index(END)]
-    assert tables == written(documented()), "python -m tools.device_file writes the document anew"
+    assert tables == written(documented(TEXT)), "python -m tools.device_file writes the document anew"
 
 
 def test_entries_of_a_list_are_one_field():
@@ -33,6 +18,6 @@ def test_entries_of_a_list_are_one_field():
 
 @pytest.mark.slow
 def test_fields_move_what_the_document_says():
-    said = documented()
+    said = documented(TEXT)
     for name, moves in measured().items():
         assert said[name] == moves, name
