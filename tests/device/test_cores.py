@@ -93,3 +93,10 @@ def test_mistakes_are_named() -> None:
         CoreGrid(x=0, y=1)
     with pytest.raises(ValueError, match="must not be negative"):
         CoreCoord(-1, 0)
+
+
+def test_single_cores_become_rectangles():
+    apart = CoreRangeSet(CoreRange(CoreCoord(x, y), CoreCoord(x, y)) for y in range(1, 9) for x in range(8))
+    assert str(apart.merged()) == "{[0-1 - 7-8]}"
+    assert set(apart.merged().cores()) == set(apart.cores())
+    assert str(first_cores(11, 8, 8).merged()) == "{[0-0 - 7-0], [0-1 - 2-1]}"

@@ -177,6 +177,8 @@ def _run_frame(
         with device.function("ttnn.conv_transpose2d"):
             return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
+        if not device.suggestions:
+            raise
         told = verdict(call, Ground(device.machine, held, device.strict), planned=plan is not None)
         raise type(error)(f"{error}\n{told}") from error
 

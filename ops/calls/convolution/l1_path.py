@@ -53,6 +53,8 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         The output, in the call's memory config if that is given.
     """
     laid_out = lay_out_call(call, builder.device_spec, prefix=prefix)
+    if laid_out.choice is not None:
+        builder.decide(laid_out.choice.decision)
     deallocate = call.conv_config.deallocate_activation
     place, name = laid_out.input_memory, f"{prefix}input.sharded"
     if call.input.on_host:

@@ -6,7 +6,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import flattened_memory, input_alignment, lower, needs_new_shards, placed_options
-from ops.programs.conv2d.auto_shard import choose_scheme
+from ops.programs.conv2d.auto_shard import SchemeChoice, choose_scheme
 from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, scheme_alignment, sharded_input
 from ops.programs.conv2d.partition import WIDTH
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
@@ -25,6 +25,7 @@ class LaidOut:
         sharded: The input is sharded; else the layout says only how weights are prepared for a plain matmul.
         reshards: The input on the device is dealt to shards anew.
         prefix: What the names of its tensors begin with: empty, or the slice it is.
+        choice: Of its scheme, where the library made it.
     """
 
     arguments: ConvArguments
@@ -35,6 +36,7 @@ class LaidOut:
     sharded: bool = True
     reshards: bool = True
     prefix: str = ""
+    choice: SchemeChoice | None = None
 
 
 def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "") -> LaidOut:
@@ -47,11 +49,15 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     options = placed_options(call, estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = input_alignment(call, memory)
+    choice = None
     if not needs_new_shards(call, memory):
         layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
         place = memory
     else:
-        scheme = call.conv_config.shard_layout or choose_scheme(problem, estimated, device_spec, matmul=False)
+        scheme = call.conv_config.shard_layout
+        if scheme is None:
+            choice = choose_scheme(problem, estimated, device_spec, matmul=False)
+            scheme = choice.scheme
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
         layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
         shards = memory.shard_spec
@@ -70,6 +76,7 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         input_memory=place,
         reshards=reshards,
         prefix=prefix,
+        choice=choice,
     )
 
 

@@ -19,7 +19,7 @@ from ops.programs.actions.costs import ComputeCosts, TransferCosts
 from ops.programs.actions.multiply import ProductBlock, multiply_task
 from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
 from ops.programs.conv2d.costs import ConvCosts
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, WIDTH
 from ops.programs.conv2d.work import ConvWork
 
 
@@ -141,7 +141,7 @@ def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) 
     """
     layout = work.layout
     tile_bytes = work.problem.weight_format.tile_bytes
-    readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
+    readers = work.weight_readers
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * read_page_cycles(spec, tile_bytes)
     shared = shared_cycles(spec, readers * tiles * tile_bytes) if contention else 0.0

@@ -11,7 +11,7 @@ from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCyc
 from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.circular_buffers import multicasts_activations
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
-from ops.programs.conv2d.walk import ConvTiming, Core, out_blocks, time_conv
+from ops.programs.conv2d.walk import ConvTiming, Core, time_conv
 from ops.programs.conv2d.work import ConvWork
 
 GATHERS = frozenset({Stage.READER, Stage.SECOND_READER, Stage.TILIZE, Stage.ACT_MULTICAST})
@@ -121,7 +121,7 @@ def _share(work: ConvWork, number: int) -> Share:
     height = layout.blocks.act_h_tiles * TILE
     second = layout.blocks.act_h_tiles // 2 * TILE if layout.split_reader else 0
     left = min(max(0, work.problem.out_rows - number * layout.shards.out_rows), layout.shards.out_rows)
-    blocks = [min(max(0, left - block * height), height) for block in range(out_blocks(work))]
+    blocks = [min(max(0, left - block * height), height) for block in range(work.out_blocks)]
     first = sum(min(rows, height - second) for rows in blocks)
     rest = (sum(blocks) - first) / (second * len(blocks)) if second else 1.0
     return first / ((height - second) * len(blocks)), rest
@@ -151,11 +151,10 @@ def _weight_readers(work: ConvWork) -> CoreRangeSet:
 def _weight_bytes(work: ConvWork) -> int:
     """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
     layout, tile_bytes = work.layout, work.problem.weight_format.tile_bytes
-    readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
-    times = 1 if layout.scheme is HEIGHT else out_blocks(work)
     width = layout.shards.out_col_tiles
-    tiles = times * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + (width if work.problem.bias else 0)
-    return readers * tiles * tile_bytes
+    bias_tiles = width if work.problem.bias else 0
+    tiles = work.weight_passes * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + bias_tiles
+    return work.weight_readers * tiles * tile_bytes
 
 
 def _network_bytes(work: ConvWork) -> int:
@@ -164,7 +163,7 @@ def _network_bytes(work: ConvWork) -> int:
     sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else _weight_bytes(work)
     if multicasts_activations(layout.config, layout.out_config):
         block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-        sent += out_blocks(work) * blocks.k_blocks * layout.config.nhw_cores * block_bytes
+        sent += work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
     return sent
 
 

@@ -104,16 +104,11 @@ def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> C
     return timing
 
 
-def out_blocks(work: ConvWork) -> int:
-    """Output blocks of a core, one below the other."""
-    return work.layout.shards.out_row_tiles // work.layout.blocks.act_h_tiles
-
-
 def _core(work: ConvWork, spec: DeviceSpec) -> Core:
     reader, second, splitter = movers(spec.data_movement.processors, 3)
     options, scheme = work.options, work.layout.scheme
     held = 2 if options.act_double_buffer else 1
-    resident = scheme is HEIGHT and out_blocks(work) > 1
+    resident = scheme is HEIGHT and work.out_blocks > 1
     weights = work.layout.blocks.k_blocks if resident else 2 if options.weights_double_buffer else 1
     if options.reuses_activations(scheme):
         held = div_up(work.problem.frame.columns.outputs, TILE)
@@ -131,7 +126,7 @@ def _core(work: ConvWork, spec: DeviceSpec) -> Core:
 
 def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) -> None:
     """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks."""
-    for out_block in range(out_blocks(work)):
+    for out_block in range(work.out_blocks):
         for k_block in range(work.layout.blocks.k_blocks):
             for core in cores:
                 if steps.reused_reads is not None:
@@ -190,7 +185,7 @@ def _multicast_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core]) 
     layout = work.layout
     senders = layout.config.channel_cores
     sends = multicasts_activations(layout.config, layout.out_config)
-    for out_block in range(out_blocks(work)):
+    for out_block in range(work.out_blocks):
         for first_k_block in range(0, layout.blocks.k_blocks, senders):
             for core in cores:
                 _gather(steps, core, layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1)

@@ -6,6 +6,7 @@ from typing import Final
 from device.numbers.formats import Array
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, row
+from ops.programs.eltwise.account import eltwise_account
 from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles
 from ops.programs.eltwise.operations import Activate, AddRow, activated, added_row
 
@@ -28,6 +29,6 @@ def _activation_cycles(work: Activate, ends: Ends, reading: CyclesReading) -> Op
 
 
 MEANINGS: Final = (
-    Meaning(work=AddRow, values=_sum, cycles=_sum_cycles),
-    Meaning(work=Activate, values=_activated, cycles=_activation_cycles),
+    Meaning(work=AddRow, values=_sum, cycles=_sum_cycles, account=eltwise_account),
+    Meaning(work=Activate, values=_activated, cycles=_activation_cycles, account=eltwise_account),
 )

@@ -10,6 +10,7 @@ from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, matrix, row
+from ops.programs.matmul.account import matmul_account, transpose_account
 from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places
@@ -59,10 +60,17 @@ def _turned_cycles(work: Transpose, ends: Ends, reading: CyclesReading) -> Opera
 
 
 MEANINGS: Final = (
-    Meaning(work=MatmulWork, values=_values, cycles=_cycles, fidelity_phases=lambda work: work.fidelity_phases),
+    Meaning(
+        work=MatmulWork,
+        values=_values,
+        cycles=_cycles,
+        fidelity_phases=lambda work: work.fidelity_phases,
+        account=matmul_account,
+    ),
     Meaning(
         work=Transpose,
         values=_turned,
         cycles=_turned_cycles,
+        account=transpose_account,
     ),
 )

@@ -8,6 +8,7 @@ from device.time.stages import Stage
 from ops.fields.held import HeldOperation, held_operations, with_model
 from ops.fields.samples import planners_samples, samples
 from ops.meanings import load_spec
+from ops.programs.actions.costs import TransferCosts
 from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
 from ttsim.report.cycles.figures_of import OperationReading, operation_time
 
@@ -24,7 +25,7 @@ def test_half_the_link_takes_twice_as_long_for_what_the_wire_bounds():
     assert read_page_cycles(SPEC, TILE_BYTES) == pytest.approx(2048 / 30)  # 32 bytes, 30 of them contents
     assert read_page_cycles(half, TILE_BYTES) == pytest.approx(2048 / 15)
     for spec in (SPEC, half):  # 64 bytes are on the wire before the next page is asked for
-        assert read_page_cycles(spec, 64) == 47.5
+        assert read_page_cycles(spec, 64) == SPEC.costs_of(TransferCosts).page_issue_cycles
     sent = [multicast_cycles(spec, TILE_BYTES, 8) for spec in (SPEC, half)]
     assert sent[1] - sent[0] > 2048 / 30 - 1e-6  # all of it, and what multicasts lose
     assert shared_cycles(half, 1e6) == shared_cycles(SPEC, 1e6)
