@@ -17,7 +17,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.conv2d.rules import CONV2D
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
 from ops.calls.convolution.arguments import (
     ComputeConfig,
     ConvArguments,
@@ -142,6 +142,9 @@ def _convolutions() -> Iterator[Sample]:
     cut = partial(SliceConfig, num_slices=2)
     tiled = partial(_convolution, layout=Layout.TILE, padding=1)
     yield _convolution("HEIGHT", kernel=2, stride=2, config=ConvConfig(shard_layout=HEIGHT))
+    yield _convolution(
+        "HEIGHT, by phases", CONV_TRANSPOSE2D_BY_PHASES, kernel=2, stride=2, config=ConvConfig(shard_layout=HEIGHT)
+    )
     yield _convolution(
         "HEIGHT, split reader, double buffers",
         kernel=2,
