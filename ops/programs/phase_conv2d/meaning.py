@@ -3,6 +3,7 @@
 from typing import Final
 
 from ops.meaning import Meaning, cycles_of_work, values_of_first
+from ops.programs.phase_conv2d.account import phase_account
 from ops.programs.phase_conv2d.cycles import phase_cycles
 from ops.programs.phase_conv2d.values import phases_convolved
 from ops.programs.phase_conv2d.weights import PreparePhaseWeights, prepared_phase_weights
@@ -14,6 +15,7 @@ MEANINGS: Final = (
         values=phases_convolved,
         cycles=cycles_of_work(phase_cycles),
         fidelity_phases=lambda work: work.parts[0].conv.fidelity_phases,
+        account=phase_account,
     ),
     Meaning(work=PreparePhaseWeights, values=values_of_first(prepared_phase_weights)),
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ops.launch.costs import DispatchCosts
 from tools.validate.dispatch import predict_dispatch, read_dispatch_row
 from tools.validate.prediction import NotPredictedError
 
@@ -73,7 +74,8 @@ def test_time_of_an_iteration():
     """Empty kernels: from program to program the prefetching core is busy."""
     one = predict_dispatch(ROW | {"test": "brisc_only_trace"})
     assert one.measured_ns == 2500
-    assert one.predicted_ns == pytest.approx(2517 + 1024 / 15.4)
+    costs = read_dispatch_row(ROW | {"test": "brisc_only_trace"}).spec.costs_of(DispatchCosts)
+    assert one.predicted_ns == pytest.approx(costs.fetch_cycles + 1024 / costs.binary_bytes_per_cycle)
 
 
 def test_other_measurements_are_not_predicted():

@@ -162,8 +162,9 @@ def test_a_slower_clock_takes_longer():
         run(device)
     with opened(device.spec.replace(clock_hz=device.spec.clock_hz // 2)) as half, ttnn.profile(half) as slow:
         run(half)
-    assert slow.report().cycles == fast.report().cycles
-    assert slow.report().nanoseconds == pytest.approx(2 * fast.report().nanoseconds)
+    # What is in DRAM takes as long as before, and so fewer of the slower cycles.
+    assert slow.report().cycles < fast.report().cycles
+    assert 1.9 * fast.report().nanoseconds < slow.report().nanoseconds < 2 * fast.report().nanoseconds
 
 
 @pytest.mark.parametrize("memory_config", [ttnn.DRAM_MEMORY_CONFIG, ttnn.L1_MEMORY_CONFIG], ids=["dram", "l1"])
