@@ -66,19 +66,49 @@ _NAMES_OF = {
         "CloseDevice",
         "CreateDevice",
         "Device",
+        "MeshDevice",
+        "close_device",
+        "manage_device",
+        "open_device",
+    ),
+    "ttsim.runtime.mesh": (
+        "ConcatMeshToTensor",
+        "DispatchCoreAxis",
+        "DispatchCoreConfig",
+        "DispatchCoreType",
+        "FabricConfig",
+        "FabricTensixConfig",
+        "MeshCoordinate",
+        "MeshShape",
+        "ReplicateTensorToMesh",
+        "ShardTensorToMesh",
+        "SystemMeshDescriptor",
+        "close_mesh_device",
+        "concat_mesh_to_tensor_composer",
+        "open_mesh_device",
+        "replicate_tensor_to_mesh_mapper",
+        "set_fabric_config",
+        "shard_tensor_to_mesh_mapper",
+        "using_distributed_env",
+    ),
+    "ttsim.runtime.storage": ("StorageType",),
+    "ttsim.runtime.system": (
+        "ClusterType",
         "GetDefaultDevice",
         "GetNumAvailableDevices",
         "GetNumPCIeDevices",
         "GetPCIeDeviceID",
-        "MeshDevice",
+        "ReadDeviceProfiler",
         "SetDefaultDevice",
-        "close_device",
         "device_names",
-        "manage_device",
-        "open_device",
+        "get_arch_name",
+        "get_device_ids",
+        "get_num_devices",
+        "get_pcie_device_ids",
+        "is_blackhole",
+        "is_wormhole_b0",
         "synchronize_device",
     ),
-    "ttsim.runtime.storage": ("StorageType",),
     "ttsim.runtime.tensor": ("Tensor",),
     "ttsim.types.activations": ("UnaryOpType", "UnaryWithParam"),
     "ttsim.types.compute_config": (
@@ -111,7 +141,13 @@ _NAMES_OF = {
     ),
     "ttsim.types.shapes": ("ROW_MAJOR_LAYOUT", "TILE_LAYOUT", "TILE_SIZE", "Shape"),
 }  # every public name stands once, under the module that makes it
-_MODULES = ("errors", "graph", "onednn")  # modules of this package that are public names themselves
+_MODULES = (
+    "cluster",
+    "device",
+    "errors",
+    "graph",
+    "onednn",
+)  # modules of this package that are public names themselves
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 
 __all__ = sorted((*_HOME_OF, *_MODULES))
@@ -122,7 +158,9 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _import_module(f"ttsim.{name}")
     if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=_sys.modules[__name__])
+        plain = f"module {__name__!r} has no attribute {name!r}"
+        text = plain if name.startswith("_") else _import_module("ttsim.missing").refusal(name, __all__)
+        raise AttributeError(text, name=name, obj=_sys.modules[__name__])
     value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
     return value
 
