@@ -40,6 +40,7 @@ _NAMES_OF = {
     ),
     "ttsim.functions.constraints": ("ExecutionStatus", "OpConstraints", "TensorDescription", "query_op_constraints"),
     "ttsim.functions.conv2d": ("conv2d",),
+    "ttsim.functions.conv2d_preparation": ("prepare_conv_bias", "prepare_conv_weights"),
     "ttsim.functions.conv_transpose2d": ("conv_transpose2d",),
     "ttsim.functions.conversions": (
         "as_tensor",

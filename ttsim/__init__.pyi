@@ -31,6 +31,7 @@ from ttsim.errors import (
 )
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, TensorDescription, query_op_constraints
 from ttsim.functions.conv2d import conv2d
+from ttsim.functions.conv2d_preparation import prepare_conv_bias, prepare_conv_weights
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.functions.conversions import (
     as_tensor,
@@ -237,8 +238,10 @@ __all__ = [
     "onednn",
     "open_device",
     "open_mesh_device",
+    "prepare_conv_bias",
     "prepare_conv_transpose2d_bias",
     "prepare_conv_transpose2d_weights",
+    "prepare_conv_weights",
     "profile",
     "query_op_constraints",
     "replicate_tensor_to_mesh_mapper",
