@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import index as integer
 
+from device.bindings import CalledList
 from device.errors import ArgumentError, ArgumentTypeError, shown
 
 
@@ -112,10 +113,10 @@ class CoreRangeSet:
     """Rectangles that do not overlap.
 
     Attributes:
-        ranges: In the order given; an unordered collection is sorted.
+        ranges: In the order given; an unordered collection is sorted. ``ranges()`` gives a list, as in ttnn.
     """
 
-    ranges: tuple[CoreRange, ...]
+    ranges: CalledList[CoreRange]
     _num_cores: int = field(init=False, repr=False, compare=False)
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
@@ -133,7 +134,7 @@ class CoreRangeSet:
             _require_apart(ordered)
         if isinstance(ranges, set | frozenset):
             ordered = tuple(sorted(ordered))
-        object.__setattr__(self, "ranges", ordered)
+        object.__setattr__(self, "ranges", CalledList(ordered))
         object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
 
     def num_cores(self) -> int:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from typing import Any
 
+from device.bindings import PlainEnum
 from device.errors import ArgumentTypeError, shown
 from device.events import (
     BufferAllocated,
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-class RunMode(Enum):
+class RunMode(PlainEnum):
     """Whether captured calls run on the device.
 
     NO_DISPATCH plans without placing anything: addresses are 0, no program is kept, and results have no values.

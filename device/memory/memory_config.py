@@ -5,23 +5,23 @@ Texts are those of the real library.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from operator import index as integer
 
+from device.bindings import FrozenList, PlainEnum
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 
 
-class Layout(Enum):
+class Layout(PlainEnum):
     """Order of elements within a page."""
 
     ROW_MAJOR = 0
     TILE = 1
 
 
-class BufferType(Enum):
+class BufferType(PlainEnum):
     """Which memory a buffer lives in; the numbers are those of graph captures."""
 
     DRAM = 0
@@ -30,7 +30,7 @@ class BufferType(Enum):
     TRACE = 4
 
 
-class TensorMemoryLayout(Enum):
+class TensorMemoryLayout(PlainEnum):
     """How pages are dealt to banks; the numbers are those of tt-metal."""
 
     INTERLEAVED = 0
@@ -40,7 +40,7 @@ class TensorMemoryLayout(Enum):
     ND_SHARDED = 5
 
 
-class ShardOrientation(Enum):
+class ShardOrientation(PlainEnum):
     """Whether shards are dealt along rows or along columns of the core grid."""
 
     ROW_MAJOR = 0
@@ -53,7 +53,7 @@ class ShardSpec:
 
     Attributes:
         grid: The cores, in the order shards are dealt.
-        shape: Rows and columns of a shard, in elements.
+        shape: Rows and columns of a shard, in elements; equal to a list of the same, as in ttnn.
         orientation: Direction of dealing.
     """
 
@@ -76,7 +76,7 @@ class ShardSpec:
         if min(rows, columns) < 1:
             raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {shown(shape)}")
         object.__setattr__(self, "grid", grid)
-        object.__setattr__(self, "shape", (rows, columns))
+        object.__setattr__(self, "shape", FrozenList((rows, columns)))
         object.__setattr__(self, "orientation", orientation)
 
     def num_cores(self) -> int:

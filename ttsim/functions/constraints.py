@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from device.bindings import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.events import Event, usage_per_core
 from device.memory.layouts import TensorSpec
@@ -24,7 +24,7 @@ from ttsim.types.signature import require_type, require_type_or_none, required_i
 USUAL_L1_SMALL_SIZE = 32768
 
 
-class ExecutionStatus(Enum):
+class ExecutionStatus(PlainEnum):
     """Whether a call would run."""
 
     Success = 0

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
 
+from device.bindings import PlainEnum
 from device.cores import CoreCoord, CoreGrid
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.events import Event, OperationBegin, OperationEnd
@@ -26,7 +26,7 @@ DEFAULT_TRACE_REGION_SIZE = 0
 DEFAULT_WORKER_L1_SIZE = 0
 
 
-class Arch(Enum):
+class Arch(PlainEnum):
     """Architectures; the names are ttnn's."""
 
     WORMHOLE_B0 = 2

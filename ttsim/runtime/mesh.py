@@ -6,8 +6,8 @@ both leave it as it is. Anything that needs a second device is refused.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
+from device.bindings import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from ttsim.runtime.device import Device, close_device, open_device
 from ttsim.types.signature import require_type
@@ -69,14 +69,14 @@ class MeshCoordinate(_Sides):
     __slots__ = ()
 
 
-class DispatchCoreType(Enum):
+class DispatchCoreType(PlainEnum):
     """Which cores dispatch programs, with ttnn's names; here no core is taken for it."""
 
     WORKER = 0
     ETH = 1
 
 
-class DispatchCoreAxis(Enum):
+class DispatchCoreAxis(PlainEnum):
     """Along which side of the grid they lie, with ttnn's names."""
 
     ROW = 0
@@ -188,7 +188,7 @@ def using_distributed_env() -> bool:
     return False
 
 
-class FabricConfig(Enum):
+class FabricConfig(PlainEnum):
     """Links between devices, with ttnn's names: there are none, so that only DISABLED can be set."""
 
     DISABLED = 0
@@ -202,7 +202,7 @@ class FabricConfig(Enum):
     CUSTOM = 8
 
 
-class FabricTensixConfig(Enum):
+class FabricTensixConfig(PlainEnum):
     """Worker cores that serve links between devices, with ttnn's names: none do."""
 
     DISABLED = 0

@@ -1,8 +1,8 @@
 """Where the values of tensors are: on the host, or in buffers on devices, which tensors share."""
 
-from enum import Enum
 from weakref import WeakSet
 
+from device.bindings import PlainEnum
 from device.errors import DeviceError
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
@@ -11,7 +11,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.turns import in_turn
 
 
-class StorageType(Enum):
+class StorageType(PlainEnum):
     """Where the values of a tensor are."""
 
     HOST = 0

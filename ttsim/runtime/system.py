@@ -4,8 +4,8 @@ Without a device, the architecture is that of the default device, or else of the
 """
 
 from dataclasses import replace
-from enum import Enum
 
+from device.bindings import PlainEnum
 from device.spec.device_spec import DeviceSpec, catalog_names
 from ops.meanings import load_spec
 from ttsim.runtime.defaults import default_spec
@@ -14,7 +14,7 @@ from ttsim.runtime.session import current, remember
 from ttsim.types.signature import require_type, require_type_or_none
 
 
-class ClusterType(Enum):
+class ClusterType(PlainEnum):
     """Kinds of systems, with ttnn's names and numbers."""
 
     INVALID = 0

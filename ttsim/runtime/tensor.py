@@ -20,8 +20,9 @@ from device.numbers.formats import Array, quantize
 from device.plan import Work
 from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
-from ttsim.runtime.arrays import default_type, frozen, numbers, padded, printed, rounded, torch_from_numpy
+from ttsim.runtime.arrays import default_type, frozen, numbers, padded, rounded, torch_from_numpy
 from ttsim.runtime.device import Device
+from ttsim.runtime.printing import printed
 from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape

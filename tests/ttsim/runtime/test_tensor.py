@@ -211,7 +211,7 @@ def test_a_device_rounds_half_up_where_the_host_rounds_to_even() -> None:
 
 def test_small_things() -> None:
     tensor = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
-    assert repr(tensor).startswith("ttnn.Tensor([[0.0000, 1.0000, 2.0000],")
+    assert repr(tensor).startswith("ttnn.Tensor([[ 0.0000,  1.0000,  2.0000],")
     assert (tensor.volume(), tensor.logical_volume(), tensor.element_size()) == (6, 6, 4)
     assert Tensor(np.array([2.5], np.float32)).item() == 2.5
     with pytest.raises(DeviceError, match="item: the tensor must have one element, not 6"):
