@@ -57,6 +57,18 @@ _NAMES_OF = {
         "to_torch",
         "typecast",
     ),
+    "ttsim.functions.creation": (
+        "arange",
+        "empty",
+        "empty_like",
+        "full",
+        "full_like",
+        "ones",
+        "ones_like",
+        "rand",
+        "zeros",
+        "zeros_like",
+    ),
     "ttsim.functions.matmul": ("linear", "matmul"),
     "ttsim.functions.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
@@ -141,6 +153,7 @@ _NAMES_OF = {
         "uint32",
     ),
     "ttsim.types.shapes": ("ROW_MAJOR_LAYOUT", "TILE_LAYOUT", "TILE_SIZE", "Shape"),
+    "ttsim.types.sharding": ("ShardStrategy", "create_sharded_memory_config", "num_cores_to_corerangeset"),
 }  # every public name stands once, under the module that makes it
 _MODULES = (
     "cluster",

@@ -48,6 +48,18 @@ from ttsim.functions.conversions import (
     to_torch,
     typecast,
 )
+from ttsim.functions.creation import (
+    arange,
+    empty,
+    empty_like,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    rand,
+    zeros,
+    zeros_like,
+)
 from ttsim.functions.matmul import linear, matmul
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
@@ -122,6 +134,7 @@ from ttsim.types.conv_config import (
 )
 from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32, int32, uint8, uint16, uint32
 from ttsim.types.shapes import ROW_MAJOR_LAYOUT, TILE_LAYOUT, TILE_SIZE, Shape
+from ttsim.types.sharding import ShardStrategy, create_sharded_memory_config, num_cores_to_corerangeset
 
 __all__ = [
     "DRAM_MEMORY_CONFIG",
@@ -188,6 +201,7 @@ __all__ = [
     "Shape",
     "ShardOrientation",
     "ShardSpec",
+    "ShardStrategy",
     "ShardTensorToMesh",
     "SpecError",
     "StorageType",
@@ -200,6 +214,7 @@ __all__ = [
     "UnaryOpType",
     "UnaryWithParam",
     "WormholeComputeKernelConfig",
+    "arange",
     "as_tensor",
     "bfloat4_b",
     "bfloat8_b",
@@ -210,16 +225,21 @@ __all__ = [
     "concat_mesh_to_tensor_composer",
     "conv2d",
     "conv_transpose2d",
+    "create_sharded_memory_config",
     "deallocate",
     "device",
     "device_names",
     "dump_device_memory_state",
+    "empty",
+    "empty_like",
     "errors",
     "estimate_cycles",
     "float32",
     "from_device",
     "from_numpy",
     "from_torch",
+    "full",
+    "full_like",
     "get_arch_name",
     "get_device_ids",
     "get_memory_view",
@@ -235,7 +255,10 @@ __all__ = [
     "load_spec",
     "manage_device",
     "matmul",
+    "num_cores_to_corerangeset",
     "onednn",
+    "ones",
+    "ones_like",
     "open_device",
     "open_mesh_device",
     "prepare_conv_bias",
@@ -244,6 +267,7 @@ __all__ = [
     "prepare_conv_weights",
     "profile",
     "query_op_constraints",
+    "rand",
     "replicate_tensor_to_mesh_mapper",
     "reshape",
     "set_fabric_config",
@@ -259,4 +283,6 @@ __all__ = [
     "uint16",
     "uint32",
     "using_distributed_env",
+    "zeros",
+    "zeros_like",
 ]
