@@ -159,7 +159,9 @@ _MODULES = (
     "cluster",
     "device",
     "errors",
+    "experimental",
     "graph",
+    "model_preprocessing",
     "onednn",
 )  # modules of this package that are public names themselves
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}

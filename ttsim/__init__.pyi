@@ -16,7 +16,7 @@ from device.memory.memory_config import (
 )
 from device.spec.device_spec import DeviceSpec
 from ops.meanings import load_spec
-from ttsim import cluster, device, errors, graph, onednn
+from ttsim import cluster, device, errors, experimental, graph, model_preprocessing, onednn
 from ttsim.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -234,6 +234,7 @@ __all__ = [
     "empty_like",
     "errors",
     "estimate_cycles",
+    "experimental",
     "float32",
     "from_device",
     "from_numpy",
@@ -255,6 +256,7 @@ __all__ = [
     "load_spec",
     "manage_device",
     "matmul",
+    "model_preprocessing",
     "num_cores_to_corerangeset",
     "onednn",
     "ones",
