@@ -11,6 +11,7 @@ from ttsim import _siblings as _siblings  # first: it names a foreign `ops` or `
 
 _NAMES_OF = {
     "device.cores": ("CoreCoord", "CoreGrid", "CoreRange", "CoreRangeSet"),
+    "device.memory.layouts": ("TensorSpec",),
     "device.memory.memory_config": (
         "DRAM_MEMORY_CONFIG",
         "L1_BLOCK_SHARDED_MEMORY_CONFIG",
@@ -48,14 +49,18 @@ _NAMES_OF = {
         "from_device",
         "from_numpy",
         "from_torch",
+        "get_memory_config",
         "is_tensor_storage_on_device",
         "reshape",
+        "squeeze",
         "to_device",
         "to_dtype",
         "to_layout",
         "to_memory_config",
         "to_torch",
         "typecast",
+        "unsqueeze",
+        "unsqueeze_to_4D",
     ),
     "ttsim.functions.creation": (
         "arange",
@@ -123,6 +128,12 @@ _NAMES_OF = {
         "synchronize_device",
     ),
     "ttsim.runtime.tensor": ("Tensor",),
+    "ttsim.runtime.tensor_copies": (
+        "allocate_tensor_on_device",
+        "copy_device_to_host_tensor",
+        "copy_host_to_device_tensor",
+        "get_device_tensors",
+    ),
     "ttsim.types.activations": ("UnaryOpType", "UnaryWithParam"),
     "ttsim.types.compute_config": (
         "BlackholeComputeKernelConfig",
@@ -152,7 +163,7 @@ _NAMES_OF = {
         "uint16",
         "uint32",
     ),
-    "ttsim.types.shapes": ("ROW_MAJOR_LAYOUT", "TILE_LAYOUT", "TILE_SIZE", "Shape"),
+    "ttsim.types.shapes": ("ROW_MAJOR_LAYOUT", "TILE_LAYOUT", "TILE_SIZE", "Shape", "Tile"),
     "ttsim.types.sharding": ("ShardStrategy", "create_sharded_memory_config", "num_cores_to_corerangeset"),
 }  # every public name stands once, under the module that makes it
 _MODULES = (

@@ -1,6 +1,7 @@
 """What type checkers see of ``ttsim``: every name of the tables in ``__init__.py``, with its own type."""
 
 from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_BLOCK_SHARDED_MEMORY_CONFIG,
@@ -39,14 +40,18 @@ from ttsim.functions.conversions import (
     from_device,
     from_numpy,
     from_torch,
+    get_memory_config,
     is_tensor_storage_on_device,
     reshape,
+    squeeze,
     to_device,
     to_dtype,
     to_layout,
     to_memory_config,
     to_torch,
     typecast,
+    unsqueeze,
+    unsqueeze_to_4D,
 )
 from ttsim.functions.creation import (
     arange,
@@ -114,6 +119,12 @@ from ttsim.runtime.system import (
     synchronize_device,
 )
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.tensor_copies import (
+    allocate_tensor_on_device,
+    copy_device_to_host_tensor,
+    copy_host_to_device_tensor,
+    get_device_tensors,
+)
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
     BlackholeComputeKernelConfig,
@@ -133,7 +144,7 @@ from ttsim.types.conv_config import (
     PaddingMode,
 )
 from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32, int32, uint8, uint16, uint32
-from ttsim.types.shapes import ROW_MAJOR_LAYOUT, TILE_LAYOUT, TILE_SIZE, Shape
+from ttsim.types.shapes import ROW_MAJOR_LAYOUT, TILE_LAYOUT, TILE_SIZE, Shape, Tile
 from ttsim.types.sharding import ShardStrategy, create_sharded_memory_config, num_cores_to_corerangeset
 
 __all__ = [
@@ -210,10 +221,13 @@ __all__ = [
     "Tensor",
     "TensorDescription",
     "TensorMemoryLayout",
+    "TensorSpec",
     "ThrottleLevel",
+    "Tile",
     "UnaryOpType",
     "UnaryWithParam",
     "WormholeComputeKernelConfig",
+    "allocate_tensor_on_device",
     "arange",
     "as_tensor",
     "bfloat4_b",
@@ -225,6 +239,8 @@ __all__ = [
     "concat_mesh_to_tensor_composer",
     "conv2d",
     "conv_transpose2d",
+    "copy_device_to_host_tensor",
+    "copy_host_to_device_tensor",
     "create_sharded_memory_config",
     "deallocate",
     "device",
@@ -243,6 +259,8 @@ __all__ = [
     "full_like",
     "get_arch_name",
     "get_device_ids",
+    "get_device_tensors",
+    "get_memory_config",
     "get_memory_view",
     "get_num_devices",
     "get_pcie_device_ids",
@@ -274,6 +292,7 @@ __all__ = [
     "reshape",
     "set_fabric_config",
     "shard_tensor_to_mesh_mapper",
+    "squeeze",
     "synchronize_device",
     "to_device",
     "to_dtype",
@@ -284,6 +303,8 @@ __all__ = [
     "uint8",
     "uint16",
     "uint32",
+    "unsqueeze",
+    "unsqueeze_to_4D",
     "using_distributed_env",
     "zeros",
     "zeros_like",
