@@ -79,6 +79,16 @@ _NAMES_OF = {
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
     "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),
     "ttsim.report.cycles.report": ("CycleReport",),
+    "ttsim.runtime.config": (
+        "CONFIG",
+        "CONFIG_OVERRIDES",
+        "CONFIG_PATH",
+        "Config",
+        "load_config_from_dictionary",
+        "load_config_from_json_file",
+        "manage_config",
+        "save_config_to_json_file",
+    ),
     "ttsim.runtime.device": (
         "Arch",
         "CloseDevice",

@@ -70,6 +70,16 @@ from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_c
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycles.report import CycleReport
+from ttsim.runtime.config import (
+    CONFIG,
+    CONFIG_OVERRIDES,
+    CONFIG_PATH,
+    Config,
+    load_config_from_dictionary,
+    load_config_from_json_file,
+    manage_config,
+    save_config_to_json_file,
+)
 from ttsim.runtime.device import (
     Arch,
     CloseDevice,
@@ -148,6 +158,9 @@ from ttsim.types.shapes import ROW_MAJOR_LAYOUT, TILE_LAYOUT, TILE_SIZE, Shape, 
 from ttsim.types.sharding import ShardStrategy, create_sharded_memory_config, num_cores_to_corerangeset
 
 __all__ = [
+    "CONFIG",
+    "CONFIG_OVERRIDES",
+    "CONFIG_PATH",
     "DRAM_MEMORY_CONFIG",
     "L1_BLOCK_SHARDED_MEMORY_CONFIG",
     "L1_HEIGHT_SHARDED_MEMORY_CONFIG",
@@ -165,6 +178,7 @@ __all__ = [
     "CloseDevice",
     "ClusterType",
     "ConcatMeshToTensor",
+    "Config",
     "Conv2dConfig",
     "Conv2dDRAMSliceHeight",
     "Conv2dDRAMSliceWidth",
@@ -271,7 +285,10 @@ __all__ = [
     "is_tensor_storage_on_device",
     "is_wormhole_b0",
     "linear",
+    "load_config_from_dictionary",
+    "load_config_from_json_file",
     "load_spec",
+    "manage_config",
     "manage_device",
     "matmul",
     "model_preprocessing",
@@ -290,6 +307,7 @@ __all__ = [
     "rand",
     "replicate_tensor_to_mesh_mapper",
     "reshape",
+    "save_config_to_json_file",
     "set_fabric_config",
     "shard_tensor_to_mesh_mapper",
     "squeeze",
