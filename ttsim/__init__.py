@@ -76,6 +76,15 @@ _NAMES_OF = {
     ),
     "ttsim.functions.matmul": ("linear", "matmul"),
     "ttsim.functions.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),
+    "ttsim.functions.tracing": (
+        "begin_trace_capture",
+        "end_trace_capture",
+        "event_synchronize",
+        "execute_trace",
+        "record_event",
+        "release_trace",
+        "wait_for_event",
+    ),
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
     "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),
     "ttsim.report.cycles.report": ("CycleReport",),
@@ -144,6 +153,7 @@ _NAMES_OF = {
         "copy_host_to_device_tensor",
         "get_device_tensors",
     ),
+    "ttsim.runtime.traces": ("MeshEvent", "MeshTraceId"),
     "ttsim.types.activations": ("UnaryOpType", "UnaryWithParam"),
     "ttsim.types.compute_config": (
         "BlackholeComputeKernelConfig",

@@ -67,6 +67,15 @@ from ttsim.functions.creation import (
 )
 from ttsim.functions.matmul import linear, matmul
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
+from ttsim.functions.tracing import (
+    begin_trace_capture,
+    end_trace_capture,
+    event_synchronize,
+    execute_trace,
+    record_event,
+    release_trace,
+    wait_for_event,
+)
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycles.report import CycleReport
@@ -135,6 +144,7 @@ from ttsim.runtime.tensor_copies import (
     copy_host_to_device_tensor,
     get_device_tensors,
 )
+from ttsim.runtime.traces import MeshEvent, MeshTraceId
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
     BlackholeComputeKernelConfig,
@@ -214,7 +224,9 @@ __all__ = [
     "MemoryView",
     "MeshCoordinate",
     "MeshDevice",
+    "MeshEvent",
     "MeshShape",
+    "MeshTraceId",
     "OpConstraints",
     "OutOfMemoryError",
     "PaddingMode",
@@ -244,6 +256,7 @@ __all__ = [
     "allocate_tensor_on_device",
     "arange",
     "as_tensor",
+    "begin_trace_capture",
     "bfloat4_b",
     "bfloat8_b",
     "bfloat16",
@@ -262,8 +275,11 @@ __all__ = [
     "dump_device_memory_state",
     "empty",
     "empty_like",
+    "end_trace_capture",
     "errors",
     "estimate_cycles",
+    "event_synchronize",
+    "execute_trace",
     "experimental",
     "float32",
     "from_device",
@@ -305,6 +321,8 @@ __all__ = [
     "profile",
     "query_op_constraints",
     "rand",
+    "record_event",
+    "release_trace",
     "replicate_tensor_to_mesh_mapper",
     "reshape",
     "save_config_to_json_file",
@@ -324,6 +342,7 @@ __all__ = [
     "unsqueeze",
     "unsqueeze_to_4D",
     "using_distributed_env",
+    "wait_for_event",
     "zeros",
     "zeros_like",
 ]

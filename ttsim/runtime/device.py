@@ -18,6 +18,7 @@ from ops.meaning import Meanings
 from ops.meanings import MEANINGS, load_spec
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.session import current
+from ttsim.runtime.traces import Traces
 from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type, required_integer
 
@@ -70,6 +71,7 @@ class Device:
         meanings: What the works of its plans mean: a table of one's own may know more operations than the project.
         profilers: Lists to which every call that ran is appended.
         functions: Functions of the library that run, the user's call first.
+        traces: Captured calls, to be carried out again.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Device:
         self.meanings = meanings
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
+        self.traces = Traces()
 
     @property
     def spec(self) -> DeviceSpec:

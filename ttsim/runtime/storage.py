@@ -70,6 +70,11 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
         spec: The tensor.
         by: The function of the real library that asks for it.
     """
+    if device.traces.capturing is not None:
+        raise DeviceError(
+            f"Writes are not supported during trace capture.\n{by}: it is no device operation here; do it before the "
+            "capture, on tensors that the trace then reads or that copy_host_to_device_tensor fills"
+        )
 
     def stored() -> DeviceStorage:
         buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by)
