@@ -188,12 +188,14 @@ _NAMES_OF = {
 }  # every public name stands once, under the module that makes it
 _MODULES = (
     "cluster",
+    "database",
     "device",
     "errors",
     "experimental",
     "graph",
     "model_preprocessing",
     "onednn",
+    "tracer",
 )  # modules of this package that are public names themselves
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 

@@ -17,7 +17,7 @@ from device.memory.memory_config import (
 )
 from device.spec.device_spec import DeviceSpec
 from ops.meanings import load_spec
-from ttsim import cluster, device, errors, experimental, graph, model_preprocessing, onednn
+from ttsim import cluster, database, device, errors, experimental, graph, model_preprocessing, onednn, tracer
 from ttsim.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -269,6 +269,7 @@ __all__ = [
     "copy_device_to_host_tensor",
     "copy_host_to_device_tensor",
     "create_sharded_memory_config",
+    "database",
     "deallocate",
     "device",
     "device_names",
@@ -335,6 +336,7 @@ __all__ = [
     "to_layout",
     "to_memory_config",
     "to_torch",
+    "tracer",
     "typecast",
     "uint8",
     "uint16",
