@@ -74,6 +74,7 @@ _NAMES_OF = {
         "zeros",
         "zeros_like",
     ),
+    "ttsim.functions.files": ("dump_tensor", "load_tensor"),
     "ttsim.functions.matmul": ("linear", "matmul"),
     "ttsim.functions.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),
     "ttsim.functions.tracing": (
@@ -115,8 +116,6 @@ _NAMES_OF = {
         "DispatchCoreType",
         "FabricConfig",
         "FabricTensixConfig",
-        "MeshCoordinate",
-        "MeshShape",
         "ReplicateTensorToMesh",
         "ShardTensorToMesh",
         "SystemMeshDescriptor",
@@ -128,6 +127,7 @@ _NAMES_OF = {
         "shard_tensor_to_mesh_mapper",
         "using_distributed_env",
     ),
+    "ttsim.runtime.mesh_shape": ("MeshCoordinate", "MeshShape"),
     "ttsim.runtime.storage": ("StorageType",),
     "ttsim.runtime.system": (
         "ClusterType",

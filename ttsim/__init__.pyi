@@ -65,6 +65,7 @@ from ttsim.functions.creation import (
     zeros,
     zeros_like,
 )
+from ttsim.functions.files import dump_tensor, load_tensor
 from ttsim.functions.matmul import linear, matmul
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
 from ttsim.functions.tracing import (
@@ -106,8 +107,6 @@ from ttsim.runtime.mesh import (
     DispatchCoreType,
     FabricConfig,
     FabricTensixConfig,
-    MeshCoordinate,
-    MeshShape,
     ReplicateTensorToMesh,
     ShardTensorToMesh,
     SystemMeshDescriptor,
@@ -119,6 +118,7 @@ from ttsim.runtime.mesh import (
     shard_tensor_to_mesh_mapper,
     using_distributed_env,
 )
+from ttsim.runtime.mesh_shape import MeshCoordinate, MeshShape
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.system import (
     ClusterType,
@@ -274,6 +274,7 @@ __all__ = [
     "device",
     "device_names",
     "dump_device_memory_state",
+    "dump_tensor",
     "empty",
     "empty_like",
     "end_trace_capture",
@@ -305,6 +306,7 @@ __all__ = [
     "load_config_from_dictionary",
     "load_config_from_json_file",
     "load_spec",
+    "load_tensor",
     "manage_config",
     "manage_device",
     "matmul",

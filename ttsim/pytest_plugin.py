@@ -16,7 +16,8 @@ import pytest
 
 from ttsim.dropin.finder import TtnnFinder, install, uninstall
 from ttsim.runtime.device import CreateDevice, Device, close_device
-from ttsim.runtime.mesh import MeshShape, open_mesh_device
+from ttsim.runtime.mesh import open_mesh_device
+from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.system import GetDefaultDevice, SetDefaultDevice, get_arch_name
 
 SEED = 213919

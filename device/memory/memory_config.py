@@ -3,6 +3,7 @@
 Texts are those of the real library.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import index as integer
@@ -123,6 +124,44 @@ class MemoryConfig:
     def is_sharded(self) -> bool:
         """Whether pages are dealt shard by shard."""
         return self.memory_layout is not TensorMemoryLayout.INTERLEAVED
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether pages are dealt round-robin to all banks."""
+        return not self.is_sharded()
+
+    def to_json(self) -> str:
+        """The text of the real library, keys in order."""
+        shards = self.shard_spec
+        dealt = (
+            {"grid": shards.grid.to_list(), "orientation": shards.orientation.value, "shape": list(shards.shape)}
+            if shards is not None
+            else None
+        )
+        fields: dict[str, object] = {
+            "buffer_type": self.buffer_type.value,
+            "created_with_nd_shard_spec": False,
+            "memory_layout": self.memory_layout.value,
+            "per_core_allocation": False,
+        }
+        return json.dumps(fields if dealt is None else fields | {"shard_spec": dealt}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "MemoryConfig":
+        """The config that `to_json` wrote; raises ArgumentError for other texts."""
+        try:
+            read = json.loads(text)
+            dealt = read.get("shard_spec")
+            shards = (
+                None
+                if dealt is None
+                else ShardSpec(
+                    CoreRangeSet.of_list(dealt["grid"]), dealt["shape"], ShardOrientation(dealt["orientation"])
+                )
+            )
+            return cls(TensorMemoryLayout(read["memory_layout"]), BufferType(read["buffer_type"]), shards)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ArgumentError(f"MemoryConfig.from_json: no text of to_json: {shown(text)}") from None
 
     def reported(self) -> "MemoryConfig":
         """The same config as a tensor that has it reports it."""

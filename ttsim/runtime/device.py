@@ -17,6 +17,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS, load_spec
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
+from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current
 from ttsim.runtime.traces import Traces
 from ttsim.runtime.turns import in_turn
@@ -161,6 +162,19 @@ class Device:
     def dram_grid_size(self) -> CoreCoord:
         """DRAM banks, in one row."""
         return CoreCoord(self.spec.dram.banks, 1)
+
+    @property
+    def shape(self) -> MeshShape:
+        """One row and one column of devices."""
+        return MeshShape(1, 1)
+
+    def get_device_ids(self) -> list[int]:
+        """The number it was opened with."""
+        return [self.device_id]
+
+    def get_submeshes(self) -> list["Device"]:
+        """None: a mesh of one has no parts."""
+        return []
 
     def get_num_devices(self) -> int:
         """One: meshes of devices are not simulated."""
