@@ -1,4 +1,4 @@
-"""Tensors in files, under ttnn's names, in a format of ttsim: values of numpy, with data type and layout beside them."""
+"""Tensors in files, under ttnn's names, in a format of ttsim: values of numpy with data type and layout beside them."""
 
 import json
 from pathlib import Path
