@@ -14,6 +14,6 @@ def refusal(name: str, known: Collection[str], owner: str = "ttsim") -> str:
         known: The names that there are.
         owner: The module that was asked.
     """
-    near = get_close_matches(name, known, n=3) or [one for one in known if name.lower() in one.lower()][:3]
+    near = get_close_matches(name, known, n=3) or [one for one in known if name.lower() in one.lower().split("_")][:3]
     nearest = f"; the nearest names: {', '.join(near)}" if near else ""
     return f"module {owner!r} has no attribute {name!r}: ttsim does not simulate it; {WAY_OUT}{nearest}"

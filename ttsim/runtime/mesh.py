@@ -105,6 +105,24 @@ class ConcatMeshToTensor:
     mesh_shape_override: object = None
 
 
+@dataclass(frozen=True, slots=True)
+class ShardTensor2dMesh:
+    """A mapper: parts along two axes for rows and columns of devices, which is the whole tensor on one."""
+
+    mesh_device: Device
+    mesh_shape: object
+    dims: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ConcatMesh2dToTensor:
+    """A composer: the parts of rows and columns of devices joined, which is the one part that there is."""
+
+    mesh_device: Device
+    mesh_shape: object
+    dims: Sequence[int]
+
+
 def replicate_tensor_to_mesh_mapper(mesh_device: Device) -> ReplicateTensorToMesh:
     """ReplicateTensorToMesh under its newer name."""
     return ReplicateTensorToMesh(mesh_device)
@@ -152,6 +170,30 @@ class FabricTensixConfig(PlainEnum):
 
     DISABLED = 0
     MUX = 1
+
+
+class FabricReliabilityMode(PlainEnum):
+    """How links begin, with ttnn's names: there are none."""
+
+    STRICT_INIT = 0
+    RELAXED_INIT = 1
+    DYNAMIC_RECONFIG = 2
+
+
+class FabricUDMMode(PlainEnum):
+    """Moving data over links, with ttnn's names: nothing does."""
+
+    DISABLED = 0
+    ENABLED = 1
+
+
+class FabricManagerMode(PlainEnum):
+    """Who manages links, with ttnn's names: nobody has to."""
+
+    ENABLED = 0
+    INIT_FABRIC = 1
+    TERMINATE_FABRIC = 2
+    DEFAULT = 3
 
 
 def set_fabric_config(config: FabricConfig, *settings: object) -> None:

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from device.errors import ArgumentTypeError, DeviceError
+import numpy as np
+
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from ops.builder import CREATED
 from ttsim.runtime.arrays import frozen
 from ttsim.runtime.device import Device
+from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.turns import in_turn
 from ttsim.types.dtypes import DataType
@@ -100,6 +103,27 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
     machine = device.listened()
     buffer = in_turn(machine, lambda: machine.allocate(asked.buffer(device.spec), "tensor", by=CREATED))
     return Tensor.of_buffer(device, buffer, asked)
+
+
+def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
+    """A host tensor of zeros, for copy_device_to_host_tensor to fill.
+
+    Args:
+        spec: Shape, data type and layout.
+        device: Where it would be copied from.
+    """
+    require_type("allocate_tensor_on_host", TensorSpec, spec=spec)
+    require_type("allocate_tensor_on_host", Device, device=device)
+    made = Tensor(np.zeros(spec.shape, np.float32), DataType.of(spec.data_format), layout=spec.layout)
+    return Tensor.of_host(made.values(), TensorSpec(spec.shape, spec.data_format, spec.layout))
+
+
+def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor:
+    """The tensor of a mesh, made of its parts: the one part that there is; raises ArgumentError for more."""
+    require_type("from_host_shards", MeshShape, mesh_shape=mesh_shape)
+    if len(tensors) != 1 or mesh_shape.mesh_size() != 1:
+        raise ArgumentError(f"from_host_shards: ttsim simulates one device, not {mesh_shape} of {len(tensors)} parts")
+    return tensors[0]
 
 
 def get_device_tensors(tensor: Tensor) -> list[Tensor]:

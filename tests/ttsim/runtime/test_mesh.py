@@ -14,7 +14,20 @@ def test_a_mesh_of_one_is_a_device() -> None:
     assert ttsim.SystemMeshDescriptor().shape() == ttsim.MeshShape(1, 1)
 
 
+def test_a_mesh_of_one_has_one_part() -> None:
+    x = ttsim.zeros((2, 3))
+    assert ttsim.from_host_shards([x], ttsim.MeshShape(1, 1)) is x
+    with ttsim.open_device() as device:
+        there = x.to(device)
+        host = ttsim.allocate_tensor_on_host(there.spec, device)
+        ttsim.copy_device_to_host_tensor(there, host)
+        mapper = ttsim.ShardTensor2dMesh(device, (1, 1), (None, 0))
+        assert ttsim.from_torch(x.to_numpy(), mesh_mapper=mapper).shape == [2, 3]
+
+
 def test_more_than_one_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"not MeshShape\(\[1, 2\]\) of 1 parts"):
+        ttsim.from_host_shards([ttsim.zeros((2, 3))], ttsim.MeshShape(1, 2))
     with pytest.raises(ValueError, match=r"ttsim simulates one device, not MeshShape\(\[1, 2\]\)"):
         ttsim.open_mesh_device(ttsim.MeshShape(1, 2))
     with pytest.raises(ValueError, match="no links"):
