@@ -26,7 +26,7 @@ def _number_format(values: Array) -> str:
     magnitudes = np.abs(values[np.isfinite(values) & (values != 0)])
     if not magnitudes.size:
         return FIXED
-    low, high = magnitudes.min(), magnitudes.max()
+    low, high = float(magnitudes.min()), float(magnitudes.max())
     return SCIENTIFIC if high > LARGEST_RATIO * low or high > LARGEST or low < SMALLEST else FIXED
 
 
