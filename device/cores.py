@@ -4,11 +4,13 @@ Coordinates are logical: (0, 0) is the first worker core, x runs over columns an
 the form that graph captures of the real library show, for example ``{[0-0 - 7-2], [0-3 - 2-3]}``.
 """
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import index as integer
 
+from device.bindings import CalledList
 from device.errors import ArgumentError, ArgumentTypeError, shown
 
 
@@ -112,10 +114,10 @@ class CoreRangeSet:
     """Rectangles that do not overlap.
 
     Attributes:
-        ranges: In the order given; an unordered collection is sorted.
+        ranges: In the order given; an unordered collection is sorted. ``ranges()`` gives a list, as in ttnn.
     """
 
-    ranges: tuple[CoreRange, ...]
+    ranges: CalledList[CoreRange]
     _num_cores: int = field(init=False, repr=False, compare=False)
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
@@ -133,7 +135,7 @@ class CoreRangeSet:
             _require_apart(ordered)
         if isinstance(ranges, set | frozenset):
             ordered = tuple(sorted(ordered))
-        object.__setattr__(self, "ranges", ordered)
+        object.__setattr__(self, "ranges", CalledList(ordered))
         object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
 
     def num_cores(self) -> int:
@@ -168,6 +170,30 @@ class CoreRangeSet:
             CoreCoord(min(one.start.x for one in self.ranges), min(one.start.y for one in self.ranges)),
             CoreCoord(max(one.end.x for one in self.ranges), max(one.end.y for one in self.ranges)),
         )
+
+    def size(self) -> int:
+        """How many ranges."""
+        return len(self.ranges)
+
+    def to_list(self) -> list[dict[str, dict[str, int]]]:
+        """Its ranges as the real library writes them into JSON."""
+        return [
+            {"end": {"x": one.end.x, "y": one.end.y}, "start": {"x": one.start.x, "y": one.start.y}}
+            for one in self.ranges
+        ]
+
+    def to_json(self) -> str:
+        """The text of the real library."""
+        return json.dumps(self.to_list(), separators=(",", ":"))
+
+    @classmethod
+    def of_list(cls, ranges: Iterable[Mapping[str, Mapping[str, int]]]) -> "CoreRangeSet":
+        """The set that `to_list` gave."""
+        return cls([CoreRange(CoreCoord(**one["start"]), CoreCoord(**one["end"])) for one in ranges])
+
+    def merge(self, other: "CoreRangeSet") -> "CoreRangeSet":
+        """The cores of either set; `union` under ttnn's name."""
+        return self.union(other)
 
     def union(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores of either set, as few ranges as rows stacked on equal rows give."""

@@ -21,7 +21,7 @@ from rich.table import Table
 import ttsim as ttnn
 from device.numbers.formats import GROUP, Array, DataFormat
 from tools.command import run_tool
-from ttsim.runtime.device import Values
+from ttsim.runtime.defaults import Values
 
 SIZE, IN_CHANNELS, OUT_CHANNELS, KERNEL = 16, 64, 32, 3
 

@@ -11,6 +11,7 @@ from ttsim import _siblings as _siblings  # first: it names a foreign `ops` or `
 
 _NAMES_OF = {
     "device.cores": ("CoreCoord", "CoreGrid", "CoreRange", "CoreRangeSet"),
+    "device.memory.layouts": ("TensorSpec",),
     "device.memory.memory_config": (
         "DRAM_MEMORY_CONFIG",
         "L1_BLOCK_SHARDED_MEMORY_CONFIG",
@@ -40,6 +41,7 @@ _NAMES_OF = {
     ),
     "ttsim.functions.constraints": ("ExecutionStatus", "OpConstraints", "query_op_constraints"),
     "ttsim.functions.conv2d": ("conv2d",),
+    "ttsim.functions.conv2d_preparation": ("prepare_conv_bias", "prepare_conv_weights"),
     "ttsim.functions.conv_transpose2d": ("conv_transpose2d",),
     "ttsim.functions.conversions": (
         "as_tensor",
@@ -47,39 +49,118 @@ _NAMES_OF = {
         "from_device",
         "from_numpy",
         "from_torch",
+        "get_memory_config",
         "is_tensor_storage_on_device",
         "reshape",
+        "squeeze",
         "to_device",
         "to_dtype",
         "to_layout",
         "to_memory_config",
         "to_torch",
         "typecast",
+        "unsqueeze",
+        "unsqueeze_to_4D",
     ),
+    "ttsim.functions.creation": (
+        "arange",
+        "empty",
+        "empty_like",
+        "full",
+        "full_like",
+        "ones",
+        "ones_like",
+        "rand",
+        "zeros",
+        "zeros_like",
+    ),
+    "ttsim.functions.files": ("dump_tensor", "load_tensor"),
     "ttsim.functions.matmul": ("linear", "matmul"),
     "ttsim.functions.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),
+    "ttsim.functions.tracing": (
+        "begin_trace_capture",
+        "end_trace_capture",
+        "event_synchronize",
+        "execute_trace",
+        "record_event",
+        "release_trace",
+        "wait_for_event",
+    ),
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
     "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),
     "ttsim.report.cycles.report": ("CycleReport",),
+    "ttsim.runtime.config": (
+        "CONFIG",
+        "CONFIG_OVERRIDES",
+        "CONFIG_PATH",
+        "Config",
+        "load_config_from_dictionary",
+        "load_config_from_json_file",
+        "manage_config",
+        "save_config_to_json_file",
+    ),
     "ttsim.runtime.device": (
         "Arch",
         "CloseDevice",
         "CreateDevice",
         "Device",
+        "MeshDevice",
+        "close_device",
+        "manage_device",
+        "open_device",
+    ),
+    "ttsim.runtime.mesh": (
+        "ConcatMesh2dToTensor",
+        "ConcatMeshToTensor",
+        "DispatchCoreAxis",
+        "DispatchCoreConfig",
+        "DispatchCoreType",
+        "FabricConfig",
+        "FabricManagerMode",
+        "FabricReliabilityMode",
+        "FabricTensixConfig",
+        "FabricUDMMode",
+        "ReplicateTensorToMesh",
+        "ShardTensor2dMesh",
+        "ShardTensorToMesh",
+        "SystemMeshDescriptor",
+        "close_mesh_device",
+        "concat_mesh_to_tensor_composer",
+        "open_mesh_device",
+        "replicate_tensor_to_mesh_mapper",
+        "set_fabric_config",
+        "shard_tensor_to_mesh_mapper",
+        "using_distributed_env",
+    ),
+    "ttsim.runtime.mesh_shape": ("MeshCoordinate", "MeshShape"),
+    "ttsim.runtime.storage": ("StorageType",),
+    "ttsim.runtime.system": (
+        "ClusterType",
         "GetDefaultDevice",
         "GetNumAvailableDevices",
         "GetNumPCIeDevices",
         "GetPCIeDeviceID",
-        "MeshDevice",
+        "ReadDeviceProfiler",
         "SetDefaultDevice",
-        "close_device",
         "device_names",
-        "manage_device",
-        "open_device",
+        "get_arch_name",
+        "get_device_ids",
+        "get_num_devices",
+        "get_pcie_device_ids",
+        "is_blackhole",
+        "is_wormhole_b0",
         "synchronize_device",
     ),
-    "ttsim.runtime.storage": ("StorageType",),
     "ttsim.runtime.tensor": ("Tensor",),
+    "ttsim.runtime.tensor_copies": (
+        "allocate_tensor_on_device",
+        "allocate_tensor_on_host",
+        "copy_device_to_host_tensor",
+        "copy_host_to_device_tensor",
+        "from_host_shards",
+        "get_device_tensors",
+    ),
+    "ttsim.runtime.traces": ("MeshEvent", "MeshTraceId"),
     "ttsim.types.activations": ("UnaryOpType", "UnaryWithParam"),
     "ttsim.types.compute_config": (
         "BlackholeComputeKernelConfig",
@@ -110,9 +191,20 @@ _NAMES_OF = {
         "uint16",
         "uint32",
     ),
-    "ttsim.types.shapes": ("ROW_MAJOR_LAYOUT", "TILE_LAYOUT", "TILE_SIZE", "Shape"),
+    "ttsim.types.shapes": ("ROW_MAJOR_LAYOUT", "TILE_LAYOUT", "TILE_SIZE", "Shape", "Tile"),
+    "ttsim.types.sharding": ("ShardStrategy", "create_sharded_memory_config", "num_cores_to_corerangeset"),
 }  # every public name stands once, under the module that makes it
-_MODULES = ("errors", "graph", "onednn")  # modules of this package that are public names themselves
+_MODULES = (
+    "cluster",
+    "database",
+    "device",
+    "errors",
+    "experimental",
+    "graph",
+    "model_preprocessing",
+    "onednn",
+    "tracer",
+)  # modules of this package that are public names themselves
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 
 __all__ = sorted((*_HOME_OF, *_MODULES))
@@ -123,7 +215,9 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _import_module(f"ttsim.{name}")
     if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=_sys.modules[__name__])
+        plain = f"module {__name__!r} has no attribute {name!r}"
+        text = plain if name.startswith("_") else _import_module("ttsim.missing").refusal(name, __all__)
+        raise AttributeError(text, name=name, obj=_sys.modules[__name__])
     value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
     return value
 

@@ -3,11 +3,14 @@
 usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
                            [--no-suggestions]
        python -m ttsim devices [NAME or FILE ...] [--json]
+       python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
+       python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
 """
 
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,9 @@ from rich.console import Console
 from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
 from ops.meanings import load_spec
+from ttsim.dropin.choices import add_choices, chosen, environment
+from ttsim.dropin.script import run_script, within
+from ttsim.dropin.suite import run_tests
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, run_layer
@@ -26,7 +32,7 @@ from ttsim.report.printable import printable
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_layers
-from ttsim.runtime.device import SPEC_VARIABLE, Values
+from ttsim.runtime.defaults import SPEC_VARIABLE, Values
 from ttsim.types.layer import Layer
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
@@ -74,6 +80,22 @@ def build_parser() -> argparse.ArgumentParser:
     devices.add_argument("--explain", action="store_true", help="each field's unit and source, and what it moves")
     devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    script = commands.add_parser(
+        "exec",
+        help="run a script that imports ttnn",
+        description="Runs an unchanged script; `import ttnn` gives ttsim there. Its own arguments come after its name.",
+    )
+    add_choices(script)
+    script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
+    script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
+    script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
+    tests = commands.add_parser(
+        "pytest",
+        help="run tests that import ttnn",
+        description="Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest.",
+        allow_abbrev=False,
+    )
+    add_choices(tests)
     return parser
 
 
@@ -133,6 +155,25 @@ def devices_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def exec_command(options: argparse.Namespace) -> int:
+    """Run a script; what it raises is shown as Python would show it. Returns the exit code."""
+    options.script.open("rb").close()  # a script that is not there is told in one line
+    try:
+        with environment(chosen(options)):
+            run_script(options.script, options.arguments, options.report)
+    except Exception as error:
+        sys.stdout.flush()
+        traceback.print_exception(error.with_traceback(within(error.__traceback__, options.script)))
+        return 1
+    return 0
+
+
+def pytest_command(options: argparse.Namespace) -> int:
+    """Run tests. Returns the exit code."""
+    with environment(chosen(options)):
+        return run_tests(options.arguments)
+
+
 def console() -> Console:
     """A console that keeps tables whole when it writes to a pipe."""
     return Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
@@ -140,8 +181,13 @@ def console() -> Console:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; a mistake in it is told in one line. Returns the exit code."""
-    options = build_parser().parse_args(arguments)
-    commands = {"run": run_command, "devices": devices_command}
+    parser = build_parser()
+    options, rest = parser.parse_known_args(arguments)
+    if options.command == "pytest":
+        options.arguments = rest
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    commands = {"run": run_command, "devices": devices_command, "exec": exec_command, "pytest": pytest_command}
     try:
         code = commands[options.command](options)
         sys.stdout.flush()

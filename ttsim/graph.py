@@ -1,10 +1,13 @@
 """ttnn.graph: record what calls do, and read peaks of memory from the record."""
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
+from pathlib import Path
 from typing import Any
 
+from device.bindings import PlainEnum
 from device.errors import ArgumentTypeError, shown
 from device.events import (
     BufferAllocated,
@@ -16,7 +19,7 @@ from device.events import (
 )
 from device.events import UsagePerCore as PeakMemoryUsagePerCore
 from device.memory.memory_config import BufferType
-from ttsim.recording import capture_nodes
+from ttsim.recording import capture_nodes, capture_text
 from ttsim.recording.capture_nodes import Node
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.types.signature import require_type
@@ -26,14 +29,17 @@ __all__ = [
     "RunMode",
     "begin_graph_capture",
     "end_graph_capture",
+    "end_graph_capture_to_file",
     "extract_calltrace",
     "extract_peak_L1_memory_usage",
     "extract_resource_usage_per_core",
     "is_graph_capture_active",
+    "pretty_format",
+    "pretty_print",
 ]
 
 
-class RunMode(Enum):
+class RunMode(PlainEnum):
     """Whether captured calls run on the device.
 
     NO_DISPATCH plans without placing anything: addresses are 0, no program is kept, and results have no values.
@@ -62,6 +68,34 @@ def end_graph_capture() -> list[Node]:
     captures[-1].stop()
     remember(replace(current(), captures=captures[:-1]))
     return capture_nodes.nodes(captures[-1].events)
+
+
+def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
+    """Ends the innermost capture, writes its nodes into a JSON file and returns them.
+
+    Args:
+        report_path: The file; its folder is made.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    nodes, path = end_graph_capture(), Path(report_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"graph": nodes}, indent=1), encoding="utf-8")
+    return nodes
+
+
+def pretty_format(captured_graph: Sequence[Mapping[str, Any]]) -> str:
+    """Nodes of a capture as text, one line for each; raises ArgumentTypeError for no list of nodes."""
+    try:
+        return capture_text.pretty_format(captured_graph)
+    except (TypeError, LookupError):
+        raise _no_trace("pretty_format", captured_graph) from None
+
+
+def pretty_print(captured_graph: Sequence[Mapping[str, Any]]) -> None:
+    """Writes `pretty_format` to the standard output."""
+    sys.stdout.write(pretty_format(captured_graph) + "\n")
 
 
 def extract_resource_usage_per_core(

@@ -124,7 +124,7 @@ class TensorSpec:
             memory_layout=config.memory_layout,
             size_bytes=pages * page_bytes,
             page_bytes=page_bytes,
-            bank_bytes=div_up(pages, banks) * _aligned(page_bytes, config.buffer_type, spec),
+            bank_bytes=div_up(pages, banks) * aligned_page_bytes(page_bytes, config.buffer_type, spec),
         )
 
     def _sharded_buffer(self, spec: DeviceSpec) -> BufferSpec:
@@ -145,7 +145,7 @@ class TensorSpec:
             memory_layout=config.memory_layout,
             size_bytes=pages * page_bytes,
             page_bytes=page_bytes,
-            bank_bytes=shard_pages * _aligned(page_bytes, config.buffer_type, spec),
+            bank_bytes=shard_pages * aligned_page_bytes(page_bytes, config.buffer_type, spec),
             num_cores=min(shards.num_cores(), high * wide),
             cores=shards.grid,
         )
@@ -158,7 +158,7 @@ class TensorSpec:
         return row_page_cols * element_bytes, rows * (cols // row_page_cols if row_page_cols else 0)
 
 
-def _aligned(page_bytes: int, buffer_type: BufferType, spec: DeviceSpec) -> int:
+def aligned_page_bytes(page_bytes: int, buffer_type: BufferType, spec: DeviceSpec) -> int:
     """Distance between pages in a bank."""
     memory = spec.dram if buffer_type is BufferType.DRAM else spec.l1
     return round_up(page_bytes, memory.alignment_bytes)

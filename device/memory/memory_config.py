@@ -3,25 +3,26 @@
 Texts are those of the real library.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from operator import index as integer
 
+from device.bindings import FrozenList, PlainEnum
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 
 
-class Layout(Enum):
+class Layout(PlainEnum):
     """Order of elements within a page."""
 
     ROW_MAJOR = 0
     TILE = 1
 
 
-class BufferType(Enum):
+class BufferType(PlainEnum):
     """Which memory a buffer lives in; the numbers are those of graph captures."""
 
     DRAM = 0
@@ -30,7 +31,7 @@ class BufferType(Enum):
     TRACE = 4
 
 
-class TensorMemoryLayout(Enum):
+class TensorMemoryLayout(PlainEnum):
     """How pages are dealt to banks; the numbers are those of tt-metal."""
 
     INTERLEAVED = 0
@@ -40,7 +41,7 @@ class TensorMemoryLayout(Enum):
     ND_SHARDED = 5
 
 
-class ShardOrientation(Enum):
+class ShardOrientation(PlainEnum):
     """Whether shards are dealt along rows or along columns of the core grid."""
 
     ROW_MAJOR = 0
@@ -53,7 +54,7 @@ class ShardSpec:
 
     Attributes:
         grid: The cores, in the order shards are dealt.
-        shape: Rows and columns of a shard, in elements.
+        shape: Rows and columns of a shard, in elements; equal to a list of the same, as in ttnn.
         orientation: Direction of dealing.
     """
 
@@ -76,7 +77,7 @@ class ShardSpec:
         if min(rows, columns) < 1:
             raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {shown(shape)}")
         object.__setattr__(self, "grid", grid)
-        object.__setattr__(self, "shape", (rows, columns))
+        object.__setattr__(self, "shape", FrozenList((rows, columns)))
         object.__setattr__(self, "orientation", orientation)
 
     def num_cores(self) -> int:
@@ -123,6 +124,44 @@ class MemoryConfig:
     def is_sharded(self) -> bool:
         """Whether pages are dealt shard by shard."""
         return self.memory_layout is not TensorMemoryLayout.INTERLEAVED
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether pages are dealt round-robin to all banks."""
+        return not self.is_sharded()
+
+    def to_json(self) -> str:
+        """The text of the real library, keys in order."""
+        shards = self.shard_spec
+        dealt = (
+            {"grid": shards.grid.to_list(), "orientation": shards.orientation.value, "shape": list(shards.shape)}
+            if shards is not None
+            else None
+        )
+        fields: dict[str, object] = {
+            "buffer_type": self.buffer_type.value,
+            "created_with_nd_shard_spec": False,
+            "memory_layout": self.memory_layout.value,
+            "per_core_allocation": False,
+        }
+        return json.dumps(fields if dealt is None else fields | {"shard_spec": dealt}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "MemoryConfig":
+        """The config that `to_json` wrote; raises ArgumentError for other texts."""
+        try:
+            read = json.loads(text)
+            dealt = read.get("shard_spec")
+            shards = (
+                None
+                if dealt is None
+                else ShardSpec(
+                    CoreRangeSet.of_list(dealt["grid"]), dealt["shape"], ShardOrientation(dealt["orientation"])
+                )
+            )
+            return cls(TensorMemoryLayout(read["memory_layout"]), BufferType(read["buffer_type"]), shards)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ArgumentError(f"MemoryConfig.from_json: no text of to_json: {shown(text)}") from None
 
     def reported(self) -> "MemoryConfig":
         """The same config as a tensor that has it reports it."""

@@ -14,7 +14,7 @@ from tools.bench.figure import Figure, least_seconds
 from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, call, place, summary_of
-from ttsim.runtime.device import Values
+from ttsim.runtime.defaults import Values
 from ttsim.types.layer import Layer
 
 LIMIT_OF_TORCH = 2.0

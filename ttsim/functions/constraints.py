@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from contextvars import Context
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from device.bindings import PlainEnum
 from device.errors import ArgumentError, DeviceError
 from device.events import Event, usage_per_core
 from device.memory.layouts import TensorSpec
@@ -21,7 +21,7 @@ from ttsim.types.description import TensorDescription
 USUAL_L1_SMALL_SIZE = 32768
 
 
-class ExecutionStatus(Enum):
+class ExecutionStatus(PlainEnum):
     """Whether a call would run."""
 
     Success = 0

@@ -1,42 +1,68 @@
 """ttnn's functions that move tensors: from and to torch and numpy, devices, layouts, data types, memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from device.errors import DeviceError
+from device.cores import CoreRangeSet
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.tensor_copies import stored_in
 from ttsim.types.dtypes import DataType
-from ttsim.types.signature import require_type, require_type_or_none
+from ttsim.types.shapes import Tile
+from ttsim.types.signature import require_type, require_type_or_none, required_integer
 
 
 def from_torch(
     tensor: Any,
     dtype: DataType | None = None,
     *,
+    spec: TensorSpec | None = None,
+    tile: Tile | None = None,
+    pad_value: float | None = None,
     layout: Layout | None = None,
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
     mesh_mapper: object = None,
-    pad_value: float | None = None,
+    cq_id: int | None = None,
+    preserve_nan_values: bool = False,
+    col_tilize: bool = False,
+    enable_bfloat_opt: bool = False,
 ) -> Tensor:
     """A tensor of a torch tensor (numpy arrays are taken too).
 
     Args:
         tensor: The values.
         dtype: What to round them to; None for what they are.
+        spec: Data type, layout and place of another tensor, in place of the three.
+        tile: Of 32 x 32 elements.
+        pad_value: Accepted as in ttnn; padding never reaches a result.
         layout: ROW_MAJOR by default, TILE for block floats.
         device: Where to put it; None for the host.
         memory_config: Place on the device; DRAM by default.
         mesh_mapper: Accepted as in ttnn; there is one device.
-        pad_value: Accepted as in ttnn; padding never reaches a result.
+        cq_id: Accepted as in ttnn; there is one queue.
+        preserve_nan_values: Accepted as in ttnn; how a NaN is rounded is not changed.
+        col_tilize: Block floats along columns: only False.
+        enable_bfloat_opt: Accepted as in ttnn, where it changes how fast the host converts.
 
     Raises:
         DeviceError: Block floats in row-major layout, a memory config without a device, or no room.
+        ArgumentError: ``col_tilize``, or a spec beside what it says.
     """
+    require_type_or_none("from_torch", Tile, tile=tile)
+    if col_tilize:
+        raise ArgumentError("from_torch: col_tilize: block floats along columns are not simulated; leave it out")
+    if spec is not None:
+        require_type("from_torch", TensorSpec, spec=spec)
+        if any(one is not None for one in (dtype, layout, memory_config)):
+            raise ArgumentError("from_torch: spec says dtype, layout and memory_config; leave them out")
+        dtype, layout = DataType.of(spec.data_format), spec.layout
+        memory_config = None if device is None else spec.memory_config
     require_type_or_none("from_torch", DataType, dtype=dtype)
     if dtype is not None and dtype.format.is_block and layout is Layout.ROW_MAJOR:
         raise DeviceError(
@@ -54,37 +80,84 @@ def from_numpy(array: Any, dtype: DataType | None = None, **place: Any) -> Tenso
     return from_torch(np.asarray(array), dtype, **place)
 
 
-def as_tensor(tensor: Any, dtype: DataType | None = None, *, cache_file_name: object = None, **place: Any) -> Tensor:
-    """from_torch under another name; files are not cached, so ``cache_file_name`` changes nothing."""
-    return from_torch(tensor, dtype, **place)
+def as_tensor(
+    tensor: Any,
+    dtype: DataType | None = None,
+    *,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+    cache_file_name: object = None,
+    preprocess: Callable[[Any], Any] | None = None,
+    mesh_mapper: object = None,
+    cache_dump_mode: object = None,
+) -> Tensor:
+    """A tensor of a torch tensor.
+
+    Args:
+        tensor: The values.
+        dtype: See from_torch.
+        layout: See there.
+        device: See there.
+        memory_config: See there.
+        cache_file_name: Accepted as in ttnn; files are not cached.
+        preprocess: Called with the values; what it returns is taken.
+        mesh_mapper: See from_torch.
+        cache_dump_mode: Accepted as in ttnn, like ``cache_file_name``.
+
+    Raises:
+        DeviceError: As from_torch.
+    """
+    values = tensor if preprocess is None else preprocess(tensor)
+    return from_torch(values, dtype, layout=layout, device=device, memory_config=memory_config, mesh_mapper=mesh_mapper)
 
 
-def to_torch(tensor: Tensor, dtype: Any = None, **ignored: object) -> Any:
+def to_torch(
+    tensor: Tensor,
+    dtype: Any = None,
+    *,
+    torch_rank: int | None = None,
+    mesh_composer: object = None,
+    device: Device | None = None,
+    cq_id: int | None = None,
+) -> Any:
     """The values as a torch tensor.
 
     Args:
         tensor: The tensor.
         dtype: A torch dtype to convert to; None for the nearest of the tensor's.
-        ignored: Mesh composers and the like: there is one device.
+        torch_rank: Axes to keep: sides of 1 at the front are left out, while there are more.
+        mesh_composer: Accepted as in ttnn; there is one device.
+        device: Likewise.
+        cq_id: Accepted as in ttnn; there is one queue.
 
     Raises:
-        DeviceError: It was deallocated, or its device computes no values.
+        DeviceError: It was deallocated, its device computes no values, or a side to be left out is not 1.
         ImportError: torch is not installed.
     """
     require_type("to_torch", Tensor, tensor=tensor)
     result = tensor.to_torch()
+    if torch_rank is not None:
+        while result.dim() > torch_rank:
+            if result.shape[0] != 1:
+                raise DeviceError(
+                    "ttnn: Unable to squeeze to desired rank!\nto_torch: torch_rank: the first side is not 1"
+                )
+            result = result.squeeze(0)
     return result if dtype is None else result.to(dtype)
 
 
-def to_device(tensor: Tensor, device: Device, memory_config: MemoryConfig | None = None) -> Tensor:
-    """The tensor on a device, in DRAM by default; raises DeviceError when there is no room."""
+def to_device(
+    tensor: Tensor, device: Device, memory_config: MemoryConfig | None = None, *, queue_id: int | None = None
+) -> Tensor:
+    """The tensor on a device, in DRAM by default, by whatever queue; raises DeviceError when there is no room."""
     require_type("to_device", Tensor, tensor=tensor)
     require_type("to_device", Device, device=device)
     return tensor.to(device, memory_config)
 
 
-def from_device(tensor: Tensor, blocking: bool = True) -> Tensor:
-    """The tensor on the host; itself if it is there."""
+def from_device(tensor: Tensor, blocking: bool = True, *, queue_id: int | None = None) -> Tensor:
+    """The tensor on the host, at once and by whatever queue; itself if it is there."""
     require_type("from_device", Tensor, tensor=tensor)
     return tensor.cpu()
 
@@ -94,9 +167,12 @@ def to_layout(
     layout: Layout,
     dtype: DataType | None = None,
     memory_config: MemoryConfig | None = None,
+    sub_core_grids: CoreRangeSet | None = None,
+    pad_value: float = 0.0,
 ) -> Tensor:
     """The tensor in another layout, and data type and place if given; itself if nothing changes.
 
+    Which cores convert (``sub_core_grids``) is not simulated, and padding (``pad_value``) never reaches a result.
     Block floats exist in tiles only: in rows they become bfloat16, as the real library's untilize makes them.
     """
     require_type("to_layout", Tensor, tensor=tensor)
@@ -117,11 +193,46 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
     return tensor if tensor.dtype is dtype else tensor.with_dtype(dtype)
 
 
-typecast = to_dtype
+def typecast(
+    input_tensor: Tensor,
+    dtype: DataType,
+    *,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    sub_core_grids: CoreRangeSet | None = None,
+) -> Tensor:
+    """The tensor rounded to another data type; itself if nothing changes.
+
+    Args:
+        input_tensor: The tensor.
+        dtype: The data type.
+        memory_config: Place of the result; None for that of the tensor.
+        output_tensor: A tensor of the same shape that takes the result.
+        sub_core_grids: Accepted as in ttnn; which cores convert is not simulated.
+
+    Raises:
+        DeviceError: No room, or ``output_tensor`` is another kind of tensor.
+    """
+    require_type("typecast", Tensor, input_tensor=input_tensor)
+    require_type("typecast", DataType, dtype=dtype)
+    changed = to_dtype(input_tensor, dtype)
+    if memory_config is not None:
+        changed = to_memory_config(changed, memory_config)
+    return changed if output_tensor is None else stored_in(output_tensor, changed)
 
 
-def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, dtype: DataType | None = None) -> Tensor:
-    """The device tensor in another place; itself if it is there and its data type stays."""
+def to_memory_config(
+    tensor: Tensor,
+    memory_config: MemoryConfig,
+    dtype: DataType | None = None,
+    output_tensor: Tensor | None = None,
+) -> Tensor:
+    """The device tensor in another place; itself if it is there and its data type stays.
+
+    An ``output_tensor`` of the same shape takes the result.
+    """
+    if output_tensor is not None:
+        return stored_in(output_tensor, to_memory_config(tensor, memory_config, dtype))
     require_type("to_memory_config", Tensor, tensor=tensor)
     require_type("to_memory_config", MemoryConfig, memory_config=memory_config)
     changed = tensor if dtype is None else to_dtype(tensor, dtype)
@@ -147,3 +258,50 @@ def is_tensor_storage_on_device(tensor: Tensor) -> bool:
     """Whether the tensor lives on a device."""
     require_type("is_tensor_storage_on_device", Tensor, tensor=tensor)
     return tensor.device() is not None
+
+
+def get_memory_config(tensor: Tensor) -> MemoryConfig | None:
+    """Where a device tensor lives; None for a host tensor."""
+    require_type("get_memory_config", Tensor, tensor=tensor)
+    return None if tensor.device() is None else tensor.memory_config()
+
+
+def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """The same elements without sides of 1.
+
+    Args:
+        input_tensor: The tensor.
+        dim: Which sides, if they are 1; None for all.
+
+    Raises:
+        ArgumentError: There is no such side.
+    """
+    require_type("squeeze", Tensor, input_tensor=input_tensor)
+    shape = input_tensor.shape
+    asked = range(len(shape)) if dim is None else (dim,) if isinstance(dim, int) else dim
+    gone = {_axis("squeeze", one, len(shape)) for one in asked}
+    return input_tensor.reshape([side for axis, side in enumerate(shape) if side != 1 or axis not in gone])
+
+
+def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
+    """The same elements with a side of 1 before the side ``dim``; raises ArgumentError if there is no such place."""
+    require_type("unsqueeze", Tensor, input_tensor=input_tensor)
+    sides = list(input_tensor.shape)
+    sides.insert(_axis("unsqueeze", dim, len(sides) + 1), 1)
+    return input_tensor.reshape(sides)
+
+
+def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
+    """The same elements with sides of 1 put first until there are four; raises ArgumentError if there are more."""
+    require_type("unsqueeze_to_4D", Tensor, tensor=tensor)
+    if len(tensor.shape) > 4:
+        raise ArgumentError("Tensor rank is greater than 4\nunsqueeze_to_4D: reshape it")
+    return tensor.reshape(tensor.shape.to_rank(4))
+
+
+def _axis(function: str, dim: object, rank: int) -> int:
+    """An axis counted from the front."""
+    number = required_integer(function, "dim", dim)
+    if not -rank <= number < rank:
+        raise ArgumentError(f"{function}: dim must lie between {-rank} and {rank - 1}, not {number}")
+    return number % rank

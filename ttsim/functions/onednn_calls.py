@@ -19,9 +19,10 @@ from ops.calls.onednn.problem import Deconvolution
 from ops.programs.patch_matmul.host_values import image_of, weights_of
 from ops.programs.patch_matmul.weight_formats import from_canonical
 from ops.readings.values import run_values
-from ttsim.runtime.device import Device, GetDefaultDevice, open_device
+from ttsim.runtime.device import Device, open_device
 from ttsim.runtime.execution import in_turn_on, place, values_reading
 from ttsim.runtime.session import current
+from ttsim.runtime.system import GetDefaultDevice
 from ttsim.types.signature import require_type, require_type_or_none
 
 

@@ -1,11 +1,6 @@
 """Preparing weights and bias ahead of a transposed convolution, laid out as the call itself would."""
 
-from dataclasses import replace
-
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
-from device.numbers.formats import FLOAT32
-from device.plan import Allocate, Plan
+from device.memory.memory_config import Layout, MemoryConfig
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.validation import (
     require_possible,
@@ -15,13 +10,12 @@ from ops.calls.conv_transpose2d.validation import (
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
 from ops.calls.convolution.preparation import plan_bias_preparation, plan_weights_preparation
-from ops.calls.convolution.problem import is_matmul, takes_l1_path
 from ops.calls.convolution.sanity import groups_given, raw_weight, refuse_first
 from ops.calls.convolution.sizes import require_addressable
-from ops.calls.convolution.slicing import most_slices
 from ops.calls.convolution.validation import stride_given
+from ttsim.functions.prepared_operand import as_prepared, future_input, placeholder, prepared_operand, within_reach
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, on_device, operand, require_allocated, run
+from ttsim.runtime.execution import on_device, operand, require_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -92,11 +86,11 @@ def prepare_conv_transpose2d_weights(
     require_allocated(weight_tensor)
     arguments = ConvArguments(
         rules=CONV_TRANSPOSE2D,
-        input=_future_input(
+        input=future_input(
             (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
         ),
         weight=Operand(spec=weight_tensor.cpu().spec, on_host=True),
-        bias=_placeholder((1, 1, 1, out_channels)) if has_bias else None,
+        bias=placeholder((1, 1, 1, out_channels)) if has_bias else None,
         in_channels=in_channels,
         out_channels=out_channels,
         batch_size=batch_size,
@@ -114,9 +108,9 @@ def prepare_conv_transpose2d_weights(
         slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
         mirror_kernel=mirror_kernel,
     )
-    arguments = _as_prepared(arguments)
+    arguments = as_prepared(arguments)
     validate_weights_preparation(arguments)
-    return _prepare(arguments, "weight", weight_tensor.cpu(), device, "ttnn.prepare_conv_transpose2d_weights")
+    return _prepare(arguments, "weight", weight_tensor.cpu(), device, "prepare_conv_transpose2d_weights")
 
 
 @checked
@@ -175,10 +169,10 @@ def prepare_conv_transpose2d_bias(
     kernel = two(kernel_size)
     arguments = ConvArguments(
         rules=CONV_TRANSPOSE2D,
-        input=_future_input(
+        input=future_input(
             (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
         ),
-        weight=_placeholder((in_channels, out_channels // max(groups, 1), *kernel)),
+        weight=placeholder((in_channels, out_channels // max(groups, 1), *kernel)),
         bias=operand(bias_tensor),
         in_channels=in_channels,
         out_channels=out_channels,
@@ -195,58 +189,17 @@ def prepare_conv_transpose2d_bias(
         compute_config=None if compute_config is None else compute_config.argument(),
         slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
     )
-    arguments = _as_prepared(arguments)
+    arguments = as_prepared(arguments)
     validate_bias_preparation(arguments)
-    return _prepare(arguments, "bias", bias_tensor, device, "ttnn.prepare_conv_transpose2d_bias")
-
-
-def _future_input(
-    image_shape: tuple[int, int, int, int], dtype: DataType, layout: Layout, place: MemoryConfig
-) -> Operand:
-    """The input that the call will have; shards are left to the call where the config names none."""
-    batch, height, width, channels = image_shape
-    config = place if place.shard_spec is not None or not place.is_sharded() else DRAM_MEMORY_CONFIG
-    return Operand(
-        spec=TensorSpec((1, 1, batch * height * width, channels), dtype.format, layout, config), on_host=False
-    )
-
-
-def _as_prepared(call: ConvArguments) -> ConvArguments:
-    """The call as its operands are prepared: what its own checks refuse of its cores is left to them."""
-    config = call.conv_config
-    if config.core_grid is None:
-        call = replace(call, conv_config=replace(config, override_sharding_config=False))
-    return call
-
-
-def _within_reach(call: ConvArguments) -> ConvArguments:
-    """The call with an input that slices can be cut out of, and no more slices than there can be."""
-    config = call.slice_config
-    if config is None or takes_l1_path(call) or is_matmul(call):
-        return call
-    spec = call.input.spec
-    image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
-    fewer = min(config.num_slices, most_slices(call, config.slice_type))
-    return replace(call, input=image, slice_config=replace(config, num_slices=fewer))
-
-
-def _placeholder(shape: tuple[int, ...]) -> Operand:
-    """A host tensor whose shape alone matters."""
-    return Operand(spec=TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR), on_host=True)
+    return _prepare(arguments, "bias", bias_tensor, device, "prepare_conv_transpose2d_bias")
 
 
 def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
-    """Carries out, of the whole call's plan, only the upload of one tensor."""
-    refuse_first(function.removeprefix("ttnn."), arguments, (stride_given,))
+    refuse_first(function, arguments, (stride_given,))
     require_possible(arguments)
-    refuse_first(function.removeprefix("ttnn."), arguments, (groups_given, raw_weight))
+    refuse_first(function, arguments, (groups_given, raw_weight))
     require_addressable(arguments, device.spec)
-    arguments = _within_reach(arguments)
+    arguments = within_reach(arguments)
     require_possible_slices(arguments)
     planned = plan_weights_preparation if role == "weight" else plan_bias_preparation
-    plan = planned(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
-    name = plan.results[role]
-    upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
-    part = Plan(steps=upload, tensors={name: plan.tensors[name]}, results={role: name})
-    with device.function(function):
-        return run(part, {role: tensor}, device)[role]
+    return prepared_operand(arguments, planned, role, tensor, device, function)

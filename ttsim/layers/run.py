@@ -23,7 +23,8 @@ from ttsim.report.cycles.advice import Advice
 from ttsim.report.memory.accuracy import Accuracy, measure
 from ttsim.report.memory.figures import LayerResult, Summary
 from ttsim.report.memory.summary import operation_uses, summarize
-from ttsim.runtime.device import Device, Values
+from ttsim.runtime.defaults import Values
+from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.layer import Layer
 

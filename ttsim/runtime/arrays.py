@@ -114,10 +114,3 @@ def frozen(values: Array) -> Array:
     """The array, read-only from now on."""
     values.flags.writeable = False
     return values
-
-
-def printed(values: Array) -> str:
-    """Values as a tensor prints them, cut short."""
-    return np.array2string(
-        values, precision=4, floatmode="fixed", separator=", ", threshold=16, edgeitems=2, prefix=" " * 13
-    )

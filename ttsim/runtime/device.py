@@ -1,39 +1,44 @@
 """Devices under ttnn's names: opening, closing, and what they say about themselves."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, get_args
+from typing import Self, get_args
 
+from device.bindings import PlainEnum
 from device.cores import CoreCoord, CoreGrid
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
 from device.plan import Plan
-from device.spec.device_spec import DeviceSpec, catalog_names
+from device.spec.device_spec import DeviceSpec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS, load_spec
-from ttsim.runtime.session import current, remember
+from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
+from ttsim.runtime.mesh_shape import MeshShape
+from ttsim.runtime.session import current
+from ttsim.runtime.traces import Traces
 from ttsim.runtime.turns import in_turn
-from ttsim.types.signature import require_type, require_type_or_none, required_integer
+from ttsim.types.signature import require_type, required_integer
 
 DEFAULT_L1_SMALL_SIZE = 0
 DEFAULT_TRACE_REGION_SIZE = 0
-SPEC_VARIABLE = "TTSIM_DEVICE"
-
-Values = Literal["exact", "fast", "off"]
+DEFAULT_WORKER_L1_SIZE = 0
 
 
-class Arch(Enum):
+class Arch(PlainEnum):
     """Architectures; the names are ttnn's."""
 
     WORMHOLE_B0 = 2
     BLACKHOLE = 3
     Invalid = 255
+
+    @classmethod
+    def of(cls, spec: DeviceSpec) -> "Arch":
+        """The architecture of a description; Invalid for one with a name of its own."""
+        return cls.__members__.get(spec.arch.upper(), cls.Invalid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,7 @@ class Device:
         meanings: What the works of its plans mean: a table of one's own may know more operations than the project.
         profilers: Lists to which every call that ran is appended.
         functions: Functions of the library that run, the user's call first.
+        traces: Captured calls, to be carried out again.
     """
 
     def __init__(
@@ -98,6 +104,7 @@ class Device:
         self.meanings = meanings
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
+        self.traces = Traces()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -144,7 +151,7 @@ class Device:
 
     def arch(self) -> Arch:
         """The architecture; Invalid for a description with a name of its own."""
-        return Arch.__members__.get(self.spec.arch.upper(), Arch.Invalid)
+        return Arch.of(self.spec)
 
     @property
     def core_grid(self) -> CoreGrid:
@@ -158,6 +165,19 @@ class Device:
     def dram_grid_size(self) -> CoreCoord:
         """DRAM banks, in one row."""
         return CoreCoord(self.spec.dram.banks, 1)
+
+    @property
+    def shape(self) -> MeshShape:
+        """One row and one column of devices."""
+        return MeshShape(1, 1)
+
+    def get_device_ids(self) -> list[int]:
+        """The number it was opened with."""
+        return [self.device_id]
+
+    def get_submeshes(self) -> list["Device"]:
+        """None: a mesh of one has no parts."""
+        return []
 
     def get_num_devices(self) -> int:
         """One: meshes of devices are not simulated."""
@@ -210,13 +230,14 @@ def open_device(
     *,
     l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
     spec: str | Path | DeviceSpec | None = None,
-    values: Values = "exact",
+    values: Values | None = None,
     cycles: bool = True,
-    strict: bool = True,
+    strict: bool | None = None,
     suggestions: bool = True,
     trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
     num_command_queues: int = 1,
     dispatch_core_config: object = None,
+    worker_l1_size: int = DEFAULT_WORKER_L1_SIZE,
 ) -> Device:
     """Opens a simulated device; every call gives a new one, whatever its number.
 
@@ -226,32 +247,37 @@ def open_device(
         spec: Name of a catalog entry, path of a TOML file, or a description; None for the environment's TTSIM_DEVICE,
             or else "wormhole_n150".
         values: "exact" computes results bit for bit, "fast" with BLAS (last places differ), "off" leaves them out, for
-            planning only.
+            planning only; None for the environment's TTSIM_VALUES, or else "exact".
         cycles: Whether cycles are estimated.
-        strict: Refuse calls that the real library accepts and gets wrong; False accepts them as it does.
+        strict: Refuse calls that the real library accepts and gets wrong; False accepts them as it does; None for the
+            environment's TTSIM_STRICT (1 or 0), or else True.
         suggestions: Search, when a call does not fit, for changes that would; False raises the bare error, at once.
-        trace_region_size: Accepted as in ttnn; traces are not simulated.
-        num_command_queues: Accepted as in ttnn; there is one queue.
+        trace_region_size: Accepted as in ttnn; a trace takes no memory.
+        num_command_queues: Accepted as in ttnn; all queues are one, in the order of the calls.
         dispatch_core_config: Accepted as in ttnn; no worker core is taken away for dispatch.
+        worker_l1_size: Accepted as in ttnn; the L1 of a worker is as large as the description says.
 
     Raises:
         ArgumentTypeError: A number is no integer, or a flag no bool.
-        ArgumentError: ``values`` or ``device_id`` is none that there is.
+        ArgumentError: ``values``, ``device_id`` or a variable of the environment is none that there is.
         SpecError: The device is unknown.
         DeviceError: ``l1_small_size`` leaves no L1.
     """
-    for name, value in (("trace_region_size", trace_region_size), ("num_command_queues", num_command_queues)):
+    sizes = (("trace_region_size", trace_region_size), ("worker_l1_size", worker_l1_size))
+    for name, value in (*sizes, ("num_command_queues", num_command_queues)):
         required_integer("open_device", name, value)
-    chosen = spec if spec is not None else os.environ.get(SPEC_VARIABLE) or "wormhole_n150"
-    return Device(
-        chosen,
+    opened = Device(
+        default_spec() if spec is None else spec,
         device_id=device_id,
         l1_small_size=l1_small_size,
-        values=values,
+        values=default_values() if values is None else values,
         cycles=cycles,
-        strict=strict,
+        strict=default_strict() if strict is None else strict,
         suggestions=suggestions,
     )
+    for watch in current().watchers:
+        watch(opened)
+    return opened
 
 
 def CreateDevice(  # noqa: N802 - ttnn's name
@@ -260,9 +286,16 @@ def CreateDevice(  # noqa: N802 - ttnn's name
     l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
     trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
     dispatch_core_config: object = None,
+    worker_l1_size: int = DEFAULT_WORKER_L1_SIZE,
 ) -> Device:
     """``open_device`` under its older name; the arguments are described there."""
-    return open_device(device_id, l1_small_size=l1_small_size, trace_region_size=trace_region_size)
+    return open_device(
+        device_id,
+        l1_small_size=l1_small_size,
+        trace_region_size=trace_region_size,
+        num_command_queues=num_command_queues,
+        worker_l1_size=worker_l1_size,
+    )
 
 
 def close_device(device: Device) -> None:
@@ -279,50 +312,3 @@ def manage_device(device_id: int = 0) -> Iterator[Device]:
     """Opens a device for the length of a ``with`` block."""
     with open_device(device_id) as device:
         yield device
-
-
-def SetDefaultDevice(device: Device | None) -> None:  # noqa: N802 - ttnn's name
-    """Remembers a device for GetDefaultDevice; None forgets it."""
-    require_type_or_none("SetDefaultDevice", Device, device=device)
-    remember(replace(current(), default_device=device))
-
-
-def GetDefaultDevice() -> Device | None:  # noqa: N802 - ttnn's name
-    """The device set by SetDefaultDevice, if any."""
-    device = current().default_device
-    return device if isinstance(device, Device) else None
-
-
-def GetNumPCIeDevices() -> int:  # noqa: N802 - ttnn's name
-    """One."""
-    return 1
-
-
-GetNumAvailableDevices = GetNumPCIeDevices
-
-
-def GetPCIeDeviceID(device_id: int) -> int:  # noqa: N802 - ttnn's name
-    """The same number."""
-    return device_id
-
-
-def synchronize_device(device: Device, *ignored: object) -> None:
-    """Does nothing: every call has finished when it returns."""
-    require_type("synchronize_device", Device, device=device)
-
-
-def is_wormhole_b0(device: Device) -> bool:
-    """Whether a device is a Wormhole."""
-    require_type("is_wormhole_b0", Device, device=device)
-    return device.arch() is Arch.WORMHOLE_B0
-
-
-def is_blackhole(device: Device) -> bool:
-    """Whether a device is a Blackhole."""
-    require_type("is_blackhole", Device, device=device)
-    return device.arch() is Arch.BLACKHOLE
-
-
-def device_names() -> tuple[str, ...]:
-    """Names that ``open_device(spec=...)`` knows."""
-    return catalog_names()

@@ -11,6 +11,7 @@ from device.errors import DeviceError
 from device.events import Event, OperationBegin
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Allocate, Plan
@@ -23,6 +24,7 @@ from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current
 from ttsim.runtime.storage import not_allocated
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.traces import TracedCall
 from ttsim.runtime.turns import in_turn
 
 P = ParamSpec("P")
@@ -108,11 +110,46 @@ def run(
         if own is None:
             own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], made_by=prepared.get(name))
         results[role] = own
+    if dispatch and device.traces.capturing is not None:
+        device.traces.capturing.calls.append(_traced(plan, tensors, arrays, results, device, input_shape))
     if computes:
         made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
         for name in set(plan.results.values()) - set(tensors):
             buffers[name].store(made[name], plan.tensors[name])
     return results
+
+
+def _traced(
+    plan: Plan,
+    tensors: Mapping[str, Tensor],
+    arrays: Mapping[str, Array],
+    results: Mapping[str, Tensor],
+    device: Device,
+    input_shape: tuple[int, int] | None,
+) -> TracedCall:
+    """A call, to be carried out again on what its inputs on the device hold then."""
+
+    def reads(name: str, stored: Array, spec: TensorSpec) -> Array:
+        tensor = Tensor.of_host(stored, spec)
+        array = tensor.values() if name == "input" else tensor.padded_values()
+        return _sticks(array, *input_shape) if name == "input" and input_shape is not None else array
+
+    def values(given: Mapping[str, Array]) -> Mapping[str, Array]:
+        return run_values(plan, given, values_reading(device), meanings=device.meanings)
+
+    new = {plan.results[role]: tensor for role, tensor in results.items() if plan.results[role] not in tensors}
+    return TracedCall(
+        plan=plan,
+        host={name: array for name, array in arrays.items() if tensors[name].device() is None},
+        read={name: (one.buffer, one.spec) for name, one in tensors.items() if _lives(one)},
+        written={name: (one.buffer, one.spec) for name, one in new.items()},
+        reads=reads,
+        values=None if device.values == "off" else values,
+    )
+
+
+def _lives(tensor: Tensor) -> bool:
+    return tensor.device() is not None
 
 
 def place(

@@ -1,10 +1,11 @@
-"""What the real library keeps for the whole process: the running graph captures and the default device.
+"""What the real library keeps for the whole process: the running graph captures, the default device, who watches.
 
 ttnn's functions ``begin_graph_capture`` and ``SetDefaultDevice`` take no handle, so something must remember between
 calls. It is this one context variable, holding a frozen value: each thread and each asynchronous task has its own, and
 nothing else in the project outlives the objects that the caller holds.
 """
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -45,10 +46,12 @@ class Session:
     Attributes:
         captures: Running captures, outermost first.
         default_device: The device set by SetDefaultDevice, as an object of ttsim.
+        watchers: Called with every device that is opened.
     """
 
     captures: tuple[Capture, ...] = ()
     default_device: object = None
+    watchers: tuple[Callable[[object], None], ...] = ()
 
     @property
     def dispatch(self) -> bool:

@@ -1,8 +1,8 @@
 """Where the values of tensors are: on the host, or in buffers on devices, which tensors share."""
 
-from enum import Enum
 from weakref import WeakSet
 
+from device.bindings import PlainEnum
 from device.errors import DeviceError
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
@@ -11,7 +11,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.turns import in_turn
 
 
-class StorageType(Enum):
+class StorageType(PlainEnum):
     """Where the values of a tensor are."""
 
     HOST = 0
@@ -70,6 +70,11 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
         spec: The tensor.
         by: The function of the real library that asks for it.
     """
+    if device.traces.capturing is not None:
+        raise DeviceError(
+            f"Writes are not supported during trace capture.\n{by}: it is no device operation here; do it before the "
+            "capture, on tensors that the trace then reads or that copy_host_to_device_tensor fills"
+        )
 
     def stored() -> DeviceStorage:
         buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by)

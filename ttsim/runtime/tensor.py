@@ -6,7 +6,6 @@ that shares one frees it. Tensors have no arithmetic of their own.
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -20,15 +19,17 @@ from device.numbers.formats import Array, quantize
 from device.plan import Work
 from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
-from ttsim.runtime.arrays import default_type, frozen, numbers, padded, printed, rounded, torch_from_numpy
+from ttsim.runtime.arrays import default_type, frozen, numbers, padded, rounded, torch_from_numpy
 from ttsim.runtime.device import Device
+from ttsim.runtime.printing import printed
 from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed
+from ttsim.runtime.tensor_facts import TensorFacts
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape
 from ttsim.types.signature import require_type_or_none
 
 
-class Tensor:
+class Tensor(TensorFacts):
     """A tensor of ttnn.
 
     Attributes:
@@ -155,22 +156,6 @@ class Tensor:
         """Whether it still has its memory."""
         return self._values is not None if self._storage is None else self._storage.buffer.allocated
 
-    def is_sharded(self) -> bool:
-        """Whether its pages are dealt shard by shard."""
-        return self.spec.memory_config.is_sharded()
-
-    def volume(self) -> int:
-        """Elements of the padded shape."""
-        return prod(self.spec.padded_shape)
-
-    def logical_volume(self) -> int:
-        """Elements of the logical shape."""
-        return self.spec.volume
-
-    def element_size(self) -> int:
-        """Bytes of an element; 1 for block floats."""
-        return self.spec.data_format.element_bytes or 1
-
     @property
     def buffer(self) -> Buffer:
         """The buffer of a device tensor.
@@ -188,6 +173,8 @@ class Tensor:
 
     def buffer_address(self) -> int:
         """Address of its buffer in every bank; raises DeviceError for a host tensor or a deallocated one."""
+        if self._storage is None:
+            raise DeviceError("StorageType::HOST doesn't support buffer_address method\nuse .to(device) first")
         return self.buffer.address
 
     def values(self) -> Array:
@@ -236,11 +223,6 @@ class Tensor:
         values = self.values()
         return values.astype(np.float32) if self.spec.data_format.is_float else values.copy()
 
-    def to_list(self) -> list[Any]:
-        """The values as nested lists; raises as ``values``."""
-        nested: list[Any] = self.to_numpy().tolist()
-        return nested
-
     def to_torch(self) -> Any:
         """The values as a torch tensor: bfloat16, float32 (block floats too) or integers; raises as ``values``.
 
@@ -249,28 +231,31 @@ class Tensor:
         """
         return torch_from_numpy(self.to_numpy(), self.spec.data_format.name)
 
-    def item(self) -> float:
-        """The only value of a tensor with one element.
-
-        Raises:
-            DeviceError: It has more, or none.
-        """
-        if self.spec.volume != 1:
-            raise DeviceError(f"item: the tensor must have one element, not {self.spec.volume}; use to_list()")
-        return float(self.to_numpy().reshape(()))
-
-    def to(self, target: Device | Layout, mem_config: MemoryConfig | None = None) -> "Tensor":
+    def to(
+        self,
+        target: Device | Layout | None = None,
+        mem_config: MemoryConfig | None = None,
+        cq_id: int | None = None,
+        *,
+        device: Device | None = None,
+        target_layout: Layout | None = None,
+    ) -> "Tensor":
         """The tensor on a device, or in another layout.
 
         Args:
-            target: A device, or a layout.
+            target: A device, or a layout; or else one of the two by its own name.
             mem_config: Place on the device; DRAM by default.
+            cq_id: Has no meaning here: there is one queue.
+            device: A device.
+            target_layout: A layout.
 
         Raises:
-            ArgumentTypeError: ``target`` or ``mem_config`` is something else.
+            ArgumentTypeError: The target or ``mem_config`` is something else.
             OutOfMemoryError: No room.
             DeviceError: The shards do not fit the tensor, or it was deallocated.
         """
+        given = [one for one in (target, device, target_layout) if one is not None]
+        target = given[0] if len(given) == 1 else None
         if isinstance(target, Layout):
             return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, target, self.spec.memory_config))
         if not isinstance(target, Device):
@@ -279,8 +264,8 @@ class Tensor:
         spec = self._spec_in(mem_config or DRAM_MEMORY_CONFIG)
         return Tensor._sharing(placed(target, self._carried(), spec, by="Tensor::to_device"), spec, self.made_by)
 
-    def cpu(self) -> "Tensor":
-        """The tensor on the host; itself if it is there."""
+    def cpu(self, blocking: bool = True, cq_id: int | None = None) -> "Tensor":
+        """The tensor on the host; itself if it is there. It is there at once, by whatever queue."""
         if self._storage is None:
             return self
         return Tensor.of_host(self._carried(), self._spec_in(DRAM_MEMORY_CONFIG), made_by=self.made_by)
@@ -317,16 +302,21 @@ class Tensor:
             return Tensor._sharing(self._storage, spec)
         return self._changed(spec)
 
-    def deallocate(self, force: bool = True) -> None:
+    def deallocate(self, force: bool = False) -> None:
         """Frees the tensor's memory; doing so twice is harmless.
 
         Args:
-            force: Free a buffer that other tensors share, too; without it, such a buffer is kept.
+            force: Free a buffer that other tensors share, too; without it, such a buffer is kept. (``ttnn.deallocate``
+                forces by default, this method does not.)
         """
         if self._storage is None:
             self._values = None
         elif force or len(self._storage.sharers) == 1:
             self._storage.free()
+
+    def take(self, values: Array) -> None:
+        """Replaces the values of a host tensor, which are rounded to its format and will not change."""
+        self._values = values
 
     def _changed(self, spec: TensorSpec) -> "Tensor":
         """The values placed as ``spec`` says, in a new tensor; rounded anew where block floats get other neighbors."""

@@ -22,6 +22,7 @@ UnaryOpType = Enum(
     """,
     start=0,
 )
+UnaryOpType.__repr__ = UnaryOpType.__str__  # type: ignore[method-assign]  # as the real library prints it
 
 
 @dataclass(frozen=True, slots=True, init=False)

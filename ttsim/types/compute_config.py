@@ -1,12 +1,11 @@
 """How the compute threads calculate: fidelity, accumulator, packer."""
 
-from enum import Enum
-
+from device.bindings import PlainEnum
 from ops.calls.convolution.arguments import ComputeConfig
 from ttsim.types.signature import CheckedRecord
 
 
-class MathFidelity(Enum):
+class MathFidelity(PlainEnum):
     """How many passes a multiplication takes; the numbers are ttnn's."""
 
     LoFi = 0
@@ -21,7 +20,7 @@ class MathFidelity(Enum):
         return self.value if self.value in (2, 3, 4) else 1
 
 
-class ThrottleLevel(Enum):
+class ThrottleLevel(PlainEnum):
     """How far matrix products are slowed down; accepted, and without effect on a convolution."""
 
     NO_THROTTLE = 0

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Any, ClassVar
 
+from device.bindings import PlainEnum
 from device.cores import CoreRangeSet
 from device.errors import shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
@@ -13,7 +14,7 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import CheckedRecord, Kind
 
 
-class PaddingMode(Enum):
+class PaddingMode(PlainEnum):
     """What lies outside the image."""
 
     Zeros = 0
@@ -113,7 +114,7 @@ class Conv2dConfig(CheckedRecord):
         )
 
 
-class SliceTypeEnum(Enum):
+class SliceTypeEnum(PlainEnum):
     """How a call on a tensor in DRAM is cut into slices of its output."""
 
     L1Full = 0

@@ -1,7 +1,6 @@
 """Data types under ttnn's names; each stands for a data format of the machine."""
 
-from enum import Enum
-
+from device.bindings import PlainEnum
 from device.errors import ArgumentError
 from device.numbers.formats import (
     BFLOAT4_B,
@@ -16,7 +15,7 @@ from device.numbers.formats import (
 )
 
 
-class DataType(Enum):
+class DataType(PlainEnum):
     """What the elements of a tensor are; the numbers are ttnn's."""
 
     BFLOAT16 = 0
@@ -40,10 +39,6 @@ class DataType(Enum):
         if name not in cls.__members__:
             raise ArgumentError(f"ttnn has no data type for {data_format}; it has {', '.join(map(str, _FORMATS))}")
         return cls[name]
-
-    def __repr__(self) -> str:
-        """As the real library prints it."""
-        return str(self)
 
 
 _FORMATS = {one.name.upper(): one for one in (BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32)}

@@ -1,6 +1,7 @@
 """Shapes and layouts as ttnn shows them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from operator import index
 from typing import SupportsIndex
@@ -26,6 +27,15 @@ class Shape(tuple[int, ...]):
         """How many sides."""
         return len(self)
 
+    def to_rank(self, rank: int) -> "Shape":
+        """The shape with sides of 1 before it, or without them; raises DeviceError where a larger one would go."""
+        missing = rank - len(self)
+        if missing < 0 and prod(self[:-rank] if rank else self) != 1:
+            raise DeviceError(
+                f"Can't convert shape rank {len(self)} to {rank}\nto_rank: {self} has no sides of 1 to leave out"
+            )
+        return Shape((1,) * missing + tuple(self)) if missing >= 0 else Shape(tuple(self)[-missing:])
+
     def __eq__(self, other: object) -> bool:
         """Whether the other is a sequence of the same numbers."""
         return isinstance(other, list | tuple) and tuple(self) == tuple(other)
@@ -39,6 +49,26 @@ class Shape(tuple[int, ...]):
     def __repr__(self) -> str:
         """As the real library prints it: ``Shape([1, 1, 4, 4])``."""
         return f"Shape({list(self)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The tiles of a tensor.
+
+    Attributes:
+        tile_shape: Rows and columns; 32 x 32 alone are simulated.
+    """
+
+    tile_shape: Sequence[int] = (TILE, TILE)
+
+    def __post_init__(self) -> None:
+        """Refuses other sizes."""
+        if tuple(self.tile_shape) != (TILE, TILE):
+            raise DeviceError(f"Tile: tiles of {shown(self.tile_shape)} are not simulated; {TILE} x {TILE} are")
+
+    def __repr__(self) -> str:
+        """As the real library prints it."""
+        return f"Tile with shape: {list(self.tile_shape)}"
 
 
 def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) -> tuple[int, ...]:

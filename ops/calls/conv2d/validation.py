@@ -30,8 +30,11 @@ from ops.calls.convolution.validation import (
     SIZE_CHECKS,
     Check,
     raise_first,
+    rows_of_block_operands,
 )
 from ops.frame.axis import count_windows
+
+UNFOLD: Final = "conv_config.enable_kernel_stride_folding: leave it to the library"
 
 
 def validate(call: ConvArguments) -> None:
@@ -56,6 +59,29 @@ def validate_whole(call: ConvArguments) -> None:
     raise_first(call, () if is_matmul(call) or _whole_windows(call) else INPUT_CHECKS)
     raise_first(call, (_weight,))
     raise_first(call, CONFIG_CHECKS, BIAS_SHAPE_CHECKS)
+
+
+def validate_prepared(call: ConvArguments, role: str) -> None:
+    """Refuses the preparation of the weights or the bias of a call to come.
+
+    Args:
+        call: The call; the memory config of ``input`` is that of the input to come.
+        role: "weight" or "bias".
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    raise_first(call, SIZE_CHECKS, (_folded_lengths,) if folds(call) else ())
+    raise_first(call, (_weight,) if role == "weight" else BIAS_SHAPE_CHECKS, CONFIG_CHECKS)
+
+
+def validate_prepared_blocks(call: ConvArguments) -> None:
+    """Refuses to prepare block floats for what is left of a call, once windows are folded.
+
+    Raises:
+        ArgumentError: Its input is in DRAM, and it is no matmul.
+    """
+    raise_first(call, () if is_matmul(call) else (rows_of_block_operands,))
 
 
 def require_possible(call: ConvArguments) -> None:
@@ -114,13 +140,8 @@ def _output_override(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _folded_sizes(call: ConvArguments) -> Iterator[str]:
-    if not folds(call):
-        return
-    (top, bottom, left, right), way_out = (
-        call.padding,
-        "conv_config.enable_kernel_stride_folding: leave it to the library",
-    )
+def _folded_lengths(call: ConvArguments) -> Iterator[str]:
+    top, bottom, left, right = call.padding
     for name, length, stride in (
         ("height", call.input_height + top + bottom, call.stride[0]),
         ("width", call.input_width + left + right, call.stride[1]),
@@ -128,12 +149,18 @@ def _folded_sizes(call: ConvArguments) -> Iterator[str]:
         if length % stride:
             yield (
                 f"Padded input {name} ({length}) must be divisible by stride ({stride}) for kernel stride folding.\n"
-                f"{way_out}, or pad to whole windows"
+                f"{UNFOLD}, or pad to whole windows"
             )
+
+
+def _folded_sizes(call: ConvArguments) -> Iterator[str]:
+    if not folds(call):
+        return
+    yield from _folded_lengths(call)
     if call.stride[0] > call.kernel_size[0] or call.stride[1] > call.kernel_size[1]:
         yield (
             "Conv2D kernel stride folding: Stride must be less than or equal to kernel size\n"
-            f"{way_out}: windows of {call.kernel_size} at stride {call.stride} leave pixels out"
+            f"{UNFOLD}: windows of {call.kernel_size} at stride {call.stride} leave pixels out"
         )
     spec, place = call.input.spec, call.input.spec.memory_config
     high_shards = place.is_sharded() and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
@@ -142,7 +169,7 @@ def _folded_sizes(call: ConvArguments) -> Iterator[str]:
         if text is not None:
             yield text
     if (call.padding[0] or call.padding[2]) and spec.layout is Layout.TILE and not high_shards:
-        yield f"ttnn.pad: on device tile padding does not support front padding\n{way_out}, or give rows"
+        yield f"ttnn.pad: on device tile padding does not support front padding\n{UNFOLD}, or give rows"
 
 
 def _weight(call: ConvArguments) -> Iterator[str]:

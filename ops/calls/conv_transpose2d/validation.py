@@ -33,6 +33,7 @@ from ops.calls.convolution.validation import (
     SIZE_CHECKS,
     raise_first,
     rank,
+    rows_of_block_operands,
 )
 from ops.frame.axis import NoWindowError, transposed_outputs
 from ops.programs.conv2d.partition import WIDTH
@@ -215,16 +216,10 @@ def _missing_shard_layout(call: ConvArguments) -> Iterator[str]:
 
 def _bias_of_dram_input(call: ConvArguments) -> Iterator[str]:
     """The real preparation plans slices of a convolution over the frame, with weights in rows, for an input in DRAM."""
-    config = call.conv_config
-    pointwise = call.kernel_size == call.dilation == (1, 1) and config.shard_layout is not WIDTH
+    pointwise = call.kernel_size == call.dilation == (1, 1) and call.conv_config.shard_layout is not WIDTH
     if call.input.spec.memory_config.buffer_type is not BufferType.DRAM or pointwise:
         return
-    if config.weights_format is not None and config.weights_format.is_block:
-        yield (
-            f"Only TILE layout is supported for {config.weights_format.name.upper()} dtype!\n"
-            "conv_config.weights_dtype: the bias of a call with an input in DRAM can not be prepared in it; pass the "
-            "bias as it was made, with weights on the host, or put the input in L1"
-        )
+    yield from rows_of_block_operands(call)
     yield from _missing_shard_layout(call)
 
 

@@ -81,6 +81,19 @@ def stride_given(call: ConvArguments) -> Iterator[str]:
         yield f"stride must be greater than 0, got {call.stride}\nstride: each of the two numbers must be at least 1"
 
 
+def rows_of_block_operands(call: ConvArguments) -> Iterator[str]:
+    """Block floats prepared for an input in DRAM: the real preparation plans slices with operands in rows."""
+    weights_format = call.conv_config.weights_format
+    if call.input.spec.memory_config.buffer_type is not BufferType.DRAM:
+        return
+    if weights_format is not None and weights_format.is_block:
+        yield (
+            f"Only TILE layout is supported for {weights_format.name.upper()} dtype!\n"
+            "conv_config.weights_dtype: weights and bias for an input in DRAM can not be prepared in it; pass "
+            "them as they were made, on the host, or put the input in L1"
+        )
+
+
 def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
     """A raw operand with fewer than four axes."""
     shape = operand.spec.shape

@@ -4,7 +4,7 @@ import pytest
 
 import ttsim
 from device.errors import DeviceClosedError, SpecError
-from ttsim.runtime.device import is_blackhole, is_wormhole_b0
+from ttsim.runtime.system import is_blackhole, is_wormhole_b0
 
 
 def test_what_a_device_says() -> None:

@@ -1,0 +1,44 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from ttsim.__main__ import main
+
+CALL = """
+import sys
+import numpy as np
+import ttnn
+from ttnn.operations.conv2d import Conv2dConfig
+device = ttnn.open_device(device_id=0, l1_small_size=32768)
+x = ttnn.Tensor(np.zeros((1, 1, 16, 32), np.float32), ttnn.bfloat16).to(device)
+w = ttnn.Tensor(np.zeros((32, 32, 2, 2), np.float32), ttnn.bfloat16)
+ttnn.conv_transpose2d(input_tensor=x, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
+                      input_height=4, input_width=4, kernel_size=(2, 2), stride=(2, 2))
+print(device.spec.name, device.values, device.strict, sys.argv[1:], __name__)
+"""
+
+
+def test_a_script_runs_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CALL)
+    flags = ["--device", "blackhole_p150", "--values", "off", "--no-strict", "--report", str(tmp_path / "report")]
+    assert main(["exec", *flags, str(script), "--its", "own"]) == 0
+    assert capsys.readouterr().out == "blackhole_p150 off False ['--its', 'own'] __main__\n"
+    (call,) = json.loads((tmp_path / "report" / "device0.json").read_text())["calls"]
+    assert call["total"]["cycles"] > 0
+    assert "blackhole_p150" in (tmp_path / "report" / "device0.txt").read_text()
+
+
+def test_what_a_script_raises_is_shown_from_its_own_line_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import ttnn\nttnn.softmax\n")
+    assert main(["exec", str(script)]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told[1].endswith('script.py", line 2, in <module>')
+    assert told[-1].startswith("AttributeError: module 'ttsim' has no attribute 'softmax': ")
+
+
+def test_a_script_that_is_not_there_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["exec", str(tmp_path / "none.py")]) == 2
+    assert "none.py" in capsys.readouterr().err

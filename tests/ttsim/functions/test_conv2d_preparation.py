@@ -1,0 +1,88 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+
+
+def arguments(device: ttsim.Device, **changed: Any) -> dict[str, Any]:
+    """Those of a preparation for 8 x 8 pixels of 32 channels."""
+    given = {
+        "input_memory_config": ttsim.L1_MEMORY_CONFIG,
+        "input_layout": ttsim.TILE_LAYOUT,
+        "in_channels": 32,
+        "out_channels": 16,
+        "batch_size": 1,
+        "input_height": 8,
+        "input_width": 8,
+        "kernel_size": (3, 3),
+        "stride": (1, 1),
+        "padding": (1, 1),
+        "dilation": (1, 1),
+        "groups": 1,
+        "device": device,
+        "input_dtype": ttsim.bfloat16,
+        "conv_config": ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16),
+    }
+    return given | changed
+
+
+def weights(channels: int, kernel: int) -> ttsim.Tensor:
+    values = np.random.default_rng(0).standard_normal((16, channels, kernel, kernel), dtype=np.float32)
+    return ttsim.Tensor(values, ttsim.bfloat16)
+
+
+def prepared(device: ttsim.Device, raw: ttsim.Tensor, **changed: Any) -> ttsim.Tensor:
+    given = arguments(device, **changed)
+    return ttsim.prepare_conv_weights(weight_tensor=raw, weights_format="OIHW", has_bias=False, **given)
+
+
+def test_prepared_weights_and_bias_are_those_of_the_call() -> None:
+    with ttsim.open_device(l1_small_size=32768) as device:
+        raw = weights(32, 3)
+        bias = ttsim.Tensor(np.ones((1, 1, 1, 16), np.float32), ttsim.bfloat16)
+        x = ttsim.Tensor(np.ones((1, 1, 64, 32), np.float32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT)
+        config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
+        _, (made, made_bias) = ttsim.conv2d(
+            input_tensor=x.to(device, ttsim.L1_MEMORY_CONFIG), weight_tensor=raw, bias_tensor=bias, device=device,
+            in_channels=32, out_channels=16, batch_size=1, input_height=8, input_width=8, kernel_size=(3, 3),
+            padding=(1, 1), conv_config=config, return_weights_and_bias=True,
+        )  # fmt: skip
+        ahead = prepared(device, raw)
+        assert ahead.spec == made.spec
+        assert (ahead.padded_values() == made.padded_values()).all()
+        ahead = ttsim.prepare_conv_bias(bias_tensor=bias, **arguments(device))
+        assert ahead.spec == made_bias.spec
+
+
+def test_folded_windows_side_by_side_leave_a_matmul() -> None:
+    """As the real library prepares 16 channels of 2x2 windows at stride 2 from DRAM: 64 rows."""
+    with ttsim.open_device(l1_small_size=32768) as device:
+        changed = {"in_channels": 16, "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
+        made = prepared(device, weights(16, 2), input_memory_config=ttsim.DRAM_MEMORY_CONFIG, **changed)
+        assert (made.shape, made.padded_shape) == ([1, 1, 64, 16], [1, 1, 64, 32])
+
+
+def test_refusals_begin_with_the_words_of_the_real_library() -> None:
+    with ttsim.open_device(l1_small_size=32768) as device:
+        folding = ttsim.Conv2dConfig(enable_kernel_stride_folding=True)
+        with pytest.raises(RuntimeError, match="stride must be greater than 0"):
+            prepared(device, weights(32, 3), stride=(0, 2), conv_config=folding)
+        with pytest.raises(RuntimeError, match=r"Padded input height \(10\) must be divisible by stride \(3\)"):
+            prepared(device, weights(32, 3), stride=(3, 3), conv_config=folding)
+        blocks = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b)
+        with pytest.raises(RuntimeError, match="Only TILE layout is supported for BFLOAT8_B dtype!"):
+            prepared(device, weights(32, 3), input_memory_config=ttsim.DRAM_MEMORY_CONFIG, conv_config=blocks)
+
+
+def test_rows_of_block_floats_can_be_described() -> None:
+    """The real library lays 40 channels of HEIGHT shards in rows out for 12 x 32 rows, in whatever format."""
+    with ttsim.open_device(l1_small_size=32768) as device:
+        raw = ttsim.Tensor(np.ones((40, 64, 3, 3), np.float32), ttsim.float32)
+        config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b, shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+        rows = {"input_layout": ttsim.ROW_MAJOR_LAYOUT, "input_dtype": ttsim.bfloat8_b, "conv_config": config}
+        sizes = {"in_channels": 40, "out_channels": 64, "input_height": 16, "input_width": 16, "stride": (2, 2)}
+        given = arguments(device, **rows, **sizes)
+        made = ttsim.prepare_conv_transpose2d_weights(weight_tensor=raw, weights_format="IOHW", has_bias=True, **given)
+        assert made.padded_shape == [1, 1, 384, 64]

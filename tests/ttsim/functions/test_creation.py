@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+import ttsim
+
+
+def test_defaults_are_those_of_the_real_library() -> None:
+    made = ttsim.zeros((2, 3))
+    assert (made.shape, made.dtype, made.layout) == ([2, 3], ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT)
+    assert ttsim.full((2, 2), 7, ttsim.int32).to_list() == [[7, 7], [7, 7]]
+    assert ttsim.ones([1, 4]).to_list() == [[1.0] * 4]
+    assert ttsim.arange(5).to_list() == [0, 1, 2, 3, 4]
+    assert ttsim.arange(0, 10, 3, ttsim.int32).to_list() == [0, 3, 6, 9]
+
+
+def test_on_a_device() -> None:
+    with ttsim.open_device() as device:
+        place = ttsim.L1_MEMORY_CONFIG
+        made = ttsim.zeros((1, 1, 32, 64), ttsim.bfloat8_b, ttsim.TILE_LAYOUT, device, place)
+        assert made.memory_config() == place
+        like = ttsim.full_like(made, 2.0)
+        assert (like.dtype, like.layout, like.device()) == (ttsim.bfloat8_b, ttsim.TILE_LAYOUT, device)
+        assert like.memory_config() == place
+        assert (like.to_numpy() == 2).all()
+        random = ttsim.rand((32, 32), device)
+        assert (random.dtype, random.layout) == (ttsim.bfloat16, ttsim.TILE_LAYOUT)
+        assert 0.4 < float(random.to_numpy().mean()) < 0.6
+        assert (random.to_numpy() == ttsim.rand((32, 32), device).to_numpy()).all()
+        assert ttsim.empty_like(like).shape == [1, 1, 32, 64]
+        assert ttsim.zeros_like(like).to_numpy().sum() == 0
+        assert ttsim.ones_like(like).to_numpy().mean() == 1
+        assert ttsim.empty((4, 4), device=device).layout is ttsim.ROW_MAJOR_LAYOUT
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(TypeError, match="full: shape must be non-negative integers, not"):
+        ttsim.zeros((2, -1))
+    with pytest.raises(TypeError):
+        ttsim.rand((2, 2))  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        ttsim.zeros((2, 2), np.float32)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="step must not be 0"):
+        ttsim.arange(0, 4, 0)

@@ -1,0 +1,22 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ttsim
+
+
+@pytest.mark.parametrize("dtype", [ttsim.bfloat16, ttsim.bfloat8_b, ttsim.float32, ttsim.int32])
+def test_a_tensor_comes_back(tmp_path: Path, dtype: ttsim.DataType) -> None:
+    made = ttsim.Tensor(np.arange(64).reshape(2, 32), dtype, layout=ttsim.TILE_LAYOUT)
+    ttsim.dump_tensor(tmp_path / "x.tensorbin", made)
+    with ttsim.open_device() as device:
+        again = ttsim.load_tensor(tmp_path / "x.tensorbin", device)
+        assert (again.spec, again.device()) == (made.spec, device)
+        assert (again.to_numpy() == made.to_numpy()).all()
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.tensorbin").write_bytes(b"something else")
+    with pytest.raises(ValueError, match=r"no file of ttsim\.dump_tensor"):
+        ttsim.load_tensor(tmp_path / "x.tensorbin")

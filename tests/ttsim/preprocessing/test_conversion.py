@@ -1,0 +1,97 @@
+from typing import Any
+
+import pytest
+
+import ttsim
+from ttsim.model_preprocessing import (
+    Conv2dArgs,
+    ConvTranspose2dArgs,
+    ParameterDict,
+    ParameterList,
+    fold_batch_norm2d_into_conv2d,
+    infer_ttnn_module_args,
+    preprocess_model,
+    preprocess_model_parameters,
+)
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+
+class Net(nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU())
+        self.up = nn.ConvTranspose2d(4, 2, 2, stride=2)
+        self.heads = nn.ModuleList([nn.Linear(2, 5), nn.Linear(2, 5, bias=False)])
+
+    def forward(self, x: Any) -> Any:
+        return self.heads[0](self.up(self.first(x)).permute(0, 2, 3, 1))
+
+
+def test_parameters_become_tensors() -> None:
+    parameters = preprocess_model_parameters(initialize_model=Net)
+    assert isinstance(parameters, ParameterDict)
+    assert isinstance(parameters.heads, ParameterList)
+    assert parameters.heads[0].weight.shape == [2, 5]
+    assert (parameters.heads[0].bias.shape, parameters.heads[0].bias.layout) == ([1, 5], ttsim.TILE_LAYOUT)
+    assert "bias" not in parameters.heads[1]
+    assert parameters.first[0].weight.dtype is ttsim.bfloat16
+    assert "weight: ttnn.Tensor(shape=Shape([2, 5]), layout=Layout.TILE, dtype=DataType.BFLOAT16)" in repr(parameters)
+    with pytest.raises(AttributeError, match="it has first, up, heads"):
+        parameters.second  # noqa: B018
+
+
+def test_a_preprocessor_of_ones_own_goes_first() -> None:
+    def own(model: Any, name: str, ttnn_module_args: Any) -> dict[str, Any]:
+        return {"name": name} if isinstance(model, nn.ConvTranspose2d) else {}
+
+    parameters = preprocess_model_parameters(
+        initialize_model=Net,
+        custom_preprocessor=own,
+        convert_to_ttnn=lambda model, name: "first" not in name,
+        prefix="net",
+    )
+    assert parameters.up == {"name": "net.up"}
+    assert isinstance(parameters.first[0].weight, torch.Tensor)
+    with pytest.raises(RuntimeError, match="Unsupported parameter: other"):
+        preprocess_model_parameters(initialize_model=Net, custom_preprocessor=lambda model, name, other: {})
+    with pytest.raises(RuntimeError, match="give initialize_model"):
+        preprocess_model_parameters(model_name="net")
+
+
+def test_layers_say_what_they_were_called_with() -> None:
+    args = infer_ttnn_module_args(model=Net(), run_model=lambda model: model(torch.zeros(2, 3, 6, 8)), device=None)
+    assert args is not None
+    conv = args.first["0"]
+    assert isinstance(conv, Conv2dArgs)
+    assert conv is args.first[0]
+    assert (conv.batch_size, conv.input_height, conv.input_width, conv.padding) == (2, 6, 8, (1, 1))
+    assert isinstance(args.up, ConvTranspose2dArgs)
+    assert (args.up.out_channels, args.up.output_padding) == (2, (0, 0))
+    assert args.first["2"] == {}
+    assert infer_ttnn_module_args(model=Net(), run_model=None, device=None) is None
+
+
+def test_on_a_device_with_arguments() -> None:
+    with ttsim.open_device() as device:
+        parameters = preprocess_model(
+            initialize_model=Net, device=device, run_model=lambda model: model(torch.zeros(1, 3, 4, 4))
+        )
+        assert parameters.heads[1].weight.device() is device
+        assert parameters.up.ttnn_module_args.input_width == 4
+        assert "device" not in parameters.up.ttnn_module_args
+
+
+def test_a_folded_batch_norm_changes_nothing() -> None:
+    torch.manual_seed(0)
+    conv, norm = nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4)
+    with torch.no_grad():
+        norm(torch.randn(5, 4, 6, 6))
+        norm.weight.copy_(torch.rand(4))
+        norm.eval()
+        image = torch.randn(1, 3, 5, 5)
+        weight, bias = fold_batch_norm2d_into_conv2d(conv, norm)
+        assert torch.allclose(nn.functional.conv2d(image, weight, bias), norm(conv(image)), atol=1e-6)
+    with pytest.raises(RuntimeError, match="track_running_stats=True"):
+        fold_batch_norm2d_into_conv2d(conv, nn.BatchNorm2d(4, track_running_stats=False))

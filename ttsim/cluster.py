@@ -1,0 +1,5 @@
+"""ttnn.cluster: the kind of system that devices are on."""
+
+from ttsim.runtime.system import ClusterType, get_cluster_type
+
+__all__ = ["ClusterType", "get_cluster_type"]

@@ -1,0 +1,40 @@
+"""What a command chooses for scripts that cannot be edited, as the environment variables that ``open_device`` reads."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import get_args
+
+from ttsim.runtime.defaults import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE, Values
+
+
+def add_choices(parser: ArgumentParser) -> None:
+    """Adds the flags that choose a device, its values and how strict it is."""
+    parser.add_argument("--device", metavar="SPEC", help=f"name or TOML file; sets {SPEC_VARIABLE}")
+    parser.add_argument("--values", choices=get_args(Values), help=f"what devices compute; sets {VALUES_VARIABLE}")
+    parser.add_argument(
+        "--no-strict", action="store_true", help=f"accept what the real library gets wrong; sets {STRICT_VARIABLE}=0"
+    )
+
+
+def chosen(options: Namespace) -> dict[str, str]:
+    """The environment variables that parsed flags stand for; none for a flag that was not given."""
+    given = {SPEC_VARIABLE: options.device, VALUES_VARIABLE: options.values}
+    strict = {STRICT_VARIABLE: "0"} if options.no_strict else {}
+    return {name: value for name, value in given.items() if value is not None} | strict
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Sets environment variables for the length of a ``with`` block, for child processes, too."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

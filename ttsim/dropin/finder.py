@@ -1,0 +1,157 @@
+"""``import ttnn`` gives ttsim, while a finder is installed; nowhere else, and without a package of that name.
+
+A face stands for ttnn and for each of its modules: a name that is asked of one is looked up in the module of ttsim that
+has the same name, or else in ttsim itself, so that ``from ttnn.operations.conv2d import Conv2dConfig`` works wherever
+in the real library a name lives. What is assigned to a face (``ttnn.CONFIG = ...``) is assigned to that module.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+import ttsim
+
+PACKAGE = "ttnn"
+MODULES: frozenset[str] = frozenset(vars(ttsim)["_MODULES"])
+# Modules of ttnn 0.81.1 in which ttsim has names of its own, wherever they live here.
+FACES = frozenset(
+    {
+        "_ttnn",
+        "_ttnn.activation",
+        "_ttnn.core",
+        "_ttnn.device",
+        "_ttnn.multi_device",
+        "_ttnn.operations",
+        "_ttnn.operations.conv",
+        "_ttnn.tensor",
+        "_ttnn.types",
+        "core",
+        "decorators",
+        "device",
+        "distributed",
+        "distributed.distributed",
+        "operations",
+        "operations.activations",
+        "operations.binary",
+        "operations.conv2d",
+        "operations.core",
+        "operations.creation",
+        "operations.data_movement",
+        "operations.matmul",
+        "operations.pool",
+        "operations.unary",
+        "types",
+    }
+)
+
+
+class Face(ModuleType):
+    """A module of ttnn, with the names of a module of ttsim, or else of ttsim.
+
+    Attributes:
+        homes: Where names are looked up, in order; the first is also where they are assigned.
+    """
+
+    def __init__(self, name: str, homes: Sequence[ModuleType]) -> None:
+        super().__init__(name, homes[0].__doc__)
+        vars(self)["homes"] = tuple(homes)
+
+    def __getattr__(self, name: str) -> Any:
+        """A name of one of the homes; raises the last home's AttributeError where none has it."""
+        *first, last = vars(self)["homes"]
+        for home in first:
+            if hasattr(home, name):
+                return getattr(home, name)
+        if (module := f"{self.__name__.partition('.')[2]}.{name}".lstrip(".")) in FACES:
+            return face_of(module)
+        return getattr(last, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assigns a name where it is looked up; what imports leave behind stays here."""
+        if isinstance(value, ModuleType) or (name.startswith("__") and name.endswith("__")):
+            super().__setattr__(name, value)
+        else:
+            setattr(vars(self)["homes"][0], name, value)
+
+    def __dir__(self) -> list[str]:
+        """Names of all homes."""
+        return sorted({name for home in vars(self)["homes"] for name in dir(home)})
+
+
+def face_of(module: str) -> ModuleType:
+    """The face of a module of ttnn, such as "operations.conv2d", "device" or "" for ttnn itself; made once."""
+    name = f"{PACKAGE}.{module}" if module else PACKAGE
+    known = sys.modules.get(name)
+    if known is not None:
+        return known
+    own = [getattr(ttsim, module)] if module in MODULES else []
+    made = sys.modules[name] = Face(name, [*own, ttsim])
+    made.__path__ = []
+    return made
+
+
+class FaceLoader(Loader):
+    """Makes faces."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The face that a specification asks for."""
+        return face_of(spec.name.partition(".")[2])
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Does nothing: a face has no statements."""
+
+
+class TtnnFinder(MetaPathFinder):
+    """Finds ttnn and the modules of it that ttsim has names of."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """How to load a module of ttnn; None for all other modules.
+
+        Raises:
+            ModuleNotFoundError: It is one that ttsim has nothing of.
+        """
+        package, _, module = name.partition(".")
+        if package != PACKAGE:
+            return None
+        if module and module not in FACES and module not in MODULES:
+            known = ", ".join(sorted(FACES.union(MODULES)))
+            raise ModuleNotFoundError(f"ttsim has nothing of the module {name}; it has {known}", name=name)
+        return ModuleSpec(name, FaceLoader(), origin="ttsim", is_package=True)
+
+
+def install() -> TtnnFinder:
+    """Puts a finder before all others, so that it also goes before a real ttnn; ``uninstall`` takes it away.
+
+    Raises:
+        ImportError: The real library is loaded already.
+    """
+    loaded = sys.modules.get(PACKAGE)
+    if loaded is not None and not isinstance(loaded, Face):
+        raise ImportError(
+            f"ttsim cannot stand in for ttnn: {loaded!r} is loaded already; import it later, or not at all"
+        )
+    finder = TtnnFinder()
+    sys.meta_path.insert(0, finder)
+    return finder
+
+
+def uninstall(finder: TtnnFinder) -> None:
+    """Takes a finder away, and with the last one the faces."""
+    sys.meta_path[:] = [one for one in sys.meta_path if one is not finder]
+    if not any(isinstance(one, TtnnFinder) for one in sys.meta_path):
+        for name in [name for name, module in sys.modules.items() if isinstance(module, Face)]:
+            del sys.modules[name]
+
+
+@contextmanager
+def ttnn_is_ttsim() -> Iterator[None]:
+    """For the length of a ``with`` block, ``import ttnn`` gives ttsim."""
+    finder = install()
+    try:
+        yield
+    finally:
+        uninstall(finder)

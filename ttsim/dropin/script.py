@@ -1,0 +1,81 @@
+"""Runs a script as Python would, with ttsim for its ttnn, and writes what its devices did."""
+
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from ttsim.dropin.finder import ttnn_is_ttsim
+from ttsim.recording.profiling import Profile
+from ttsim.runtime.device import Device
+from ttsim.runtime.session import current, remember
+
+
+def run_script(path: Path, arguments: Sequence[str], report: Path | None = None) -> None:
+    """Runs a script; ``sys.argv`` and ``sys.path`` are those that Python itself would give it.
+
+    Args:
+        path: The script.
+        arguments: Of the script.
+        report: A folder for what its devices did; see `write_reports`. None for no report.
+
+    Raises:
+        OSError: The script cannot be read, or the folder cannot be written.
+        BaseException: What the script raises, after the report is written.
+    """
+    with ttnn_is_ttsim(), as_program(path, arguments), reported(report):
+        runpy.run_path(str(path), run_name="__main__")
+
+
+def within(trace: TracebackType | None, path: Path) -> TracebackType | None:
+    """The part of a traceback that begins in a script; all of it if it never was there."""
+    part = trace
+    while part is not None and part.tb_frame.f_code.co_filename != str(path):
+        part = part.tb_next
+    return part or trace
+
+
+@contextmanager
+def as_program(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """Makes ``sys.argv`` and ``sys.path`` those of a program."""
+    before = sys.argv, list(sys.path)
+    sys.argv = [str(path), *arguments]
+    sys.path[0:1] = [str(path.resolve().parent)]
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = before
+
+
+@contextmanager
+def reported(folder: Path | None) -> Iterator[None]:
+    """Profiles every device that this thread opens in a ``with`` block, and writes reports at its end."""
+    if folder is None:
+        yield
+        return
+    profiles: list[Profile] = []
+
+    def watch(device: object) -> None:
+        if isinstance(device, Device):
+            profiles.append(Profile(device))
+            device.profilers.append(profiles[-1].calls)
+
+    before = current()
+    folder.mkdir(parents=True, exist_ok=True)
+    remember(replace(before, watchers=(*before.watchers, watch)))
+    try:
+        yield
+    finally:
+        remember(replace(current(), watchers=before.watchers))
+        write_reports(profiles, folder)
+
+
+def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
+    """Writes the cycles of each device that made a call: device0.txt, device0.json and so on, in order of opening."""
+    for number, profile in enumerate(one for one in profiles if one.calls):
+        report = profile.report()
+        (folder / f"device{number}.txt").write_text(f"{report}\n\n{report.explain()}\n", encoding="utf-8")
+        (folder / f"device{number}.json").write_text(report.to_json() + "\n", encoding="utf-8")

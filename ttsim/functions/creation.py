@@ -1,0 +1,228 @@
+"""ttnn's functions that make tensors of no other: zeros, ones, full, empty, arange, rand, and those like another.
+
+The values are made on the host and placed on the device; the real library runs a program for some of them, so that no
+cycles are counted for what is made here.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.numbers.formats import Array
+from ttsim.runtime.device import Device
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.dtypes import DataType
+from ttsim.types.signature import require_type, require_type_or_none
+
+
+def full(
+    shape: Sequence[int],
+    fill_value: float,
+    dtype: DataType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """A tensor of one number.
+
+    Args:
+        shape: Its shape.
+        fill_value: The number.
+        dtype: bfloat16 by default.
+        layout: ROW_MAJOR by default.
+        device: Where to put it; None for the host.
+        memory_config: Place on the device; DRAM by default.
+
+    Raises:
+        ArgumentTypeError: An argument is of another type.
+        DeviceError: Block floats in row-major layout, or no room.
+    """
+    require_type("full", int | float | np.number, fill_value=fill_value)  # type: ignore[arg-type]
+    return _made(
+        "full", np.broadcast_to(np.float64(fill_value), _sides("full", shape)), dtype, layout, device, memory_config
+    )
+
+
+def zeros(
+    shape: Sequence[int],
+    dtype: DataType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """A tensor of zeros; the arguments are those of `full`."""
+    return full(shape, 0.0, dtype, layout, device, memory_config)
+
+
+def ones(
+    shape: Sequence[int],
+    dtype: DataType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """A tensor of ones; the arguments are those of `full`."""
+    return full(shape, 1.0, dtype, layout, device, memory_config)
+
+
+def empty(
+    shape: Sequence[int],
+    dtype: DataType = DataType.BFLOAT16,
+    layout: Layout = Layout.ROW_MAJOR,
+    device: Device | None = None,
+    memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
+) -> Tensor:
+    """A tensor whose numbers do not matter; they are zero. The arguments are those of `full`."""
+    return full(shape, 0.0, dtype, layout, device, memory_config)
+
+
+def full_like(
+    tensor: Tensor,
+    fill_value: float,
+    dtype: DataType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """A tensor of one number, with the shape of another.
+
+    Args:
+        tensor: The other one.
+        fill_value: The number.
+        dtype: None for that of the other.
+        layout: Likewise.
+        device: Likewise.
+        memory_config: Likewise.
+
+    Raises:
+        ArgumentTypeError: An argument is of another type.
+        DeviceError: Block floats in row-major layout, or no room.
+    """
+    require_type("full_like", Tensor, tensor=tensor)
+    home = device or tensor.device()
+    place = memory_config or (None if tensor.device() is None else tensor.spec.memory_config)
+    return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, home, place)
+
+
+def zeros_like(
+    tensor: Tensor,
+    dtype: DataType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """Zeros, with the shape of another tensor; the arguments are those of `full_like`."""
+    return full_like(tensor, 0.0, dtype, layout, device, memory_config)
+
+
+def ones_like(
+    tensor: Tensor,
+    dtype: DataType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """Ones, with the shape of another tensor; the arguments are those of `full_like`."""
+    return full_like(tensor, 1.0, dtype, layout, device, memory_config)
+
+
+def empty_like(
+    tensor: Tensor,
+    dtype: DataType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+) -> Tensor:
+    """A tensor whose numbers do not matter, with the shape of another; the arguments are those of `full_like`."""
+    return full_like(tensor, 0.0, dtype, layout, device, memory_config)
+
+
+def arange(
+    start: int = 0,
+    end: int | None = None,
+    step: int = 1,
+    dtype: DataType = DataType.BFLOAT16,
+    device: Device | None = None,
+    memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
+    layout: Layout = Layout.ROW_MAJOR,
+) -> Tensor:
+    """Numbers from ``start`` up to ``end``, which is left out.
+
+    Args:
+        start: The first; with ``end`` left out this is the end, and the first is 0.
+        end: See there.
+        step: From one to the next.
+        dtype: What to round them to.
+        device: Where to put them; None for the host.
+        memory_config: Place on the device.
+        layout: Tiles or rows.
+
+    Raises:
+        ArgumentTypeError: An argument is of another type.
+        ArgumentError: ``step`` is zero.
+    """
+    require_type("arange", int, start=start, step=step)
+    require_type_or_none("arange", int, end=end)
+    if not step:
+        raise ArgumentError("arange: step must not be 0")
+    values = np.arange(start, step=step) if end is None else np.arange(start, end, step)
+    return _made("arange", values.astype(np.float64), dtype, layout, device, memory_config)
+
+
+def rand(
+    shape: Sequence[int],
+    device: Device,
+    *,
+    dtype: DataType = DataType.BFLOAT16,
+    layout: Layout = Layout.TILE,
+    memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
+    low: float = 0.0,
+    high: float = 1.0,
+    seed: int = 0,
+) -> Tensor:
+    """Evenly distributed numbers; the distribution is the real library's, the numbers are not.
+
+    Args:
+        shape: Of the tensor.
+        device: Where to put it.
+        dtype: What to round them to.
+        layout: Tiles or rows.
+        memory_config: Place on the device.
+        low: The smallest.
+        high: The end, which is left out.
+        seed: The same seed gives the same numbers. The real library takes a seed of its own for 0; here 0 is a seed.
+
+    Raises:
+        ArgumentTypeError: An argument is of another type.
+        DeviceError: No room.
+    """
+    require_type("rand", Device, device=device)
+    require_type("rand", int, seed=seed)
+    values = np.random.default_rng(seed).uniform(low, high, _sides("rand", shape))
+    return _made("rand", values, dtype, layout, device, memory_config)
+
+
+def _sides(function: str, shape: Sequence[int]) -> tuple[int, ...]:
+    if not isinstance(shape, list | tuple) or not all(isinstance(side, int) and side >= 0 for side in shape):
+        raise ArgumentTypeError(f"{function}: shape must be non-negative integers, not {shown(shape)}")
+    return tuple(shape)
+
+
+def _made(
+    function: str,
+    values: Array,
+    dtype: DataType | None,
+    layout: Layout | None,
+    device: Device | None,
+    memory_config: MemoryConfig | None,
+) -> Tensor:
+    """A tensor of float64 values; integers are cut as the host cuts them."""
+    require_type_or_none(function, DataType, dtype=dtype)
+    chosen = dtype or DataType.BFLOAT16
+    single = values if chosen.format.is_float else values.astype(np.int64)
+    stored = single.astype(np.float32) if chosen.format.is_float else single
+    if values.size and not any(values.strides):
+        stored = np.broadcast_to(stored[(slice(1),) * values.ndim], values.shape)
+    return Tensor(stored, chosen, device, layout, memory_config if device is not None else None)

@@ -1,0 +1,19 @@
+"""What is said of a name that ttnn may have and ttsim has not."""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+WAY_OUT = "compute it on the host, between ttsim.to_torch and ttsim.from_torch, or leave it out"
+
+
+def refusal(name: str, known: Collection[str], owner: str = "ttsim") -> str:
+    """One line: that there is no such name, what a script can do, and the nearest names.
+
+    Args:
+        name: What was asked for.
+        known: The names that there are.
+        owner: The module that was asked.
+    """
+    near = get_close_matches(name, known, n=3) or [one for one in known if name.lower() in one.lower().split("_")][:3]
+    nearest = f"; the nearest names: {', '.join(near)}" if near else ""
+    return f"module {owner!r} has no attribute {name!r}: ttsim does not simulate it; {WAY_OUT}{nearest}"

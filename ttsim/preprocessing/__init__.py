@@ -1,0 +1,1 @@
+"""Parameters of torch models as tensors of ttsim: what stands behind ``ttnn.model_preprocessing``."""

@@ -1,0 +1,130 @@
+"""ttnn's configuration of the process: kept for scripts that read and set it.
+
+No field changes what ttsim computes, plans or times: what the real library would log, cache or compare is not there.
+``enable_logging`` and the reports that it makes have their counterpart in ``ttsim.graph`` and ``ttsim.profile``. The
+object is one for the process, as in ttnn, and the only such beside the session: scripts assign to its fields.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from device.errors import ArgumentError, shown
+
+PATH_VARIABLE = "TTNN_CONFIG_PATH"
+OVERRIDES_VARIABLE = "TTNN_CONFIG_OVERRIDES"
+
+
+@dataclass(slots=True)
+class Config:
+    """The fields of the real library, with its defaults; ``Config(other)`` copies one."""
+
+    other: "Config | None" = field(default=None, repr=False, compare=False)
+    cache_path: Path = field(default=Path.home() / ".cache" / "ttnn", kw_only=True)
+    model_cache_path: Path = field(default=Path.home() / ".cache" / "ttnn" / "models", kw_only=True)
+    tmp_dir: Path = field(default=Path("/tmp/ttnn"), kw_only=True)
+    enable_model_cache: bool = field(default=False, kw_only=True)
+    enable_fast_runtime_mode: bool = field(default=True, kw_only=True)
+    validate_program_args: bool = field(default=False, kw_only=True)
+    throw_exception_on_fallback: bool = field(default=False, kw_only=True)
+    enable_logging: bool = field(default=False, kw_only=True)
+    enable_graph_report: bool = field(default=False, kw_only=True)
+    enable_graph_python_stack_traces: bool = field(default=False, kw_only=True)
+    enable_detailed_buffer_report: bool = field(default=False, kw_only=True)
+    enable_detailed_tensor_report: bool = field(default=False, kw_only=True)
+    enable_comparison_mode: bool = field(default=False, kw_only=True)
+    comparison_mode_should_raise_exception: bool = field(default=False, kw_only=True)
+    comparison_mode_pcc: float = field(default=0.9999, kw_only=True)
+    root_report_path: Path = field(default=Path("generated") / "ttnn" / "reports", kw_only=True)
+    report_name: str | None = field(default=None, kw_only=True)
+    strict_ccl_topology: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Copies the other one, if there is one."""
+        if self.other is not None:
+            for name in names():
+                setattr(self, name, getattr(self.other, name))
+        self.other = None
+
+    @property
+    def report_path(self) -> Path | None:
+        """Where the reports of ``report_name`` would go; None without a name."""
+        return None if self.report_name is None else self.root_report_path / self.report_name
+
+
+def names() -> tuple[str, ...]:
+    """Names of all fields."""
+    return tuple(one.name for one in fields(Config) if one.name != "other")
+
+
+CONFIG = Config()
+CONFIG_PATH = Path(os.environ[PATH_VARIABLE]) if PATH_VARIABLE in os.environ else None
+CONFIG_OVERRIDES = os.environ.get(OVERRIDES_VARIABLE)
+
+
+def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = False) -> None:
+    """Sets fields of CONFIG.
+
+    Args:
+        config: Values by name, each of a type that makes one of the field's.
+        from_file: Leave out unknown names, as of a file that another version wrote.
+
+    Raises:
+        ArgumentError: A name is unknown.
+    """
+    for name, value in config.items():
+        if name in names():
+            before = getattr(CONFIG, name)
+            setattr(CONFIG, name, value if before is None or value is None else type(before)(value))
+        elif not from_file:
+            raise ArgumentError(f"Unknown configuration key: {name}\nthere are {', '.join(names())}")
+
+
+def load_config_from_json_file(json_path: str | Path) -> None:
+    """Sets fields of CONFIG from a JSON file; unknown names are left out.
+
+    Raises:
+        OSError: The file cannot be read.
+        ArgumentError: It holds no JSON object.
+    """
+    load_config_from_dictionary(_object(Path(json_path).read_text(encoding="utf-8"), str(json_path)), from_file=True)
+
+
+def save_config_to_json_file(json_path: str | Path) -> None:
+    """Writes CONFIG into a JSON file; raises OSError if it cannot be written."""
+    values = {name: value for name, value in asdict(CONFIG).items() if name != "other"}
+    plain = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+    Path(json_path).write_text(json.dumps(plain, indent=4), encoding="utf-8")
+
+
+@contextmanager
+def manage_config(name: str, value: object) -> Iterator[None]:
+    """Sets a field of CONFIG for the length of a ``with`` block; raises ArgumentError for an unknown name."""
+    if name not in names():
+        raise ArgumentError(f"Unknown configuration key: {name}\nthere are {', '.join(names())}")
+    before = getattr(CONFIG, name)
+    setattr(CONFIG, name, value)
+    try:
+        yield
+    finally:
+        setattr(CONFIG, name, before)
+
+
+def _object(text: str, where: str) -> Mapping[str, Any]:
+    try:
+        read = json.loads(text)
+    except ValueError as error:
+        raise ArgumentError(f"{where}: no JSON: {error}") from None
+    if not isinstance(read, dict):
+        raise ArgumentError(f"{where}: a JSON object is wanted, not {shown(read)}")
+    return read
+
+
+if CONFIG_PATH is not None and CONFIG_PATH.exists():
+    load_config_from_json_file(CONFIG_PATH)
+if CONFIG_OVERRIDES is not None:
+    load_config_from_dictionary(_object(CONFIG_OVERRIDES, OVERRIDES_VARIABLE))

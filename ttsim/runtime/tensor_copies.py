@@ -1,0 +1,138 @@
+"""Copies into tensors that are there already: between host and device, and into preallocated outputs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from ops.builder import CREATED
+from ttsim.runtime.arrays import frozen
+from ttsim.runtime.device import Device
+from ttsim.runtime.mesh_shape import MeshShape
+from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.turns import in_turn
+from ttsim.types.dtypes import DataType
+from ttsim.types.signature import require_type
+
+
+def stored_in(output_tensor: Tensor, made: Tensor) -> Tensor:
+    """A device tensor that took the values of another one of the same shape, data type and layout.
+
+    Raises:
+        DeviceError: They differ, or ``output_tensor`` is on the host.
+    """
+    require_type("output_tensor", Tensor, output_tensor=output_tensor)
+    wanted, given = output_tensor.spec, made.spec
+    if (wanted.shape, wanted.data_format, wanted.layout) != (given.shape, given.data_format, given.layout):
+        raise DeviceError(
+            f"output_tensor must have shape {list(given.shape)}, {made.dtype} and {given.layout}, not "
+            f"{list(wanted.shape)}, {output_tensor.dtype} and {wanted.layout}"
+        )
+    if made.device() is None or made.buffer.written:
+        _store(output_tensor, made)
+    return output_tensor
+
+
+def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id: int | None = None) -> None:
+    """Puts the values of a host tensor into a device tensor of the same shape, data type and layout, at its address.
+
+    Args:
+        host_tensor: The values.
+        device_tensor: Where they go.
+        cq_id: Has no meaning here: there is one queue.
+
+    Raises:
+        DeviceError: The tensors differ, or one is not where it should be.
+    """
+    require_type("copy_host_to_device_tensor", Tensor, host_tensor=host_tensor, device_tensor=device_tensor)
+    if host_tensor.device() is not None:
+        raise DeviceError("copy_host_to_device_tensor: host_tensor is on a device; use ttsim.to_memory_config")
+    stored_in(device_tensor, host_tensor)
+
+
+def copy_device_to_host_tensor(
+    device_tensor: Tensor, host_tensor: Tensor, blocking: bool = True, cq_id: int | None = None
+) -> None:
+    """Puts the values of a device tensor into a host tensor of the same shape, data type and layout.
+
+    Args:
+        device_tensor: The values.
+        host_tensor: Where they go.
+        blocking: Has no meaning here: the values are there at once.
+        cq_id: Likewise: there is one queue.
+
+    Raises:
+        DeviceError: The tensors differ, or one is not where it should be.
+    """
+    require_type("copy_device_to_host_tensor", Tensor, device_tensor=device_tensor, host_tensor=host_tensor)
+    if host_tensor.device() is not None or device_tensor.device() is None:
+        raise DeviceError("copy_device_to_host_tensor: it goes from a device tensor to a host tensor, in this order")
+    wanted, given = host_tensor.spec, device_tensor.spec
+    if (wanted.shape, wanted.data_format, wanted.layout) != (given.shape, given.data_format, given.layout):
+        raise DeviceError(f"copy_device_to_host_tensor: {host_tensor.shape} can not take {device_tensor.shape}")
+    host_tensor.take(frozen(device_tensor.values().copy()))
+
+
+def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> Tensor:
+    """A device tensor whose values nobody has written yet.
+
+    Args:
+        spec: A tensor's spec, and then the device; or its shape, and then data type, layout, device and, if not
+            DRAM, memory config.
+        *place: See there.
+
+    Raises:
+        ArgumentTypeError: These are other arguments.
+        OutOfMemoryError: No room.
+    """
+    if not isinstance(spec, TensorSpec):
+        if len(place) not in (3, 4):
+            raise ArgumentTypeError("allocate_tensor_on_device: give shape, dtype, layout, device and memory_config")
+        dtype, layout, config = place[0], place[1], place[3] if len(place) == 4 else DRAM_MEMORY_CONFIG
+        require_type("allocate_tensor_on_device", DataType, dtype=dtype)
+        require_type("allocate_tensor_on_device", Layout, layout=layout)
+        require_type("allocate_tensor_on_device", MemoryConfig, memory_config=config)
+        return allocate_tensor_on_device(TensorSpec(tuple(spec), dtype.format, layout, config), place[2])
+    if len(place) != 1:
+        raise ArgumentTypeError("allocate_tensor_on_device: give a spec and a device")
+    device, asked = place[0], spec
+    require_type("allocate_tensor_on_device", Device, device=device)
+    machine = device.listened()
+    buffer = in_turn(machine, lambda: machine.allocate(asked.buffer(device.spec), "tensor", by=CREATED))
+    return Tensor.of_buffer(device, buffer, asked)
+
+
+def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
+    """A host tensor of zeros, for copy_device_to_host_tensor to fill.
+
+    Args:
+        spec: Shape, data type and layout.
+        device: Where it would be copied from.
+    """
+    require_type("allocate_tensor_on_host", TensorSpec, spec=spec)
+    require_type("allocate_tensor_on_host", Device, device=device)
+    made = Tensor(np.zeros(spec.shape, np.float32), DataType.of(spec.data_format), layout=spec.layout)
+    return Tensor.of_host(made.values(), TensorSpec(spec.shape, spec.data_format, spec.layout))
+
+
+def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor:
+    """The tensor of a mesh, made of its parts: the one part that there is; raises ArgumentError for more."""
+    require_type("from_host_shards", MeshShape, mesh_shape=mesh_shape)
+    if len(tensors) != 1 or mesh_shape.mesh_size() != 1:
+        raise ArgumentError(f"from_host_shards: ttsim simulates one device, not {mesh_shape} of {len(tensors)} parts")
+    return tensors[0]
+
+
+def get_device_tensors(tensor: Tensor) -> list[Tensor]:
+    """The parts of a tensor on each device: itself."""
+    require_type("get_device_tensors", Tensor, tensor=tensor)
+    return [tensor]
+
+
+def _store(output_tensor: Tensor, made: Tensor) -> None:
+    values, buffer, device = made.values(), output_tensor.buffer, output_tensor.device()
+    if device is not None:
+        in_turn(device.listened(), lambda: buffer.store(values, output_tensor.spec))

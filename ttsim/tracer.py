@@ -1,0 +1,17 @@
+"""ttnn.tracer: records the operations of torch and ttnn as a graph, which ttsim does not; see ``ttsim.graph``."""
+
+from device.errors import ArgumentError
+
+
+def enable_tracing() -> None:
+    """Refuses; raises ArgumentError."""
+    raise ArgumentError("tracer.enable_tracing: torch is not traced; ttsim.graph.begin_graph_capture records calls")
+
+
+def disable_tracing() -> None:
+    """Does nothing: nothing is traced."""
+
+
+def is_tracing_enabled() -> bool:
+    """No."""
+    return False

@@ -1,0 +1,135 @@
+"""Where sharded tensors are to live, worked out of a shape and cores, under ttnn's names."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import cast
+
+from device.bindings import PlainEnum
+from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet
+from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from ttsim.types.signature import required_integer
+
+
+class ShardStrategy(PlainEnum):
+    """How a tensor is cut into shards."""
+
+    HEIGHT = 1
+    WIDTH = 2
+    BLOCK = 3
+
+
+_LAYOUTS = {
+    ShardStrategy.HEIGHT: TensorMemoryLayout.HEIGHT_SHARDED,
+    ShardStrategy.WIDTH: TensorMemoryLayout.WIDTH_SHARDED,
+    ShardStrategy.BLOCK: TensorMemoryLayout.BLOCK_SHARDED,
+}
+
+
+def create_sharded_memory_config(
+    shape: Sequence[int],
+    core_grid: CoreGrid | CoreRangeSet | Sequence[CoreGrid],
+    strategy: ShardStrategy,
+    orientation: ShardOrientation | None = None,
+    use_height_and_width_as_shard_shape: bool = False,
+) -> MemoryConfig:
+    """Where a tensor lives whose shards are dealt evenly to cores.
+
+    Args:
+        shape: Of the tensor, [..., height, width]; or of a shard.
+        core_grid: The cores: a grid; two grids, the second of which is one row that follows the first; or a set, which
+            wants ``shape`` to be that of a shard.
+        strategy: How it is cut.
+        orientation: Direction of dealing; None for row by row.
+        use_height_and_width_as_shard_shape: ``shape`` is that of a shard; (width, height) if dealt by columns.
+
+    Raises:
+        ArgumentError: An argument is of another type, or the cores do not divide the tensor; the first line is the real
+            library's.
+    """
+    if not isinstance(shape, list | tuple):
+        raise ArgumentError(f"Invalid input shape\ncreate_sharded_memory_config: shape: not {shown(shape)}")
+    if not isinstance(strategy, ShardStrategy):
+        raise ArgumentError(
+            f"Invalid sharding strategy\ncreate_sharded_memory_config: strategy: a ShardStrategy, not {shown(strategy)}"
+        )
+    if not isinstance(orientation, ShardOrientation | None):
+        raise ArgumentError(
+            f"Invalid shard orientation\ncreate_sharded_memory_config: orientation: not {shown(orientation)}"
+        )
+    dealt = orientation or ShardOrientation.ROW_MAJOR
+    cores = _cores(core_grid)
+    *outer, height, width = shape
+    if use_height_and_width_as_shard_shape:
+        shard = (height, width) if dealt is ShardOrientation.ROW_MAJOR else (width, height)
+    elif isinstance(core_grid, CoreGrid):
+        shard = _even_shard((prod(outer) * height, width), core_grid, strategy, dealt)
+    else:
+        raise ArgumentError(
+            "height and width must be shard shape with CoreRangeSet\ncreate_sharded_memory_config: give the shape of a "
+            "shard and use_height_and_width_as_shard_shape=True, or a CoreGrid"
+        )
+    return MemoryConfig(_LAYOUTS[strategy], BufferType.L1, ShardSpec(cores, shard, dealt))
+
+
+def _cores(given: object) -> CoreRangeSet:
+    if isinstance(given, CoreRangeSet):
+        return given
+    if isinstance(given, CoreGrid):
+        return given.core_range_set()
+    if not isinstance(given, list | tuple) or len(given) != 2 or not all(isinstance(one, CoreGrid) for one in given):
+        raise ArgumentError(
+            f"Invalid core_grid type\ncreate_sharded_memory_config: core_grid: a CoreGrid, two of them or a "
+            f"CoreRangeSet, not {shown(given)}"
+        )
+    whole, rest = cast("Sequence[CoreGrid]", given)
+    row = CoreRange(CoreCoord(0, whole.y), CoreCoord(rest.x - 1, whole.y))
+    return CoreRangeSet((CoreRange(CoreCoord(0, 0), CoreCoord(whole.x - 1, whole.y - 1)), row))
+
+
+def _even_shard(
+    matrix: tuple[int, int], grid: CoreGrid, strategy: ShardStrategy, dealt: ShardOrientation
+) -> tuple[int, int]:
+    """The part of a matrix that each core of a grid has."""
+    down, across = (grid.y, grid.x) if dealt is ShardOrientation.ROW_MAJOR else (grid.x, grid.y)
+    parts = {
+        ShardStrategy.HEIGHT: (grid.num_cores, 1),
+        ShardStrategy.WIDTH: (1, grid.num_cores),
+        ShardStrategy.BLOCK: (down, across),
+    }[strategy]
+    if any(side % count for side, count in zip(matrix, parts, strict=True)):
+        raise ArgumentError(
+            f"Invalid sharding core_grid\ncreate_sharded_memory_config: {matrix[0]} x {matrix[1]} elements do not "
+            f"divide into {parts[0]} x {parts[1]} shards; take another grid"
+        )
+    return matrix[0] // parts[0], matrix[1] // parts[1]
+
+
+def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_wise: bool = False) -> CoreRangeSet:
+    """The first cores of a grid: whole rows and the rest of one, or whole columns.
+
+    Args:
+        target_num_cores: How many.
+        grid_size: Columns and rows of the grid.
+        row_wise: Row by row; otherwise column by column.
+
+    Raises:
+        ArgumentTypeError: An argument is of another type.
+        ArgumentError: The grid has fewer cores.
+    """
+    count = required_integer("num_cores_to_corerangeset", "target_num_cores", target_num_cores)
+    if not isinstance(grid_size, CoreCoord):
+        raise ArgumentTypeError(f"num_cores_to_corerangeset: grid_size must be a CoreCoord, not {shown(grid_size)}")
+    if not 0 < count <= grid_size.x * grid_size.y:
+        raise ArgumentError(
+            f"num_cores_to_corerangeset: a grid of {grid_size.x} x {grid_size.y} does not have {count} cores"
+        )
+    length = grid_size.x if row_wise else grid_size.y
+    whole, rest = divmod(count, length)
+    parts = []
+    if whole:
+        parts.append((0, 0, length - 1, whole - 1))
+    if rest:
+        parts.append((0, whole, rest - 1, whole))
+    corners = parts if row_wise else [(b, a, d, c) for a, b, c, d in parts]
+    return CoreRangeSet([CoreRange(CoreCoord(a, b), CoreCoord(c, d)) for a, b, c, d in corners])
