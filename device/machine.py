@@ -192,14 +192,16 @@ class Machine:
         placement = place(requests, self.spec.l1)
         local = iter(placement.addresses)
         addresses = []
+        shown = not placed or dataflow or bool(requests)  # views alone allocate nothing, and a capture shows nothing
         for one in circular_buffers:
             view = one.view_of is not None
             address = next(local) if one.view_of is None else tensors[one.view_of] + one.offset_bytes
             address = address if placed else 0
             addresses.append(address)
-            self.record(
-                CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view, dataflow)
-            )
+            if shown:
+                self.record(
+                    CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view, dataflow)
+                )
         if placed:
             self._check(placement.regions, noun="dataflow buffer" if dataflow else "circular buffer")
         return tuple(addresses)

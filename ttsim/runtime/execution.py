@@ -28,6 +28,7 @@ from ttsim.runtime.turns import in_turn
 P = ParamSpec("P")
 R = TypeVar("R")
 
+PREPARED = frozenset({"weight", "bias"})  # operands that may have been prepared, by their names in plans
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
 
 
@@ -100,7 +101,7 @@ def run(
     if computes and input_shape is not None:
         arrays["input"] = _sticks(arrays["input"], *input_shape)
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
-    buffers = place(plan, held, device, useful_flops=useful_flops)
+    buffers = held | place(plan, held, device, useful_flops=useful_flops)
     results = {}
     prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
     for role, name in plan.results.items():
@@ -110,7 +111,7 @@ def run(
         results[role] = own
     if computes:
         made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
-        for name in set(plan.results.values()) - set(tensors):
+        for name in {name for name in plan.results.values() if made[name] is not arrays.get(name)}:
             buffers[name].store(made[name], plan.tensors[name])
     return results
 
@@ -163,7 +164,7 @@ def _told_apart(device: Device) -> str:
 
 def _array(name: str, tensor: Tensor) -> Array:
     """A tensor's values as a plan reads them: what was prepared with its padding, all else without."""
-    prepared = tensor.device() is not None and name != "input"
+    prepared = tensor.device() is not None and name in PREPARED
     return tensor.padded_values() if prepared else tensor.values()
 
 

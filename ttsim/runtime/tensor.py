@@ -1,7 +1,7 @@
 """Tensors: shape, format, layout and place, with values on the host or in a buffer of a device.
 
 A host tensor keeps its values in logical order, rounded to its format. A device tensor owns a buffer; the last tensor
-that shares one frees it. Tensors have no arithmetic of their own.
+that shares one frees it.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,14 @@ from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
 from ttsim.runtime.arrays import default_type, frozen, numbers, padded, printed, rounded, torch_from_numpy
 from ttsim.runtime.device import Device
+from ttsim.runtime.operators import Operators
 from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape
 from ttsim.types.signature import require_type_or_none
 
 
-class Tensor:
+class Tensor(Operators):
     """A tensor of ttnn.
 
     Attributes:
