@@ -199,9 +199,8 @@ class Machine:
             address = address if placed else 0
             addresses.append(address)
             if shown:
-                self.record(
-                    CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view, dataflow)
-                )
+                kind = (view, dataflow, one.scratchpad)
+                self.record(CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, *kind))
         if placed:
             self._check(placement.regions, noun="dataflow buffer" if dataflow else "circular buffer")
         return tuple(addresses)

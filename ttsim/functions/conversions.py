@@ -7,7 +7,11 @@ import numpy as np
 
 from device.errors import DeviceError
 from device.memory.memory_config import Layout, MemoryConfig
+from device.plan import Plan
+from ops.calls.relaying.layouts import plan_to_layout, plan_typecast
+from ops.calls.relaying.places import plan_to_memory_config
 from ttsim.runtime.device import Device
+from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
 from ttsim.types.signature import require_type, require_type_or_none
@@ -95,13 +99,18 @@ def to_layout(
     dtype: DataType | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """The tensor in another layout, and data type and place if given; itself if nothing changes.
+    """The tensor in another layout, and data type and place if given; itself if it has the layout.
 
-    Block floats exist in tiles only: in rows they become bfloat16, as the real library's untilize makes them.
+    On a device this is a device operation. Block floats exist in tiles only: in rows they become bfloat16.
     """
     require_type("to_layout", Tensor, tensor=tensor)
     require_type("to_layout", Layout, layout=layout)
     require_type_or_none("to_layout", DataType, dtype=dtype)
+    device = tensor.device()
+    if device is not None:
+        data_format = None if dtype is None else dtype.format
+        plan = plan_to_layout(tensor.spec, layout, device.spec, place=memory_config, data_format=data_format)
+        return _carried_out("to_layout", plan, tensor, device)
     if layout is Layout.ROW_MAJOR and tensor.dtype.format.is_block:
         tensor = tensor.with_dtype(DataType.BFLOAT16)
     changed = tensor if tensor.layout is layout else tensor.to(layout)
@@ -117,17 +126,36 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
     return tensor if tensor.dtype is dtype else tensor.with_dtype(dtype)
 
 
-typecast = to_dtype
+def typecast(tensor: Tensor, dtype: DataType, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """The tensor in another data type: on a device by a device operation, whatever type it has."""
+    require_type("typecast", Tensor, tensor=tensor)
+    require_type("typecast", DataType, dtype=dtype)
+    device = tensor.device()
+    if device is None:
+        return to_dtype(tensor, dtype)
+    plan = plan_typecast(tensor.spec, dtype.format, device.spec, place=memory_config)
+    return _carried_out("typecast", plan, tensor, device)
 
 
 def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, dtype: DataType | None = None) -> Tensor:
-    """The device tensor in another place; itself if it is there and its data type stays."""
+    """The device tensor in another place, by a device operation; itself if it is there and its data type stays."""
     require_type("to_memory_config", Tensor, tensor=tensor)
     require_type("to_memory_config", MemoryConfig, memory_config=memory_config)
-    changed = tensor if dtype is None else to_dtype(tensor, dtype)
-    if changed.device() is not None and changed.spec.memory_config == memory_config:
-        return changed
-    return changed.with_memory_config(memory_config)
+    require_type_or_none("to_memory_config", DataType, dtype=dtype)
+    device = tensor.device()
+    if device is None or tensor.made_by is not None:  # what was prepared keeps its padding
+        return tensor.with_memory_config(memory_config)
+    data_format = None if dtype is None else dtype.format
+    plan = plan_to_memory_config(tensor.spec, memory_config, device.spec, data_format=data_format)
+    return _carried_out("to_memory_config", plan, tensor, device)
+
+
+@on_device
+def _carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
+    """The result of a plan of one tensor, "input"."""
+    require_allocated(tensor)
+    with device.function(f"ttnn.{owner}"):
+        return run(plan, {"input": tensor}, device)["output"]
 
 
 def deallocate(tensor: Tensor, force: bool = True) -> None:

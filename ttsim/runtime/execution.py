@@ -106,12 +106,14 @@ def run(
     prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
     for role, name in plan.results.items():
         own = tensors.get(name)
-        if own is None:
+        if own is None or buffers.get(name) is not held.get(name):  # its own, or moved to another place
             own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], made_by=prepared.get(name))
         results[role] = own
     if computes:
         made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
-        for name in {name for name in plan.results.values() if made[name] is not arrays.get(name)}:
+        for name in set(plan.results.values()):
+            if made[name] is arrays.get(name) and buffers.get(name) is held.get(name):
+                continue
             buffers[name].store(made[name], plan.tensors[name])
     return results
 

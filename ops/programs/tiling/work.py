@@ -1,0 +1,44 @@
+"""What the programs compute that lay a tensor out anew, and change its format on the way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from device.matrix_unit.typecast import typecast
+from device.numbers.formats import Array, DataFormat
+from device.plan import Work
+from device.time.stages import OperationCycles
+from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movements import relayout_movement
+from ops.programs.movement.work import Conversion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayOut(Work):
+    """The same numbers in another place, another order of bytes, or another format.
+
+    Attributes:
+        conversion: By which program.
+        source_format: Format of the source.
+        data_format: Format of the result.
+    """
+
+    conversion: Conversion
+    source_format: DataFormat
+    data_format: DataFormat
+
+
+def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    values = given(inputs[0])
+    if work.source_format == work.data_format:
+        return values
+    return typecast(values, work.source_format, work.data_format)
+
+
+def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    movement = relayout_movement(work.conversion, ends.read, ends.written, reading.spec)
+    return movement_cycles(movement, reading.spec, contention=reading.contention)
+
+
+MEANINGS: Final = (Meaning(work=LayOut, values=_values, cycles=_cycles),)
