@@ -24,6 +24,7 @@ from ops.programs.matmul.meaning import MEANINGS as MATMUL
 from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.meaning import MEANINGS as MOVEMENT
 from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
+from ops.programs.pool2d.meaning import MEANINGS as POOL2D
 from ops.programs.tiling.work import MEANINGS as TILING
 
 MEANINGS: Final[Meanings] = MappingProxyType(
@@ -36,6 +37,7 @@ MEANINGS: Final[Meanings] = MappingProxyType(
             *MATMUL,
             *MOVEMENT,
             *PATCH_MATMUL,
+            *POOL2D,
             *TILING,
         )
     }

@@ -77,6 +77,7 @@ _NAMES_OF = {
         "tanh",
     ),
     "ttsim.functions.matmul": ("linear", "matmul"),
+    "ttsim.functions.pooling": ("max_pool2d",),
     "ttsim.functions.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),
     "ttsim.functions.relaying": (
         "interleaved_to_sharded",

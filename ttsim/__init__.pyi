@@ -68,6 +68,9 @@ from ttsim.functions.elementwise import (
     tanh,
 )
 from ttsim.functions.matmul import linear, matmul
+from ttsim.functions.pooling import (
+    max_pool2d,
+)
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
 from ttsim.functions.relaying import (
     interleaved_to_sharded,
@@ -222,6 +225,7 @@ __all__ = [
     "log",
     "manage_device",
     "matmul",
+    "max_pool2d",
     "move",
     "multiply",
     "onednn",

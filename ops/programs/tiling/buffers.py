@@ -7,9 +7,9 @@ tilize_with_val_padding, untilize, untilize_with_unpadding), compared with recor
 from dataclasses import replace
 from math import prod
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
@@ -116,6 +116,8 @@ def shard_buffers(
         case _:
             return ()
     view = _view("shards", shards)
+    if conversion is not Conversion.RESHARD:
+        view = replace(view, cores=_holders(shards.spec, view.cores))
     if conversion is Conversion.INTERLEAVED_TO_SHARDED and made.spec.layout is Layout.ROW_MAJOR:
         stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
         pad = (
@@ -124,6 +126,20 @@ def shard_buffers(
     if shards.spec.data_format == other.spec.data_format:
         return (view, *pad)
     return view, _buffer("converted", other.spec, view.size_bytes // view.page_bytes, view.cores)
+
+
+def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:
+    """The cores that hold rows of HEIGHT shards; all cores of others."""
+    shards = tensor.memory_config.shard_spec
+    if shards is None or tensor.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        return grid
+    used = div_up(tensor.matrix[0], shards.shape[0])
+    if used == grid.num_cores():
+        return grid
+    held = CoreRangeSet()
+    for core in grid.cores()[:used]:
+        held = held.union(CoreRangeSet(CoreRange(core, core)))
+    return held
 
 
 def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
