@@ -177,6 +177,18 @@ class CoreRangeSet:
             return other
         return _stacked(set(self.cores()) | set(other.cores()))
 
+    def shared(self, other: "CoreRangeSet") -> "CoreRangeSet":
+        """The cores of both sets, as few ranges as rows stacked on equal rows give."""
+        return _stacked(set(self.cores()) & set(other.cores()))
+
+    def without(self, other: "CoreRangeSet") -> "CoreRangeSet":
+        """The cores that the other set does not have, as few ranges as rows stacked on equal rows give."""
+        return _stacked(set(self.cores()) - set(other.cores()))
+
+    def merged(self) -> "CoreRangeSet":
+        """The same cores in few ranges: runs within a row, equal runs of neighboring rows put together."""
+        return self if len(self.ranges) < 2 else _stacked(set(self.cores()))
+
     def __str__(self) -> str:
         """As the real library prints it: ``{[0-0 - 7-2], [0-3 - 2-3]}``."""
         return "{" + ", ".join(map(str, self.ranges)) + "}"

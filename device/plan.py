@@ -130,6 +130,23 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Something that a planner chose for the caller, and what it came from.
+
+    Attributes:
+        name: What was chosen, as a key.
+        value: The choice.
+        text: Choice and reason, as a sentence.
+        limits: The figures that decided, by name; bytes where the name says so.
+    """
+
+    name: str
+    value: str | int
+    text: str
+    limits: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What one call does, in order.
 
@@ -138,9 +155,11 @@ class Plan:
         tensors: Shape, format, layout and place of every named tensor (inputs included).
         results: Names of what the call returns, by role ("output", "weight", "bias").
         expected: What its operations take tensors for that were on the device before.
+        decisions: What was chosen for the caller, each once, in order.
     """
 
     steps: tuple[Step, ...]
     tensors: Mapping[str, TensorSpec] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
     expected: tuple[Expected, ...] = ()
+    decisions: tuple[Decision, ...] = ()

@@ -11,7 +11,7 @@ from typing import Final
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
-from device.plan import Allocate, CircularBuffer, Expected, Free, Operation, Plan, Relocate, Step, Work
+from device.plan import Allocate, CircularBuffer, Decision, Expected, Free, Operation, Plan, Relocate, Step, Work
 from device.spec.device_spec import DeviceSpec
 
 CREATED: Final = "tt::tt_metal::create_device_tensor"
@@ -60,10 +60,15 @@ class PlanBuilder:
         self._freed: set[str] = set()
         self._adopted: list[str] = []
         self._expected: list[Expected] = []
+        self._decisions: dict[Decision, None] = {}
 
     def tensor(self, name: str) -> PlanTensor:
         """A tensor of the plan as it was made, or of the caller's."""
         return PlanTensor(name, self._tensors[name])
+
+    def decide(self, decision: Decision) -> None:
+        """Something was chosen for the caller; said again, it counts once."""
+        self._decisions |= {decision: None}
 
     def allocate(self, name: str, spec: TensorSpec, *, by: str = CREATED) -> PlanTensor:
         """A tensor comes into being; an operation writes it later.
@@ -225,7 +230,8 @@ class PlanBuilder:
             AssertionError: The plan is wrong, which is a bug of whoever wrote it; the text names the step.
         """
         tensors = {**self._tensors, **(seen or {})}
-        plan = Plan(steps=tuple(self._steps), tensors=tensors, results=dict(results), expected=tuple(self._expected))
+        steps, expected, chosen = tuple(self._steps), tuple(self._expected), tuple(self._decisions)
+        plan = Plan(steps=steps, tensors=tensors, results=dict(results), expected=expected, decisions=chosen)
         _verify(plan, given=self._given, known_works=known_works)
         return plan
 
@@ -282,11 +288,9 @@ def _verify(plan: Plan, *, given: Collection[str], known_works: Collection[type]
         if fault is not None:
             raise AssertionError(f"step {number} of the plan, {_named(step)}: {fault}")
     results = set(plan.results.values())
-    missing = sorted(results - walk.live)
-    if missing:
+    if missing := sorted(results - walk.live):
         raise AssertionError(f"the plan returns {', '.join(missing)}, which is not there at its end")
-    left = sorted(walk.own - results)
-    if left:
+    if left := sorted(walk.own - results):
         raise AssertionError(f"the plan neither releases nor returns {', '.join(left)}")
 
 
@@ -325,8 +329,7 @@ class _Walk:
             if name not in self.live:
                 return f"its input {name} is not there"
         for output in step.outputs:
-            fault = self._make(output.tensor)
-            if fault is not None:
+            if fault := self._make(output.tensor):
                 return fault
         seen = {*step.inputs, *[one.tensor for one in step.outputs], *[one.tensor for one in step.resident]}
         for buffer in step.circular_buffers:

@@ -5,7 +5,7 @@ readings of `ops.readings` look works up there. So neither a plan nor a reading 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from device.errors import TTSimError
@@ -14,7 +14,7 @@ from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles
+from device.time.stages import OperationCycles, Stage
 
 W = TypeVar("W", bound=Work)
 AnyWork = TypeVar("AnyWork", bound=Work, contravariant=True)
@@ -53,6 +53,39 @@ class CyclesReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something that was decided when a device operation was planned.
+
+    Attributes:
+        name: What, as a key.
+        value: The decision.
+        text: The same in words, as part of a list.
+    """
+
+    name: str
+    value: str | int | bool | tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a program tells of one of its works to whoever reads a report; figures of time are no part of it.
+
+    Attributes:
+        facts: How it was planned.
+        stages: What its stages do, in words; those that do the same in every program may be left out.
+        measured_as: Under which name its model was held against measurements (`ops/readings/expected_errors.toml`);
+            empty if nothing like it was measured.
+        composed_of: What its model is made of, if it was not measured.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    stages: Mapping[Stage, str] = field(default_factory=dict)
+    measured_as: str = ""
+    composed_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
     """The tensors at both ends of a device operation.
 
@@ -69,10 +102,18 @@ class Ends:
 ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesReading], Array]
 # What a work takes, from the first core's start to the last core's end.
 CyclesOf: TypeAlias = Callable[[W, Ends, CyclesReading], OperationCycles]
+NOTHING_TOLD: Final = Account()
+
+# What its program tells of a work.
+AccountOf: TypeAlias = Callable[[W, Ends, DeviceSpec], Account]
 
 
 def _none(work: Work) -> int:
     return 0
+
+
+def _nothing(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
+    return NOTHING_TOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +128,7 @@ class Meaning(Generic[W]):
         cycles: What it takes; may itself raise `NoModelError`. None if there is no model.
         no_model: Why there is none.
         fidelity_phases: Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
+        account: What its program tells of it.
     """
 
     work: type[W]
@@ -94,6 +136,7 @@ class Meaning(Generic[W]):
     cycles: CyclesOf[W] | None = None
     no_model: str = ON_HOST
     fidelity_phases: Callable[[W], int] = _none
+    account: AccountOf[W] = _nothing
 
 
 Meanings: TypeAlias = Mapping[type[Work], Meaning[Any]]

@@ -49,7 +49,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "fitting": {"types"},
         "report": {"types"},
         "functions": {"fitting", "runtime", "types"},
-        "recording": {"report", "runtime", "types"},
+        "recording": {"fitting", "report", "runtime", "types"},
         "layers": {"functions", "recording", "report", "runtime", "types"},
         "graph": {"recording", "runtime", "types"},
         "onednn": {"functions", "runtime"},

@@ -22,7 +22,10 @@ PRINTED = [text for language, text in BLOCKS if language == "text" and text.star
 SINGLE = [part.strip() for line in COMMANDS for part in line.split("&&")]
 
 
-@pytest.mark.parametrize(("script", "shown"), list(zip(SCRIPTS, ("MemoryConfig", "bound by", "9 loss"), strict=True)))
+SHOWN = ("MemoryConfig", "bound by", "What would help", "9 loss")
+
+
+@pytest.mark.parametrize(("script", "shown"), list(zip(SCRIPTS, SHOWN, strict=True)))
 def test_script_runs(script, shown, tmp_path):
     if "import torch" in script:
         pytest.importorskip("torch")

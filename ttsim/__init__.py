@@ -38,7 +38,8 @@ _NAMES_OF = {
         "SpecError",
         "TTSimError",
     ),
-    "ttsim.functions.constraints": ("ExecutionStatus", "OpConstraints", "TensorDescription", "query_op_constraints"),
+    "ttsim.functions.concatenation": ("concat",),
+    "ttsim.functions.constraints": ("ExecutionStatus", "OpConstraints", "query_op_constraints"),
     "ttsim.functions.conv2d": ("conv2d",),
     "ttsim.functions.conv_transpose2d": ("conv_transpose2d",),
     "ttsim.functions.conversions": (
@@ -130,6 +131,7 @@ _NAMES_OF = {
         "Conv2dSliceConfig",
         "PaddingMode",
     ),
+    "ttsim.types.description": ("TensorDescription",),
     "ttsim.types.dtypes": (
         "DataType",
         "bfloat4_b",

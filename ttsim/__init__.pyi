@@ -29,7 +29,10 @@ from ttsim.errors import (
     SpecError,
     TTSimError,
 )
-from ttsim.functions.constraints import ExecutionStatus, OpConstraints, TensorDescription, query_op_constraints
+from ttsim.functions.concatenation import (
+    concat,
+)
+from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv2d import conv2d
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.functions.conversions import (
@@ -123,6 +126,7 @@ from ttsim.types.conv_config import (
     Conv2dSliceConfig,
     PaddingMode,
 )
+from ttsim.types.description import TensorDescription
 from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32, int32, uint8, uint16, uint32
 from ttsim.types.shapes import ROW_MAJOR_LAYOUT, TILE_LAYOUT, TILE_SIZE, Shape
 
@@ -197,6 +201,7 @@ __all__ = [
     "bfloat8_b",
     "bfloat16",
     "close_device",
+    "concat",
     "conv2d",
     "conv_transpose2d",
     "deallocate",

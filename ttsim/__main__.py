@@ -1,6 +1,7 @@
 """The command line: run transposed convolutions and look at devices.
 
 usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
+                           [--no-suggestions]
        python -m ttsim devices [NAME or FILE ...] [--json]
 """
 
@@ -14,7 +15,7 @@ from typing import NoReturn, get_args
 
 from rich.console import Console
 
-from device.errors import shown
+from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
 from ops.meanings import load_spec
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
@@ -58,6 +59,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--l1-small-size", type=int, default=32768, metavar="BYTES", help="L1 kept for index tables")
     run.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
+    run.add_argument(
+        "--no-suggestions",
+        action="store_true",
+        help="do not look for what would fit, or be faster, and what the cycles hang on",
+    )
+    run.add_argument("--summary", action="store_true", help="of several layers, one line for each alone")
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")
     add_layer_flags(run)
     devices = commands.add_parser("devices", help="list devices and show their figures")
@@ -70,18 +77,18 @@ def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
     """The layers to run.
 
     Raises:
-        ValueError: Flags and a file were given together, or no layer is left.
+        ArgumentError: Flags and a file were given together, or no layer is left.
         OSError: The file cannot be read.
     """
     layer = layer_from_flags(options)
     if layer is not None:
         if options.layers is not None or options.only:
-            raise ValueError("run: give --layers FILE (with --only) or the flags of one layer, not both")
+            raise ArgumentError("run: give --layers FILE (with --only) or the flags of one layer, not both")
         return (layer,)
     path = options.layers or DEFAULT_LAYERS
     layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
     if not layers:
-        raise ValueError(f"run: no layer of {path} has {shown(options.only)} in its name")
+        raise ArgumentError(f"run: no layer of {path} has {shown(options.only)} in its name")
     return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
 
 
@@ -92,12 +99,13 @@ def run_command(options: argparse.Namespace) -> int:
         values=options.values,
         l1_small_size=options.l1_small_size,
         strict=not options.no_strict,
+        suggestions=not options.no_suggestions,
     )
     results = [run_layer(layer, settings) for layer in chosen_layers(options)]
     if options.json:
         print(layers_as_json(results))
     else:
-        print_layers(console(), results)
+        print_layers(console(), results, details=not options.summary)
     return int(any(result.error is not None for result in results))
 
 
@@ -126,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, OSError, MemoryError) as error:
+    except (TTSimError, OSError, MemoryError) as error:
         print(f"ttsim: {printable(str(error) or type(error).__name__)}", file=sys.stderr)
         return 2
     return code

@@ -188,10 +188,10 @@ def _read(device: str | Path, *, origin: Path, seen: tuple[str, ...]) -> dict[st
         raise SpecError(f"a device is named by text, path or DeviceSpec, not by {shown(device)}; names are {known}")
     if isinstance(device, Path) or device.endswith(".toml"):
         path = origin / device
-        key, folder = str(path.resolve()), path.parent
         try:
+            key, folder = str(path.resolve()), path.parent
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # no such file, no text, or no path at all
             known = ", ".join(catalog_names())
             raise SpecError(
                 f"device file {str(path)!r} cannot be read ({error}); give a TOML file or one of {known}"

@@ -28,7 +28,17 @@ def read_latency_cycles(spec: DeviceSpec) -> float:
     return torus_of(spec).round_trip_cycles + spec.dram.access_ns * spec.clock_hz / 1e9
 
 
-def page_round_trip_cycles(spec: DeviceSpec, page_bytes: float) -> float:
-    """Cycles of a page that is waited for before the next is asked for: it comes from one bank, over one link."""
-    rate = min(spec.dram.bank_bytes_per_second / spec.clock_hz, spec.noc.link_bytes_per_cycle)
-    return read_latency_cycles(spec) + page_bytes / rate
+def page_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> float:
+    """Cycles in which the bytes of one page come from one bank, over one link.
+
+    Args:
+        spec: The machine.
+        page_bytes: Of the page.
+        share: Part of the bank's rate that one page gets.
+    """
+    return page_bytes / min(share * spec.dram.bank_bytes_per_second / spec.clock_hz, spec.noc.link_bytes_per_cycle)
+
+
+def page_round_trip_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> float:
+    """Cycles of a page that is waited for before the next is asked for; arguments as of `page_cycles`."""
+    return read_latency_cycles(spec) + page_cycles(spec, page_bytes, share)

@@ -58,6 +58,11 @@ def later(moment: Moment, times: int, pace: Task) -> Moment:
     return Moment(moment.cycles + times * pace.cycles, moment, task_of(path))
 
 
+def after(moment: Moment, task: Task) -> Moment:
+    """A moment after a task that no processor of the walk does: of another core, or of the network."""
+    return Moment(moment.cycles + task.cycles, moment, task)
+
+
 def path_to(moment: Moment) -> Iterator[Task]:
     """The tasks of the critical path that leads to a moment, last first."""
     here: Moment | None = moment
@@ -172,6 +177,11 @@ class Slots:
         """The block in front is done with."""
         self._emptied.append(moment)
 
+    @property
+    def last_emptied(self) -> Moment:
+        """When the block that was emptied last was; the beginning before the first."""
+        return self._emptied[-1] if self._emptied else BEGIN
+
     def go_on(self, times: int, pace: Task) -> None:
         """As many blocks more come and go, at a pace as of `Processor.go_on`."""
         kept = self._emptied[-self.blocks :]
@@ -206,6 +216,8 @@ def stage_report(
 ) -> tuple[StageCycles, ...]:
     """Busy, waiting and critical cycles of every stage of some processors.
 
+    What several processors do side by side, as their start, counts once.
+
     Args:
         processors: The processors of a core.
         end: The end of the program.
@@ -215,7 +227,7 @@ def stage_report(
     busy: dict[Stage, float] = {}
     for processor in processors:
         for stage, cycles in processor.busy_cycles().items():
-            busy[stage] = busy.get(stage, 0.0) + cycles
+            busy[stage] = max(busy.get(stage, 0.0), cycles)
     return tuple(
         StageCycles(
             stage,

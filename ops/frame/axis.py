@@ -237,16 +237,31 @@ class OutputPhase:
         return tuple(start + tap * spacing for tap in range(self.axis.taps))
 
 
-def output_phases(axis: FrameAxis) -> tuple[OutputPhase, ...]:
-    """The output phases of an axis; together they hold every output once.
+def output_phases(axis: FrameAxis, *, whole: bool = False) -> tuple[OutputPhase, ...]:
+    """The output phases of an axis; together they hold every output once. Outputs without taps are zero.
 
-    Taps that reach the inputs under none of their outputs are left out. Outputs without taps are zero.
+    Args:
+        axis: The axis.
+        whole: Keep taps that reach the inputs under none of their outputs, but padding alone, as in a narrow slice.
     """
     distance = axis.insertion // gcd(axis.insertion, axis.step)
-    return tuple(_phase(axis, first, distance) for first in range(min(distance, axis.outputs)))
+    return tuple(_phase(axis, first, distance, whole=whole) for first in range(min(distance, axis.outputs)))
 
 
-def _phase(axis: FrameAxis, first: int, distance: int) -> OutputPhase:
+def tap_classes(axis: FrameAxis) -> tuple[range, ...]:
+    """Taps that meet inputs together, by the first of each: those of all whole output phases, whatever is computed."""
+    classes: dict[int, list[int]] = {}
+    for tap in range(axis.taps):
+        classes.setdefault(tap * axis.spacing % axis.insertion, []).append(tap)
+    return tuple(_evenly(taps) for taps in classes.values())
+
+
+def _evenly(taps: list[int]) -> range:
+    """Some taps, of which there is one at least: those that meet inputs together lie evenly."""
+    return range(taps[0], taps[-1] + 1, taps[1] - taps[0] if len(taps) > 1 else 1)
+
+
+def _phase(axis: FrameAxis, first: int, distance: int, *, whole: bool) -> OutputPhase:
     """The outputs from ``first`` on, ``distance`` apart: so far that the same taps meet inputs again."""
     outputs = div_up(axis.outputs - first, distance)
     step = axis.step * distance // axis.insertion
@@ -254,16 +269,15 @@ def _phase(axis: FrameAxis, first: int, distance: int) -> OutputPhase:
     met = []
     for tap in range(axis.taps):
         start, between = divmod(begin + tap * axis.spacing, axis.insertion)
-        if not between and start < axis.input_length and start + (outputs - 1) * step >= 0:
+        if not between and (whole or (start < axis.input_length and start + (outputs - 1) * step >= 0)):
             met.append(tap)
-    apart = met[1] - met[0] if len(met) > 1 else 1  # the taps that meet inputs lie evenly
-    taps = range(met[0], met[-1] + 1, apart) if met else range(0)
+    taps = _evenly(met) if met else range(0)
     dense = axis_of_windows(
         input_length=axis.input_length,
         outputs=outputs,
         taps=len(taps),
         start=(begin + taps.start * axis.spacing) // axis.insertion,
-        spacing=apart * axis.spacing // axis.insertion,
+        spacing=taps.step * axis.spacing // axis.insertion,
         step=step,
         first=axis.first + first * axis.distance,
         distance=distance * axis.distance,

@@ -31,17 +31,17 @@ class DispatchCosts(Costs):
 
     TABLE: ClassVar[str] = "dispatch_costs"
 
-    fetch_cycles: int
+    fetch_cycles: float
     fetch_binary_cycles: float
     binary_bytes_per_cycle: float
     config_bytes_per_cycle: float
     command_cycles: float
-    write_cycles: int
+    write_cycles: float
     write_core_cycles: float
     write_binary_cycles: float
     write_group_cycles: float
     argument_core_cycles: float
-    start_cycles: int
+    start_cycles: float
     start_buffer_cycles: float
     config_buffer_bytes: int
     dispatcher_factor: float

@@ -11,7 +11,16 @@ from typing import Any
 from device.plan import MOVE, Operation, Plan, Relocate, Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesReading, Ends, Meaning, Meanings, NoModelError, meaning_of
+from ops.meaning import (
+    NOTHING_TOLD,
+    Account,
+    CyclesReading,
+    Ends,
+    Meaning,
+    Meanings,
+    NoModelError,
+    meaning_of,
+)
 from ops.meanings import MEANINGS
 
 
@@ -24,12 +33,14 @@ class TimedOperation:
         cycles: What it takes; None where there is no model of it.
         reason: Why there is none; empty if there is.
         fidelity_phases: Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
+        account: What its program tells of it.
     """
 
     name: str
     cycles: OperationCycles | None
     reason: str = ""
     fidelity_phases: int = 0
+    account: Account = NOTHING_TOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +108,11 @@ def _ends(step: Operation, plan: Plan) -> Ends:
 def _timed(step: Operation, ends: Ends, reading: CyclesReading, meanings: Meanings) -> TimedOperation:
     """One operation: without cycles where there is no model, and only there."""
     meaning = meaning_of(step.work, meanings)
-    phases = meaning.fidelity_phases(step.work)
+    phases, account = meaning.fidelity_phases(step.work), meaning.account(step.work, ends, reading.spec)
     try:
-        return TimedOperation(step.name, _cycles(meaning, step.work, ends, reading), fidelity_phases=phases)
+        return TimedOperation(step.name, _cycles(meaning, step.work, ends, reading), "", phases, account)
     except NoModelError as error:
-        return TimedOperation(step.name, None, str(error), phases)
+        return TimedOperation(step.name, None, str(error), phases, account)
 
 
 def _cycles(meaning: Meaning[Any], work: Work | None, ends: Ends, reading: CyclesReading) -> OperationCycles:

@@ -52,6 +52,14 @@ def test_a_union_has_the_cores_of_both(left: set[CoreCoord], right: set[CoreCoor
     assert union.num_cores() == len(left | right)
 
 
+def test_what_two_sets_share_and_what_one_lacks() -> None:
+    square, column = CoreRangeSet(rectangle(0, 0, 3, 3)), CoreRangeSet(rectangle(3, 0, 3, 7))
+    assert str(square.shared(column)) == "{[3-0 - 3-3]}"
+    assert str(square.without(column)) == "{[0-0 - 2-3]}"
+    assert str(column.without(square)) == "{[3-4 - 3-7]}"
+    assert square.without(square).empty()
+
+
 def test_a_union_is_told_in_few_ranges() -> None:
     left, right = CoreRangeSet(rectangle(0, 0, 3, 3)), CoreRangeSet(rectangle(4, 0, 5, 3))
     assert str(left.union(right)) == "{[0-0 - 5-3]}"
@@ -85,3 +93,10 @@ def test_mistakes_are_named() -> None:
         CoreGrid(x=0, y=1)
     with pytest.raises(ValueError, match="must not be negative"):
         CoreCoord(-1, 0)
+
+
+def test_single_cores_become_rectangles():
+    apart = CoreRangeSet(CoreRange(CoreCoord(x, y), CoreCoord(x, y)) for y in range(1, 9) for x in range(8))
+    assert str(apart.merged()) == "{[0-1 - 7-8]}"
+    assert set(apart.merged().cores()) == set(apart.cores())
+    assert str(first_cores(11, 8, 8).merged()) == "{[0-0 - 7-0], [0-1 - 2-1]}"

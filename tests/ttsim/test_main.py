@@ -140,3 +140,11 @@ def test_devices(capsys):
     assert (spec["grid"]["cols"], spec["grid"]["rows"]) == (8, 8)
     assert main(["devices", "wormhole"]) == 2
     assert "ttsim: " in capsys.readouterr().err
+
+
+def test_suggestions_can_be_left_out(capsys):
+    small = ["run", "--shape", "1,8,8,32", "--out-channels", "32", "--kernel-size", "2", "--values", "off"]
+    assert main(small) == 0
+    assert "What would help (" in capsys.readouterr().out
+    assert main([*small, "--no-suggestions"]) == 0
+    assert "What would help (" not in capsys.readouterr().out

@@ -116,3 +116,13 @@ def test_a_closed_pipe_is_quiet() -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def test_a_mistake_of_ours_is_not_told_as_one_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr("ops.programs.halo.meaning.halo_cycles", broken)
+    small = ["--shape", "1,4,4,32", "--out-channels", "32", "--kernel-size", "2", "--values", "off"]
+    with pytest.raises(ValueError, match="a mistake"):
+        main(["run", *small])

@@ -108,9 +108,7 @@ def main() -> None:
         screen.print(worst(seen, 12))
         if options.no_unseen:
             continue
-        unseen = [
-            pair for seed in range(options.seeds) for pair in cross_validated_errors(own, priors, fit.values, seed=seed)
-        ]
+        unseen = [pair for seed in range(options.seeds) for pair in cross_validated_errors(own, priors, seed=seed)]
         screen.print(error_table(f"{architecture}: cross-validated by configuration", grouped(unseen)))
 
 

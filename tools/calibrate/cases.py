@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.cycles import time_conv
+from ops.programs.conv2d.walk import time_conv
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
@@ -31,7 +31,7 @@ from tools.validate.gemm import (
     gemm_configuration,
     gemm_cycles_of,
     gemm_measured_cycles,
-    is_tuned_utilization,
+    is_named_program,
     read_gemm_row,
 )
 from tools.validate.halo import HaloRow, halo_configuration, halo_times_of, read_halo_row
@@ -129,7 +129,8 @@ def _conv_case(name: tuple[str, ...], rows: list[Row]) -> Case:
 
 def _conv_times(work: ConvWork, spec: DeviceSpec) -> tuple[float, ...]:
     timing = time_conv(work, spec)
-    return timing.end.cycles, timing.reader.now.cycles, timing.second.now.cycles
+    ends = (max(getattr(core, name).now.cycles for core in timing.cores) for name in ("reader", "second"))
+    return timing.end.cycles, *ends
 
 
 def _per_core(work: ConvWork) -> tuple[object, ...]:
@@ -156,8 +157,8 @@ def _halo_times(halo: HaloRow, spec: DeviceSpec) -> tuple[float, ...]:
 
 
 def gemm_cases(rows: Iterable[Row]) -> list[Case]:
-    """The tuned matmuls measured in some rows."""
-    return _merged(rows, gemm_configuration, _gemm_case, is_tuned_utilization)
+    """The matmuls measured in some rows that say which program ran."""
+    return _merged(rows, gemm_configuration, _gemm_case, is_named_program)
 
 
 def _gemm_case(name: tuple[str, ...], rows: list[Row]) -> Case:

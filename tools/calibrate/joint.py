@@ -72,15 +72,19 @@ def fit_jointly(
 
 
 def cross_validated_errors(
-    cases: Sequence[Case], priors: Mapping[str, float], fitted: Mapping[str, float], *, seed: int
+    cases: Sequence[Case], priors: Mapping[str, float], *, seed: int
 ) -> list[tuple[Case, float]]:
-    """Errors of every case with figures that were fitted without its fold; fits begin at that of all cases."""
+    """Errors of every case with figures that were fitted without its fold.
+
+    Every fit begins at the priors: one that began at the fit of all cases, and found nothing better nearby, would have
+    seen what it is to predict.
+    """
     names = list(dict.fromkeys((case.program, case.fold) for case in cases))
     errors: list[tuple[Case, float]] = []
     for fold in folds_of(names, FOLDS, seed):
         unseen = set(fold)
         seen = [case for case in cases if (case.program, case.fold) not in unseen]
-        values = fit_jointly(seen, priors, start=fitted, rounds=4).values
+        values = fit_jointly(seen, priors).values
         left = [case for case in cases if (case.program, case.fold) in unseen]
         errors += [(case, case.error(spec)) for case, spec in zip(left, changed_specs(left, values), strict=True)]
     return errors

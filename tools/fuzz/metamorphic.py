@@ -1,4 +1,4 @@
-"""What must not change a random call's numbers: how its weights came, where its input lies, how it is cut and dealt.
+"""What must not change a random call's numbers: how its weights came, where its input lies, how it is cut and lowered.
 
 Each twin of a call is made on a strict device of its own. A twin that is refused or does not fit says nothing. Weights
 prepared ahead for the same call, and a host input, give the same bits. Other slices, shards and blocks sum in another
@@ -64,6 +64,8 @@ def twins(call: Call) -> Iterator[Twin]:
         moved = replace(call, place=place)
         yield Twin(f"input: {place}", lambda device: _run(moved, device), False)
     yield Twin(_settings(other), lambda device: _run(other, device), False)
+    if call.function == "conv_transpose2d":
+        yield Twin('lowering="phase"', lambda device: _run(call, device, lowering="phase"), False)
 
 
 def _elsewhere(call: Call, rng: np.random.Generator) -> Call:

@@ -105,8 +105,6 @@ def read_conv_row(row: Row) -> ConvRow:
         raise NotPredictedError(f"kernel {kernel[1]} is a proposal, not the released one")
     if not all(row[name] for name in SHAPE):
         raise NotPredictedError("the row gives no full shape")
-    if any(mark in row["config"] for mark in REUSE):
-        raise NotPredictedError("activation reuse is not planned")
     spec, older = device_spec(row), row["kind"] == PROFILER
     if older:
         spec = with_software_of_2025(spec)
@@ -179,8 +177,9 @@ def _options(row: Row) -> ConvOptions:
     return ConvOptions(
         act_block_h_override=int(height or 0) * TILE,
         untilize_out=_flag(config, "untilize_out"),
-        act_double_buffer=both or _flag(config, "enable_act_double_buffer"),
+        act_double_buffer=both or "act_block_double_buffer" in config or _flag(config, "enable_act_double_buffer"),
         weights_double_buffer=both or _flag(config, "enable_weights_double_buffer") or _resnet_weights(row),
+        activation_reuse=any(mark in config for mark in REUSE),
         full_inner_dim=_flag(config, "full_inner_dim"),
         force_split_reader=False if "enable_split_reader=false" in config else None,
         config_tensors_in_dram=_flag(config, "config_tensors_in_dram"),

@@ -5,12 +5,12 @@ other end: a core of the same column (`same_axis`) or off both axes, all cores, 
 """
 
 from device.spec.device_spec import DeviceSpec, load_spec
-from device.time.dram import bandwidth, read_latency_cycles
+from device.time.dram import page_cycles, read_latency_cycles
 from device.time.network import Torus, answer_cycles, torus_of
 from device.time.stages import nanoseconds
-from ops.programs.actions.costs import TransferCosts
+from ops.programs.actions.costs import StickCosts, TransferCosts
+from ops.programs.actions.pages import write_latency_cycles
 from ops.programs.actions.transfers import burst_cycles, multicast_burst_cycles
-from ops.programs.movement.costs import MovementCosts
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 MEASURED = "NoC transfer latency"
@@ -57,7 +57,7 @@ def transfers_cycles(row: Row, spec: DeviceSpec) -> float:
         return multicast_burst_cycles(spec, count, transfer_bytes, receivers, links, linked=_is_linked(row))
     rate, latency = link, answer_cycles(spec.noc, links)
     if "single bank" in row["pattern"]:
-        rate = min(link, bandwidth(spec) / spec.dram.banks)
+        rate = 1 / page_cycles(spec, 1.0, spec.costs_of(StickCosts).page_rate_share)
     match row["mechanism"]:
         case "unicast read":
             issue = costs.stateful_issue_cycles if STATEFUL in row["op"] else costs.read_issue_cycles
@@ -67,7 +67,7 @@ def transfers_cycles(row: Row, spec: DeviceSpec) -> float:
             issue = costs.page_issue_cycles if "interleaved" in row["pattern"] else costs.read_issue_cycles
             latency = read_latency_cycles(spec)
         case "DRAM write":
-            issue, latency = costs.write_issue_cycles, spec.costs_of(MovementCosts).write_round_trip_cycles
+            issue, latency = costs.write_issue_cycles, write_latency_cycles(spec, in_dram=True)
         case other:
             raise NotPredictedError(f"{other} is no transfer of the model")
     return burst_cycles(issue, count, transfer_bytes, latency, rate)

@@ -1,30 +1,41 @@
-"""Rows of gemm.csv that give a device utilization: large matmuls of tt-metal's GEMM benchmark.
+"""Rows of gemm.csv: matmuls of the real library, by a benchmark, a profiler, or a single core.
 
-A row's utilization is the ideal cycles of its tile products over the cycles of the kernel. The benchmark's tuned rows
-say which grid and whether the operands are sharded; the depth of a K block and the cutting of large outputs into blocks
-follow from what fits L1, as the benchmark's author chose them.
+A benchmark row's utilization is the ideal cycles of its tile products over the cycles of the cores' matrix units, from
+the kernel's start until they are done. A row whose program nobody chose by hand is planned as the real library does.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
 from device.numbers.integers import div_up
-from device.spec.device_spec import DeviceSpec
+from device.spec.device_spec import DeviceSpec, load_spec
 from device.spec.parts import GridSpec
 from device.time.stages import nanoseconds
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
-from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.interleaved import BUFFERING
+from ops.programs.matmul.cycles import time_matmul
+from ops.programs.matmul.dealing import IN_DRAM, Place, Places
+from ops.programs.matmul.interleaved import interleaved_config
 from tools.validate.devices import device_spec
+from tools.validate.gemm_benchmark import benchmark_config
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
-FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B}
-PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
+FORMATS: Final = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B, "fp32": FLOAT32}
+PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 UTILIZATION = "device based utilization"
+PROFILED = "DEVICE KERNEL DURATION"
+SINGLE_CORE = "single-core sharded matmul micro-benchmark"
 TUNED = "Manually Tuned"
+SINGLE = "single core"
+COPIED = "copied"  # in the notes of a baseline that repeats another architecture's
+PROGRAMS: Final = {
+    "MatmulMultiCoreReuseMultiCastProgramConfig": MatmulProgram.MCAST_2D,
+    "MatmulMultiCoreReuseMultiCast1DProgramConfig": MatmulProgram.MCAST_IN1,
+}
+PLACES: Final = {"DRAM_INTERLEAVED": Place.DRAM, "L1_INTERLEAVED": Place.L1}  # others are sharded
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,49 +45,85 @@ class GemmRow:
     Attributes:
         spec: The device it was measured on.
         work: The program.
-        sharded: First operand and output are sharded.
+        places: Where operands and output lie.
+        whole: The whole program was measured; otherwise until its matrix units are done.
     """
 
     spec: DeviceSpec
     work: MatmulWork
-    sharded: bool
+    places: Places
+    whole: bool = False
 
 
 def predict_gemm(row: Row) -> Prediction:
-    """Predict the kernel cycles of one row, whose error is that of its utilization.
+    """Predict the kernel cycles of one row.
 
     Raises:
-        NotPredictedError: The row is no device utilization, or not of a known program.
+        NotPredictedError: The row does not say what was multiplied, and how, or measures no kernel.
     """
+    kind = kind_of(row)
     gemm = read_gemm_row(row)
     clock = gemm.spec.clock_hz
     return Prediction(
         row=row,
         measured_ns=nanoseconds(gemm_measured_cycles(row), clock),
         predicted_ns=nanoseconds(gemm_cycles_of(gemm, gemm.spec), clock),
-        group=(row["device"], row["grid"], row["fidelity"]),
-        architecture=row["arch"],
+        group=(row["device"], row["grid"] or kind, row["fidelity"]) if kind == TUNED else (row["device"], kind),
+        architecture=row["arch"] if kind == TUNED else f"{row['arch']}, {kind}",
         configuration=gemm_configuration(row),
+        counted=COPIED not in row["notes"],
     )
 
 
-def is_tuned_utilization(row: Row) -> bool:
-    """Whether a row gives a device utilization of a program that the benchmark chose."""
-    return row["quantity"] == UTILIZATION and TUNED in row["config"]
+def kind_of(row: Row) -> str:
+    """What kind of row it is.
+
+    Raises:
+        NotPredictedError: None of those that can be predicted.
+    """
+    if row["quantity"] == UTILIZATION:
+        return TUNED if TUNED in row["config"] else "out of box"
+    if row["quantity"] == PROFILED and row["op"].startswith("Matmul"):
+        return "profiled"
+    if row["op"] == SINGLE_CORE:
+        return SINGLE
+    raise NotPredictedError(
+        REASONS.get(row["quantity"], f"{row['op']}: no program of ttnn.matmul, or not all is said of it")
+    )
+
+
+REASONS: Final = {
+    "host wall time per op (avg)": "host wall time: no kernel time",
+    "duration (op runtime training label)": "the row does not say formats and fidelity",
+}
+
+
+def is_named_program(row: Row) -> bool:
+    """Whether a row says which program ran, and measured nothing else: what constants are fitted to."""
+    return row["quantity"] != PROFILED and COPIED not in row["notes"] and kind_of(row) in (TUNED, SINGLE)
 
 
 def gemm_cycles_of(gemm: GemmRow, spec: DeviceSpec) -> float:
-    """Cycles of a row's matmul on a device."""
-    return matmul_cycles(gemm.work, spec, in_sharded=gemm.sharded, out_sharded=gemm.sharded).cycles
+    """Cycles of a row's matmul on a device, as the row counts them."""
+    timing = time_matmul(gemm.work, spec, gemm.places)
+    return timing.cycles if gemm.whole else timing.compute.now.cycles
 
 
 def gemm_configuration(row: Row) -> tuple[str, ...]:
     """What tells configurations apart; with and without a trace the device does the same."""
-    return (row["device"], row["grid"], f"{row['M']}x{row['K']}x{row['N']}", row["dtype_in0"], row["fidelity"])
+    size = (row["device"], row["grid"], f"{row['M']}x{row['K']}x{row['N']}", row["dtype_in0"], row["fidelity"])
+    if kind_of(row) == TUNED:
+        return size
+    program = re.sub(r";use_trace=\w+", "", row["config"])
+    return (*size, row["batch"], row["dtype_in1"], row["dtype_out"], row["packer_l1_acc"], row["memory"], program)
 
 
 def gemm_measured_cycles(row: Row) -> float:
-    """Kernel cycles, from the utilization in percent."""
+    """Kernel cycles: from the utilization in percent, from nanoseconds, or as they stand in the row."""
+    if row["quantity"] == PROFILED:
+        return float(row["value"]) * float(row["clock_mhz"]) / 1000
+    if row["quantity"] != UTILIZATION:
+        return float(row["value"])
     tiles = (int(row["M"]) // TILE) * (int(row["K"]) // TILE) * (int(row["N"]) // TILE)
     ideal = tiles * 16 * PHASES[row["fidelity"]] / int(row["cores"])
     return ideal / (float(row["value"]) / 100)
@@ -88,71 +135,124 @@ def read_gemm_row(row: Row) -> GemmRow:
     Raises:
         NotPredictedError: As of `predict_gemm`.
     """
-    if row["quantity"] != UTILIZATION:
-        raise NotPredictedError(f"{row['quantity']}: no device utilization of the GEMM benchmark")
-    if not is_tuned_utilization(row):
-        raise NotPredictedError("out-of-box program: the row does not say which one the library chose")
-    spec = device_spec(row)
-    size = re.fullmatch(r"(\d+)x(\d+)", row["grid"])
-    if size is None:
-        raise NotPredictedError("the row gives no grid")
-    grid = GridSpec(cols=int(size[1]), rows=int(size[2]))
-    data_format, sharded = FORMATS[row["dtype_in0"]], "in0_sharded=True" in row["config"]
-    problem = MatmulProblem(
-        m_tiles=int(row["M"]) // TILE,
-        k_tiles=int(row["K"]) // TILE,
-        n_tiles=int(row["N"]) // TILE,
-        in_format=data_format,
-        weight_format=data_format,
-        out_format=data_format,
+    return READERS[kind_of(row)](row)
+
+
+def _problem(row: Row) -> MatmulProblem:
+    def data_format(column: str) -> DataFormat:
+        name = row[column]
+        if name not in FORMATS:
+            raise NotPredictedError(f"{column} must be one of {', '.join(FORMATS)}, not {name or 'empty'}")
+        return FORMATS[name]
+
+    batches = int(row["batch"] or 1)
+    return MatmulProblem(
+        m_tiles=div_up(int(row["M"]), TILE),
+        k_tiles=div_up(int(row["K"]), TILE),
+        n_tiles=div_up(int(row["N"]), TILE),
+        in_format=data_format("dtype_in0"),
+        weight_format=data_format("dtype_in1"),
+        out_format=data_format("dtype_out"),
         bias=False,
-        fp32_dest=False,
-        packer_l1_acc=True,
+        fp32_dest=row["fp32_acc"] == "1",
+        packer_l1_acc=row["packer_l1_acc"] != "0",
+        batches=batches,
+        second_batched=batches > 1,
     )
-    config = benchmark_config(problem, grid, spec, sharded=sharded)
-    work = MatmulWork(
+
+
+def _work(row: Row, problem: MatmulProblem, config: MatmulConfig) -> MatmulWork:
+    if row["fidelity"] not in PHASES:
+        raise NotPredictedError(f"fidelity must be one of {', '.join(PHASES)}, not {row['fidelity'] or 'empty'}")
+    return MatmulWork(
         problem=problem, config=config, fidelity_phases=PHASES[row["fidelity"]], out_channels=problem.n_tiles * TILE
     )
-    return GemmRow(spec, work, sharded)
 
 
-def benchmark_config(problem: MatmulProblem, grid: GridSpec, spec: DeviceSpec, *, sharded: bool) -> MatmulConfig:
-    """The program of the benchmark: K split by the grid's columns, blocks as large as L1 allows.
+def _grid(row: Row, spec: DeviceSpec) -> GridSpec:
+    """The grid that a row names; the device's if it names none."""
+    size = re.fullmatch(r"(\d+)x(\d+)", row["grid"])
+    return GridSpec(cols=int(size[1]), rows=int(size[2])) if size else spec.grid
 
-    A sharded output stays in one block, so that K blocks get shallower; another is cut into halves instead, once a
-    quarter of the depth does not help.
-    """
-    down, across = div_up(problem.m_tiles, grid.rows), div_up(problem.n_tiles, grid.cols)
-    deepest = max(1, problem.k_tiles // grid.cols)
-    tile_bytes = problem.in_format.tile_bytes
 
-    def fits(height: int, width: int, depth: int) -> bool:
-        return (BUFFERING * depth * (height + width) + height * width) * tile_bytes < spec.l1.usable_bytes
+def _read_tuned(row: Row) -> GemmRow:
+    spec, problem = device_spec(row), _problem(row)
+    sharded = "in0_sharded=True" in row["config"]
+    config = benchmark_config(problem, _grid(row, spec), sharded=sharded)
+    places = Places(first=Place.OWN, output=Place.OWN) if sharded else IN_DRAM
+    return GemmRow(spec, _work(row, problem, config), places)
 
-    blocks = _blocks(down, across, 1 if sharded else max(down, across))
-    height, width, depth = next(
-        (
-            (height, width, deepest // parts)
-            for height, width in blocks
-            for parts in range(1, deepest + 1)
-            if deepest % parts == 0 and (sharded or parts <= 4) and fits(height, width, deepest // parts)
-        ),
-        (1, 1, 1),
-    )
+
+def _read_out_of_box(row: Row) -> GemmRow:
+    spec, problem = device_spec(row), _problem(row)
+    config = interleaved_config(problem, _grid(row, spec), in_dram=True, l1_bytes=spec.l1.usable_bytes)
+    return GemmRow(spec, _work(row, problem, config), IN_DRAM)
+
+
+def _read_profiled(row: Row) -> GemmRow:
+    """A program of the profiler's: the config that it names, or the one that the real library chooses."""
+    spec, problem = device_spec(row), _problem(row)
+    if "64-core" in row["device"] or "64 cores" in row["device"]:
+        spec = spec.replace(grid_cols=8, grid_rows=8)
+    first, second, output = (PLACES.get(one, Place.OWN) for one in row["memory"].replace("->", ",").split(","))
+    places = Places(first=first, second=second, output=output)
+    name = row["config"].split("(")[0]
+    if name in PROGRAMS:
+        config = _named_config(row["config"], PROGRAMS[name])
+    elif Place.OWN in (first, second, output):
+        raise NotPredictedError("the program of a sharded matmul is not said")
+    else:
+        in_dram = places == IN_DRAM
+        config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=spec.l1.usable_bytes)
+    return GemmRow(spec, _work(row, problem, config), places, whole=True)
+
+
+def _named_config(text: str, program: MatmulProgram) -> MatmulConfig:
+    """A program config as the real library prints it."""
+    size = re.search(r"grid_size=\(x=(\d+);y=(\d+)\)", text)
+    numbers = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", text)}
+    if size is None or numbers.get("gather_in0"):
+        raise NotPredictedError("the program config has no grid, or gathers its first operand")
+    if numbers.get("mcast_in0"):
+        program = MatmulProgram.MCAST_IN0
     return MatmulConfig(
-        program=MatmulProgram.MCAST_2D,
-        grid=grid,
-        in0_block_w=depth,
-        out_block_h=height,
-        out_block_w=width,
-        per_core_m=down,
-        per_core_n=across,
+        program=program,
+        grid=GridSpec(cols=int(size[1]), rows=int(size[2])),
+        in0_block_w=numbers["in0_block_w"],
+        out_block_h=numbers["out_block_h"],
+        out_block_w=numbers["out_block_w"],
+        out_subblock_h=numbers["out_subblock_h"],
+        out_subblock_w=numbers["out_subblock_w"],
+        per_core_m=numbers["per_core_M"],
+        per_core_n=numbers["per_core_N"],
     )
 
 
-def _blocks(height: int, width: int, most_parts: int) -> Iterator[tuple[int, int]]:
-    """Output blocks: the whole, then both sides halved again and again."""
-    parts = 1
-    while parts <= most_parts:
-        yield div_up(height, parts), div_up(width, parts)
-        parts *= 2
+def _read_single_core(row: Row) -> GemmRow:
+    """One core that holds both operands and the output."""
+    spec, problem = load_spec(ARCHITECTURES[row["arch"]]), _problem(row)
+    cut = re.search(r"num_blocks=(\d+) of K=(\d+);out subblock (\d+)x(\d+)", row["config"])
+    if cut is None:
+        raise NotPredictedError("the row does not say blocks and sub-blocks")
+    config = MatmulConfig(
+        program=MatmulProgram.MCAST_2D,
+        grid=GridSpec(cols=1, rows=1),
+        in0_block_w=int(cut[2]) // TILE,
+        out_block_h=problem.m_tiles,
+        out_block_w=problem.n_tiles,
+        out_subblock_h=int(cut[3]),
+        out_subblock_w=int(cut[4]),
+        per_core_m=problem.m_tiles,
+        per_core_n=problem.n_tiles,
+    )
+    places = Places(first=Place.OWN, second=Place.OWN, output=Place.OWN)
+    return GemmRow(spec, _work(row, problem, config), places, whole=True)
+
+
+ARCHITECTURES: Final = {"wormhole_b0": "wormhole_n150", "blackhole": "blackhole_p150"}
+READERS: Final[dict[str, Callable[[Row], GemmRow]]] = {
+    TUNED: _read_tuned,
+    "out of box": _read_out_of_box,
+    "profiled": _read_profiled,
+    SINGLE: _read_single_core,
+}

@@ -6,7 +6,7 @@ are profiler files of 2025, and are predicted with the software of that year (`t
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from device.cores import first_cores
@@ -28,7 +28,7 @@ from device.time.stages import nanoseconds
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
-    copy_movement,
+    cast_movement,
     relayout_movement,
     reshape_movement,
     slice_movement,
@@ -104,8 +104,8 @@ def read_layout_row(row: Row) -> LayoutRow:
     cores = int(row["cores"])
     try:
         source, target = _tensor(row, "in", cores, spec), _tensor(row, "out", cores, spec)
-        if name == "Reshape" and prod(source.shape) != prod(target.shape):
-            raise NotPredictedError("a reshape of which the row gives padded shapes only")
+        if name == "Reshape":
+            source, target = _unpadded(source, target)
         return LayoutRow(spec, _movement(row, source, target, spec))
     except (DeviceError, ValueError) as error:
         raise NotPredictedError(f"no plan: {error}") from error
@@ -116,7 +116,7 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
     name = operation(row)
     match name:
         case "Typecast":
-            return copy_movement(source, target, spec)
+            return cast_movement(source, target, spec)
         case "PaddedSlice":
             return slice_movement(source, target, spec, columns=_columns(row))
         case "SliceWrite":
@@ -124,6 +124,31 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
         case "Reshape":
             return reshape_movement(source, target, spec)
     return relayout_movement(CONVERSIONS[name], source, target, spec, bounces_always=True)
+
+
+def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, TensorSpec]:
+    """Both sides of a reshape of which a row gives the padded shapes of tiles: with the most rows that fit both.
+
+    Raises:
+        NotPredictedError: No rows do.
+    """
+    if prod(source.shape) == prod(target.shape):
+        return source, target
+    found = [
+        (before * prod(source.shape[:-2]), before, after)
+        for before in range(source.shape[-2], max(0, source.shape[-2] - TILE), -1)
+        for after in range(target.shape[-2], max(0, target.shape[-2] - TILE), -1)
+        if prod(source.shape) // source.shape[-2] * before == prod(target.shape) // target.shape[-2] * after
+    ]
+    if not found or source.layout is not Layout.TILE:
+        raise NotPredictedError("a reshape whose shapes do not fit each other")
+    _, before, after = max(found)
+    return _with_rows(source, before), _with_rows(target, after)
+
+
+def _with_rows(tensor: TensorSpec, rows: int) -> TensorSpec:
+    """A tensor of which the last rows are padding."""
+    return replace(tensor, shape=(*tensor.shape[:-2], rows, tensor.shape[-1]), padded_shape=tensor.padded_shape)
 
 
 def _columns(row: Row) -> tuple[int, int] | None:

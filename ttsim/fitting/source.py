@@ -7,6 +7,7 @@ from enum import Enum
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.numbers.formats import DataFormat
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
+from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.dtypes import DataType
 
 _SLICE_TYPES = {
@@ -33,6 +34,14 @@ def slice_config_source(config: SliceConfig) -> str:
     if config.slice_type is SliceType.L1_FULL:
         return "ttnn.Conv2dL1FullSliceConfig"
     return f"ttnn.Conv2dSliceConfig(slice_type=ttnn.{kind}, num_slices={config.num_slices})"
+
+
+def compute_config_source(config: WormholeComputeKernelConfig) -> str:
+    """A compute config: the fields that are not the default's."""
+    default = WormholeComputeKernelConfig()
+    changed = {name: value for name, value in vars(config).items() if value != getattr(default, name)}
+    told = ", ".join(text for name, value in changed.items() for text in _field(name, value))
+    return f"ttnn.WormholeComputeKernelConfig({told})"
 
 
 def _field(name: str, value: object) -> Iterator[str]:

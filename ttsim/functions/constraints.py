@@ -1,25 +1,22 @@
 """What a call would take of a device, without one: ttnn's graph constraint query."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, DeviceError
 from device.events import Event, usage_per_core
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig
+from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.prepared import AsWanted
 from ttsim.functions.conv_transpose2d import conv_transpose2d
+from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.dtypes import DataType, bfloat16
-from ttsim.types.signature import require_type, require_type_or_none, required_integer
+from ttsim.types.description import TensorDescription
 
 USUAL_L1_SMALL_SIZE = 32768
 
@@ -29,36 +26,6 @@ class ExecutionStatus(Enum):
 
     Success = 0
     Error = 1
-
-
-@dataclass(frozen=True, slots=True)
-class TensorDescription:
-    """A tensor that nobody has made.
-
-    Attributes:
-        shape: Logical shape.
-        dtype: Data type.
-        layout: Tiles or rows.
-        memory_config: Place on the device; None for a tensor on the host.
-    """
-
-    shape: tuple[int, ...]
-    dtype: DataType = bfloat16
-    layout: Layout = Layout.ROW_MAJOR
-    memory_config: MemoryConfig | None = None
-
-    def __post_init__(self) -> None:
-        """Refuses what no tensor has; any sequence of integers is a shape."""
-        require_type("TensorDescription", DataType, dtype=self.dtype)
-        require_type("TensorDescription", Layout, layout=self.layout)
-        require_type_or_none("TensorDescription", MemoryConfig, memory_config=self.memory_config)
-        listed = isinstance(self.shape, np.ndarray) and self.shape.ndim == 1
-        if isinstance(self.shape, str | bytes) or not (listed or isinstance(self.shape, Sequence)):
-            raise ArgumentTypeError(f"TensorDescription: shape must be integers, not {shown(self.shape)}")
-        sides = tuple(required_integer("TensorDescription", "every side of shape", side) for side in self.shape)
-        if min(sides, default=0) < 0:
-            raise ArgumentError(f"TensorDescription: every side of shape must be at least 0, not {shown(sides)}")
-        object.__setattr__(self, "shape", sides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +85,12 @@ def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
     call = _with_weights(dict(arguments))
     try:
         tensors = {
-            name: _made(value, device) for name, value in call.items() if isinstance(value, Tensor | TensorDescription)
+            name: tensor_like(value, device)
+            for name, value in call.items()
+            if isinstance(value, Tensor | TensorDescription)
         }
         results = _tensors(conv_transpose2d(**(call | tensors | {"device": device})))
-    except (DeviceError, ValueError) as error:
+    except (DeviceError, ArgumentError) as error:
         return OpConstraints(status=ExecutionStatus.Error, error_message=str(error))
     usage = usage_per_core(events)
     buffers = [one.buffer.spec for one in results]
@@ -144,20 +113,6 @@ def _with_weights(call: dict[str, Any]) -> dict[str, Any]:
         except (TypeError, ValueError):
             return call
     return call
-
-
-def _made(tensor: Tensor | TensorDescription, device: Device) -> Tensor:
-    """A tensor without values like the one given or described, on the device or on the host."""
-    if isinstance(tensor, Tensor):
-        spec, on_host = tensor.spec, tensor.device() is None
-    else:
-        on_host = tensor.memory_config is None
-        place = tensor.memory_config or DRAM_MEMORY_CONFIG
-        spec = TensorSpec(tensor.shape, tensor.dtype.format, tensor.layout, place)
-    if on_host:
-        return Tensor.of_host(np.broadcast_to(np.zeros((), spec.data_format.storage), spec.shape), spec)
-    made_by = tensor.made_by if isinstance(tensor, Tensor) else AsWanted()
-    return Tensor.of_buffer(device, device.machine.allocate(spec.buffer(device.spec), "input"), spec, made_by=made_by)
 
 
 def _tensors(returned: Any) -> list[Tensor]:

@@ -10,8 +10,8 @@ from typing import Any
 from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError, shown
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
-from ops.calls.conv_transpose2d.phase_lowering import plan_phases, require_phases
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.conv_transpose2d.phase_lowering import require_phase_weights, require_phases
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
 from ops.calls.conv_transpose2d.validation import (
     output_size,
     require_possible,
@@ -20,8 +20,8 @@ from ops.calls.conv_transpose2d.validation import (
     validate,
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
+from ops.calls.convolution.phase_program import runs_by_phases
 from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.problem import weight_format
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
@@ -101,9 +101,9 @@ def conv_transpose2d(
         return_output_dim: Return (height, width), too.
         return_weights_and_bias: Return the prepared weights and bias, too; a later call may take them.
         lowering: An extension of this library that ttnn does not have. "frame" is what ttnn does, a convolution over
-            the input with zeros inserted; "phase" computes every output phase by a dense convolution of its
-            own, without those zeros. It takes raw weights and plain configs, sums in float32, and leaves the output
-            interleaved, in DRAM unless ``memory_config`` says L1; what it cannot do is refused by name.
+            the input with zeros inserted; "phase" computes every output phase by a dense convolution of its own,
+            without those zeros, on the same cores, shards and slices. Prepared weights are of one of the two; what it
+            cannot do is refused by name.
 
     Returns:
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
@@ -113,8 +113,9 @@ def conv_transpose2d(
         ArgumentError: Arguments contradict each other, or (on a strict device) would give a wrong result.
         DeviceError: The call does not fit the device.
     """
+    chosen = lowering_of(lowering)
     arguments = ConvArguments(
-        rules=CONV_TRANSPOSE2D,
+        rules=CONV_TRANSPOSE2D if chosen is Lowering.FRAME else CONV_TRANSPOSE2D_BY_PHASES,
         input=operand(input_tensor),
         weight=operand(weight_tensor),
         bias=None if bias_tensor is None else operand(bias_tensor),
@@ -136,7 +137,6 @@ def conv_transpose2d(
         slice_config=None if dram_slice_config is None else dram_slice_config.argument(),
         mirror_kernel=mirror_kernel,
     )
-    chosen = lowering_of(lowering)
     require_allocated(input_tensor, weight_tensor, bias_tensor)
     validate(arguments)
     require_possible(arguments)
@@ -144,11 +144,11 @@ def conv_transpose2d(
     require_possible_slices(arguments)
     if device.strict:
         require_sane(arguments)
-    tensors = named(input_tensor, weight_tensor, bias_tensor)
-    runner = _run_frame if chosen is Lowering.FRAME else run_phases
-    results = runner(
+    if runs_by_phases(arguments):
+        require_phases(arguments)
+    results = _run(
         arguments,
-        tensors,
+        named(input_tensor, weight_tensor, bias_tensor),
         device,
         useful_flops=definition_flops(arguments),
         returns_weights=return_weights_and_bias,
@@ -157,7 +157,7 @@ def conv_transpose2d(
     return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
 
 
-def _run_frame(
+def _run(
     call: ConvArguments,
     tensors: Mapping[str, Tensor],
     device: Device,
@@ -165,7 +165,22 @@ def _run_frame(
     useful_flops: int,
     returns_weights: bool,
 ) -> dict[str, Tensor]:
-    """Runs a call as ttnn does; arguments as of `run_phases`."""
+    """Runs a call.
+
+    Args:
+        call: Its arguments, validated.
+        tensors: "input", "weight" and, if there is one, "bias".
+        device: Where.
+        useful_flops: Multiplications and additions of the call's definition, for profiles.
+        returns_weights: Prepared weights and bias are asked for.
+
+    Returns:
+        The "output", and if asked for "weight" and "bias".
+
+    Raises:
+        ArgumentError: The plan would give a wrong result.
+        DeviceError: The call does not fit the device.
+    """
     misfit = misfit_shape(call, tensors["input"])
     call = replace(call, groups=call.groups or 1)  # the real library takes 0 groups for one
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
@@ -174,9 +189,13 @@ def _run_frame(
         plan = plan_convolution(call, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
         if device.strict:
             require_sound(plan, call)
-        with device.function("ttnn.conv_transpose2d"):
+        if call.rules.by_phases:
+            require_phase_weights(plan, call)
+        with device.function("ttsim.conv_transpose2d" if call.rules.by_phases else "ttnn.conv_transpose2d"):
             return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
+        if not device.suggestions:
+            raise
         told = verdict(call, Ground(device.machine, held, device.strict), planned=plan is not None)
         raise type(error)(f"{error}\n{told}") from error
 
@@ -200,50 +219,3 @@ def lowering_of(name: str) -> Lowering:
     if not isinstance(name, str) or name not in known:
         raise ArgumentError(f"conv_transpose2d: lowering must be one of {', '.join(known)}, not {shown(name)}")
     return Lowering(name)
-
-
-def run_phases(
-    call: ConvArguments,
-    tensors: Mapping[str, Tensor],
-    device: Device,
-    *,
-    useful_flops: int,
-    returns_weights: bool,
-) -> dict[str, Tensor]:
-    """Runs a call.
-
-    Args:
-        call: Its arguments, validated.
-        tensors: "input", "weight" and, if there is one, "bias".
-        device: Where.
-        useful_flops: Multiplications and additions of the call's definition, for profiles.
-        returns_weights: Prepared weights and bias are asked for.
-
-    Returns:
-        The "output".
-
-    Raises:
-        ArgumentError: This lowering cannot do what is asked for.
-        DeviceError: The call does not fit the device.
-    """
-    require_phases(call)
-    if returns_weights:
-        raise ArgumentError(
-            'conv_transpose2d, lowering="phase": return_weights_and_bias must be False: the weights are prepared in '
-            "one tensor for every phase, which no later call takes"
-        )
-    operands = {
-        "input": tensors["input"],
-        "weights": _prepared(call, tensors["weight"], flipped=not call.mirror_kernel),
-    }
-    if "bias" in tensors:
-        operands["bias"] = _prepared(call, tensors["bias"], flipped=False)
-    plan = plan_phases(call, device.spec)
-    with device.function("ttsim.conv_transpose2d"):
-        return run(plan, operands, device, useful_flops=useful_flops)
-
-
-def _prepared(call: ConvArguments, tensor: Tensor, *, flipped: bool) -> Tensor:
-    """A host tensor rounded to the type of prepared weights; a kernel that was flipped before is flipped back."""
-    rounded = tensor.with_dtype(DataType.of(weight_format(call)))
-    return Tensor.of_host(rounded.values()[..., ::-1, ::-1], rounded.spec) if flipped else rounded

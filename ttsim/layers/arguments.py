@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
-from device.errors import shown
+from device.errors import ArgumentError, shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
@@ -32,13 +32,13 @@ def member(kind: type[Member], field: str, value: Setting) -> Member:
     """The member of an enumeration by its name, in either case.
 
     Raises:
-        ValueError: There is none; the message lists the names if they are few.
+        ArgumentError: There is none; the message lists the names if they are few.
     """
     names = {name.lower(): name for name in kind.__members__}
     name = names.get(str(value).lower())
     if name is None:
         known = f"one of {', '.join(names.values())}" if len(names) <= 16 else f"a name of {kind.__name__}"
-        raise ValueError(f"{field} must be {known}, not {shown(value)}")
+        raise ArgumentError(f"{field} must be {known}, not {shown(value)}")
     return kind[name]
 
 
@@ -64,8 +64,8 @@ def conv_config(layer: Layer) -> Conv2dConfig | None:
     """The Conv2dConfig of a layer, None if it sets nothing.
 
     Raises:
-        ValueError: An enumeration has no member of that name.
-        TypeError: A field is unknown, or its value is of the wrong type.
+        ArgumentError: An enumeration has no member of that name.
+        ArgumentTypeError: A field is unknown, or its value is of the wrong type.
     """
     settings = {key: CONFIG_FIELDS.get(key, as_it_is)(value) for key, value in layer.config.items()}
     return Conv2dConfig(**settings) if settings else None
@@ -74,7 +74,10 @@ def conv_config(layer: Layer) -> Conv2dConfig | None:
 def compute_config(layer: Layer, arch: object) -> WormholeComputeKernelConfig | None:
     """The compute kernel config of a layer for an architecture, None if it sets nothing; raises as `conv_config`."""
     settings = {key: COMPUTE_FIELDS.get(key, as_it_is)(value) for key, value in layer.compute.items()}
-    return init_device_compute_kernel_config(arch, **settings) if settings else None
+    if not settings:
+        return None
+    WormholeComputeKernelConfig(**settings)  # refuses by name what is no field
+    return init_device_compute_kernel_config(arch, **settings)
 
 
 def as_it_is(value: Setting) -> Any:
@@ -86,7 +89,7 @@ def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
     """The slice config of a layer.
 
     Raises:
-        ValueError: It is neither "l1_full" nor "H:n" nor "W:n".
+        ArgumentError: It is neither "l1_full" nor "H:n" nor "W:n".
     """
     if layer.slice is None:
         return None
@@ -94,7 +97,7 @@ def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
         return Conv2dL1FullSliceConfig
     axis, _, count = layer.slice.partition(":")
     if axis.upper() not in SLICE_AXES or not count.isdecimal():
-        raise ValueError(
+        raise ArgumentError(
             f"slice must be 'l1_full', 'H:n' or 'W:n' with n slices (0: as few as fit), not {shown(layer.slice)}"
         )
     return Conv2dSliceConfig(slice_type=SLICE_AXES[axis.upper()], num_slices=int(count))

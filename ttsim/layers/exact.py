@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from device.errors import ArgumentError
 from ops.definition.geometry import Geometry, plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
 from ttsim.types.layer import Layer
@@ -38,10 +39,10 @@ def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
         values: False for zeros that take no memory, where nobody computes.
 
     Raises:
-        ValueError: The groups do not divide the channels.
+        ArgumentError: The groups do not divide the channels.
     """
     if layer.in_channels % layer.groups or layer.out_channels % layer.groups:
-        raise ValueError(
+        raise ArgumentError(
             f"groups must divide in_channels and out_channels, not {layer.groups} with {layer.in_channels} and "
             f"{layer.out_channels}; {math.gcd(layer.in_channels, layer.out_channels)} is the most"
         )
@@ -75,7 +76,7 @@ def geometry_of(layer: Layer) -> Geometry:
     """The sizes of a layer.
 
     Raises:
-        ValueError: A size is below its least value.
+        ArgumentError: A size is below its least value.
     """
     top, bottom, left, right = layer.padding if len(layer.padding) == 4 else np.repeat(layer.padding, 2).tolist()
     return plan_geometry(

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from device.errors import shown
+from device.errors import ArgumentError, shown
 from ttsim.layers.read import CHOICES, LEAST, LENGTHS, layer_of
 from ttsim.types.layer import Layer, Setting
 
@@ -72,7 +72,7 @@ def layer_from_flags(options: argparse.Namespace) -> Layer | None:
     """The layer that the flags describe; None if none of them was given.
 
     Raises:
-        ValueError: They do not describe a layer.
+        ArgumentError: They do not describe a layer.
     """
     given = {name: value for name, value in vars(options).items() if value is not None and is_layer_flag(name)}
     if not given or set(given) == {"seed"}:
@@ -105,8 +105,8 @@ def sizes_of(shape: Sequence[int]) -> dict[str, int]:
     """The four sizes of an input.
 
     Raises:
-        ValueError: There are not four.
+        ArgumentError: There are not four.
     """
     if len(shape) != 4:
-        raise ValueError(f"run: --shape must be N,H,W,C, not {','.join(map(str, shape))}")
+        raise ArgumentError(f"run: --shape must be N,H,W,C, not {','.join(map(str, shape))}")
     return dict(zip(("batch_size", "input_height", "input_width", "in_channels"), shape, strict=True))

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from device.errors import shown
+from device.errors import ArgumentError, shown
 from ttsim.types.layer import Layer, Setting
 
 DEFAULT_LAYERS = Path(__file__).parent / "unet_conv_transpose2d.toml"
@@ -40,20 +40,20 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
     """All layers of a file, in order.
 
     Raises:
-        ValueError: The file is no TOML, or says something that is not a layer; the message names file, layer and key.
+        ArgumentError: The file is no TOML, or says something that is no layer; the message names file, layer and key.
         OSError: The file cannot be read.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: a file of layers is TOML: {error}") from error
+    except (ValueError, RecursionError) as error:  # no TOML, no text, or no path at all
+        raise ArgumentError(f"{path}: a file of layers is TOML: {error}") from error
     check_keys(str(path), document, ("common", "layer"))
     tables = document.get("layer", [])
     common = document.get("common", {})
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
-        raise ValueError(f"{path}: a file of layers has at least one [[layer]] table")
+        raise ArgumentError(f"{path}: a file of layers has at least one [[layer]] table")
     if not isinstance(common, dict):
-        raise ValueError(f"{path}: common must be a table, not {shown(common)}")
+        raise ArgumentError(f"{path}: common must be a table, not {shown(common)}")
     return tuple(
         layer_of(merged(common, table), where=f"{path}: layer {number} {table.get('name', '')!r}")
         for number, table in enumerate(tables, start=1)
@@ -77,12 +77,12 @@ def layer_of(table: Mapping[str, Any], *, where: str = "layer") -> Layer:
         where: What a message begins with.
 
     Raises:
-        ValueError: A key is unknown or missing, or a value is not what its field takes.
+        ArgumentError: A key is unknown or missing, or a value is not what its field takes.
     """
     check_keys(where, table, tuple(FIELDS))
     missing = [name for name in REQUIRED if name not in table]
     if missing:
-        raise ValueError(f"{where}: a layer needs {', '.join(REQUIRED)}; {', '.join(missing)} is missing")
+        raise ArgumentError(f"{where}: a layer needs {', '.join(REQUIRED)}; {', '.join(missing)} is missing")
     return Layer(**{name: checked(where, name, value) for name, value in table.items()})
 
 
@@ -92,7 +92,7 @@ def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> No
         if key not in known:
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-            raise ValueError(f"{where}: unknown key {shown(key)}; {hint}")
+            raise ArgumentError(f"{where}: unknown key {shown(key)}; {hint}")
 
 
 def checked(where: str, name: str, value: Any) -> Any:
@@ -106,16 +106,16 @@ def checked(where: str, name: str, value: Any) -> Any:
     default = FIELDS[name].default
     kind = bool if isinstance(default, bool) else str
     if name in CHOICES and value not in CHOICES[name]:
-        raise ValueError(f"{where}: {name} must be one of {', '.join(CHOICES[name])}, not {shown(value)}")
+        raise ArgumentError(f"{where}: {name} must be one of {', '.join(CHOICES[name])}, not {shown(value)}")
     if not isinstance(value, kind):
-        raise ValueError(f"{where}: {name} must be a {kind.__name__}, not {shown(value)}")
+        raise ArgumentError(f"{where}: {name} must be a {kind.__name__}, not {shown(value)}")
     return value
 
 
 def at_least(where: str, name: str, value: Any) -> int:
     """An integer that is not too small."""
     if not isinstance(value, int) or isinstance(value, bool) or value < LEAST[name]:
-        raise ValueError(f"{where}: {name} must be an integer of at least {LEAST[name]}, not {shown(value)}")
+        raise ArgumentError(f"{where}: {name} must be an integer of at least {LEAST[name]}, not {shown(value)}")
     return value
 
 
@@ -125,12 +125,12 @@ def sizes(where: str, name: str, value: Any, lengths: Sequence[int]) -> tuple[in
     good = isinstance(spread, list | tuple) and len(spread) in lengths
     if not good or not all(isinstance(side, int) and not isinstance(side, bool) and side >= 0 for side in spread):
         wanted = " or ".join(map(str, lengths))
-        raise ValueError(f"{where}: {name} must be {wanted} integers of at least 0, not {shown(value)}")
+        raise ArgumentError(f"{where}: {name} must be {wanted} integers of at least 0, not {shown(value)}")
     return tuple(spread)
 
 
 def settings(where: str, name: str, value: Any) -> dict[str, Setting]:
     """A table of plain values."""
     if not isinstance(value, Mapping) or not all(isinstance(item, Setting) for item in value.values()):
-        raise ValueError(f"{where}: {name} must be a table of plain values, not {shown(value)}")
+        raise ArgumentError(f"{where}: {name} must be a table of plain values, not {shown(value)}")
     return dict(value)

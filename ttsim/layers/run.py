@@ -2,22 +2,24 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import TTSimError
 from device.events import Event, OperationBegin
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.work import ConvWork
+from ops.programs.phase_conv2d.work import PhaseConvWork
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.layers.arguments import compute_config, conv_config, dtype, member, slice_config
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
-from ttsim.recording.profiling import Profile, profile
+from ttsim.recording.profiling import Profile, estimate_cycles, profile
+from ttsim.report.cycles.advice import Advice
 from ttsim.report.memory.accuracy import Accuracy, measure
 from ttsim.report.memory.figures import LayerResult, Summary
 from ttsim.report.memory.summary import operation_uses, summarize
@@ -38,6 +40,8 @@ class Settings:
         l1_small_size: Bytes of L1 kept for index tables.
         strict: Refuse what the real library accepts and gets wrong.
         cycles: Whether cycles are estimated.
+        suggestions: Whether the error of a layer that does not fit says what would; and of one that runs, where cycles
+            are estimated, what would make it faster.
     """
 
     spec: DeviceSpec
@@ -45,6 +49,7 @@ class Settings:
     l1_small_size: int = 32768
     strict: bool = True
     cycles: bool = True
+    suggestions: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,23 +89,34 @@ def run_layer(layer: Layer, settings: Settings) -> LayerResult:
     try:
         inputs = make_inputs(layer, values=settings.values != "off")
         placed = place(layer, inputs, settings)
-    except (ValueError, TypeError, DeviceError, MemoryError) as error:
+    except (TTSimError, MemoryError) as error:
         return LayerResult(layer=layer, error=str(error))
     with placed.device:
         try:
             called = call(placed)
-        except (ArgumentError, TypeError, DeviceError, MemoryError) as error:
+        except (TTSimError, MemoryError) as error:
             return LayerResult(layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)))
         accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
-        return LayerResult(layer=layer, summary=summary_of(placed, called, accuracy))
+        summary = summary_of(placed, called, accuracy)
+    if summary.cycles is not None and settings.suggestions:
+        summary = replace(summary, cycles=replace(summary.cycles, advice=advice_on(layer, settings)))
+    return LayerResult(layer=layer, summary=summary)
+
+
+def advice_on(layer: Layer, settings: Settings) -> Advice | None:
+    """What would make a layer faster that runs, found out on a device of its own."""
+    placed = place(layer, make_inputs(layer, values=False), replace(settings, values="off"))
+    with placed.device as device:
+        options = {name: value for name, value in placed.arguments.items() if name != "device"}
+        return estimate_cycles(conv_transpose2d, device=device, suggestions=True, **options).advice
 
 
 def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
     """A fresh device with the input where the layer wants it, and the arguments of the call.
 
     Raises:
-        ValueError: The layer names something that does not exist.
-        TypeError: A field of a config is unknown or of the wrong type.
+        ArgumentError: The layer names something that does not exist.
+        ArgumentTypeError: A field of a config is unknown or of the wrong type.
         DeviceError: The input does not fit.
     """
     device = Device(
@@ -109,6 +125,7 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
         values=settings.values,
         cycles=settings.cycles,
         strict=settings.strict,
+        suggestions=settings.suggestions,
     )
     events: list[Event] = []
     device.machine.recorders.append(events)
@@ -149,7 +166,7 @@ def call(placed: Placed) -> Called:
 
     Raises:
         ArgumentError: Its arguments contradict each other.
-        TypeError: An argument is of the wrong type, or too large for it.
+        ArgumentTypeError: An argument is of the wrong type, or too large for it.
         DeviceError: It does not fit the device.
     """
     with profile(placed.device) as made:
@@ -180,7 +197,7 @@ def split(placed: Placed) -> tuple[list[Event], list[Event]]:
 def layouts_of(events: Iterable[Event]) -> list[ConvLayout]:
     """The layouts of all convolutions that ran, in order."""
     works = (event.work for event in events if isinstance(event, OperationBegin))
-    return [work.layout for work in works if isinstance(work, ConvWork)]
+    return [work.layout for work in works if isinstance(work, ConvWork | PhaseConvWork)]
 
 
 def accuracy_of(output: Tensor, exact: npt.NDArray[np.float64] | None) -> Accuracy | None:

@@ -1,18 +1,32 @@
 """What calls take: a profile of all calls of a ``with`` block, and the estimate of a single one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 from device.errors import ArgumentTypeError, shown
-from ttsim.recording.timing import timed_call
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.auto_shard import SCHEME_DECISION
+from ops.readings.sensitivity import sensitivities
+from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
+from ttsim.recording.timing import cycles_of, timed_call
+from ttsim.report.cycles.advice import Advice, machine_changes
+from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import CycleReport, cycle_report
+from ttsim.report.cycles.whole import whole
+from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.turns import in_turn
+from ttsim.types.description import TensorDescription
 from ttsim.types.signature import require_type
+
+ROWS_OF_A_STEP: Final = 12000  # of an image, whose halo takes as long to find out as a step of a plan
+MOST_OF_MACHINE: Final = 5  # changes of the machine that are told
 
 
 class Profile:
@@ -27,10 +41,48 @@ class Profile:
         self.device = device
         self.calls: list[RanCall] = []
 
-    def report(self) -> CycleReport:
-        """The cycles of all calls that have run so far; the profile may go on."""
-        timed = [timed_call(call, self.device.spec, meanings=self.device.meanings) for call in self.calls if call.ran]
-        return cycle_report(timed, self.device.spec)
+    def report(self, *, suggestions: bool = False) -> CycleReport:
+        """The cycles of all calls that have run so far; the profile may go on.
+
+        Args:
+            suggestions: Say which figures of the machine the calls depend on, too, and how much; this reads their
+                cycles again for every figure. (What other configs would give, `estimate_cycles` finds out.)
+        """
+        spec = self.device.spec
+        report = cycle_report(self._timed(spec), spec)
+        return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
+
+    def machine_advice(self, cycles: int) -> Advice:
+        """What the calls depend on that have run so far, and take so many cycles; their plans are held."""
+        found = sensitivities(self.device.spec, self._cycles_on)
+        return Advice(
+            cycles=cycles,
+            machine=machine_changes(found, least_share=LEAST_SHARE, most=MOST_OF_MACHINE),
+            sensitivity=found,
+        )
+
+    def measured(self) -> Measured:
+        """What the calls take that have run so far."""
+        timed = self._timed(self.device.spec)
+        chosen = [one.value for call in self.calls for one in call.plan.decisions if one.name == SCHEME_DECISION]
+        return Measured(
+            cycles=sum(whole(operation.cycles.cycles) for call in timed for operation in call.operations),
+            untimed=sum(len(call.untimed) for call in timed),
+            effort=sum(len(call.plan.steps) + _most_rows(call.plan) // ROWS_OF_A_STEP for call in self.calls),
+            scheme=", ".join(map(str, chosen)),
+        )
+
+    def _timed(self, spec: DeviceSpec) -> list[TimedCall]:
+        return [timed_call(call, spec, meanings=self.device.meanings) for call in self.calls if call.ran]
+
+    def _cycles_on(self, spec: DeviceSpec) -> float:
+        """Cycles of the same plans on another machine, in fractions, so that small changes show."""
+        return sum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.calls if call.ran)
+
+
+def _most_rows(plan: Plan) -> int:
+    """Rows of the largest tensor of a plan."""
+    return max((prod(tensor.shape[:-1]) for tensor in plan.tensors.values()), default=0)
 
 
 def profile(device: Device) -> AbstractContextManager[Profile]:
@@ -57,42 +109,89 @@ def _profile(device: Device) -> Iterator[Profile]:
         device.profilers[:] = [one for one in device.profilers if one is not made.calls]
 
 
-def estimate_cycles(function: Callable[..., Any], /, *arguments: Any, device: Device, **options: Any) -> CycleReport:
+def estimate_cycles(
+    function: Callable[..., Any], /, *arguments: Any, device: Device, suggestions: bool = False, **options: Any
+) -> CycleReport:
     """What a call would take, without making it: it is planned on a copy of the device's memory, without values.
 
     Args:
         function: A function of this library that takes a device, such as ``ttsim.conv_transpose2d``.
-        *arguments: Of the call.
+        *arguments: Of the call; tensors may be given as such, or as a TensorDescription.
         device: Where it would run; it stays as it is, and so do the tensors.
+        suggestions: Search for other configs that would be faster, too, and say which figures of the machine the call
+            depends on: the report's ``advice``. The search is bounded, and takes some ten times as long as the call.
         **options: Of the call.
 
     Raises:
         Exception: Whatever the call raises, for example because it does not fit.
     """
     require_type("estimate_cycles", Device, device=device)
+    require_type("estimate_cycles", bool, suggestions=suggestions)
     if not callable(function):
         raise ArgumentTypeError(
             f"estimate_cycles: function must be one of this library, such as ttsim.conv_transpose2d, not "
             f"{shown(function)}"
         )
-    copy = Device(device.spec, device_id=device.device_id, values="off", strict=device.strict, meanings=device.meanings)
+    made = _tried(function, arguments, options, device, suggestions=device.suggestions)
+    report = made.report()
+    return replace(report, advice=_advice(made, function, arguments, options, device)) if suggestions else report
+
+
+def _advice(
+    made: Profile, function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any], device: Device
+) -> Advice:
+    """What would make an estimated call faster."""
+
+    def measure(others: Mapping[str, Any]) -> Measured:
+        return _tried(function, arguments, others, device, suggestions=False).measured()
+
+    before = made.measured()
+    found = Search(function, options, measure).run(before)
+    return replace(
+        made.machine_advice(before.cycles),
+        changes=found.changes,
+        together=found.together,
+        at_a_price=found.at_a_price,
+        tried=found.tried,
+    )
+
+
+def _tried(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    options: Mapping[str, Any],
+    device: Device,
+    *,
+    suggestions: bool,
+) -> Profile:
+    """The profile of a call on a copy of the device."""
+    copy = Device(
+        device.spec,
+        device_id=device.device_id,
+        values="off",
+        strict=device.strict,
+        suggestions=suggestions,
+        meanings=device.meanings,
+    )
     copy.machine = in_turn(device.machine, device.machine.copy)
-    given = [_twin(value, device, copy) for value in arguments]
-    named = {name: _twin(value, device, copy) for name, value in options.items()}
     before = current()
     remember(replace(before, captures=()))
     try:
+        given = [_twin(value, device, copy) for value in arguments]
+        named = {name: _twin(value, device, copy) for name, value in options.items()}
         with profile(copy) as made:
             function(*given, device=copy, **named)
     finally:
         remember(before)
         copy.close()
-    return made.report()
+    return made
 
 
 def _twin(value: Any, device: Device, copy: Device) -> Any:
-    """A tensor on the device as one on its copy; anything else as it is."""
+    """A tensor on the device as one on its copy, one that is described made there; anything else as it is."""
+    if isinstance(value, TensorDescription):
+        return tensor_like(value, copy)
     if not isinstance(value, Tensor) or value.device() is not device or not value.is_allocated():
         return value
     buffer = copy.machine.memory.at(value.buffer.spec.buffer_type, value.buffer_address())
-    return Tensor.of_buffer(copy, buffer, value.spec)
+    return Tensor.of_buffer(copy, buffer, value.spec, made_by=value.made_by)

@@ -1,6 +1,7 @@
 """The cycles of a call that ran: the third reading of its plan, without what did not run."""
 
 from collections.abc import Iterable, Iterator
+from math import fsum
 from typing import Protocol, TypeVar
 
 from device.plan import MOVE
@@ -11,6 +12,7 @@ from ops.readings.cycles import run_cycles
 from ops.readings.launches import launches_of
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
+from ttsim.report.cycles.whole import whole_operation
 from ttsim.runtime.device import RanCall
 
 
@@ -21,14 +23,26 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
     return TimedCall(
         name=call.function,
         operations=tuple(
-            OperationReading(name=one.name, cycles=one.cycles, fidelity_phases=one.fidelity_phases)
+            OperationReading(
+                name=one.name,
+                cycles=whole_operation(one.cycles),
+                fidelity_phases=one.fidelity_phases,
+                account=one.account,
+            )
             for one in ran
             if one.cycles is not None
         ),
         untimed=tuple(UntimedOperation(name=one.name, reason=one.reason) for one in ran if one.cycles is None),
         useful_flops=call.useful_flops,
+        decisions=call.plan.decisions,
         launches=tuple(that_ran(launches_of(call.plan, planned), call.ran)),
     )
+
+
+def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> float:
+    """Cycles of what a call ran, on any machine; operations without a model count nothing."""
+    ran = that_ran(run_cycles(call.plan, spec, meanings=meanings).operations, call.ran)
+    return fsum(one.cycles.cycles for one in ran if one.cycles is not None)
 
 
 class _Named(Protocol):

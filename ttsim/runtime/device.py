@@ -64,6 +64,7 @@ class Device:
             "off" plans memory and cycles only, and results have no values.
         cycles: Whether cycles are estimated.
         strict: Whether calls that the real library accepts and gets wrong are refused.
+        suggestions: Whether the error of a call that does not fit says what would.
         meanings: What the works of its plans mean: a table of one's own may know more operations than the project.
         profilers: Lists to which every call that ran is appended.
         functions: Functions of the library that run, the user's call first.
@@ -78,12 +79,13 @@ class Device:
         values: Values = "exact",
         cycles: bool = True,
         strict: bool = True,
+        suggestions: bool = True,
         meanings: Meanings = MEANINGS,
     ) -> None:
         if not isinstance(values, str) or values not in get_args(Values):
             known = ", ".join(get_args(Values))
             raise ArgumentError(f"open_device: values must be one of {known}, not {shown(values)}")
-        require_type("open_device", bool, cycles=cycles, strict=strict)
+        require_type("open_device", bool, cycles=cycles, strict=strict, suggestions=suggestions)
         small = required_integer("open_device", "l1_small_size", l1_small_size)
         self.device_id = required_integer("open_device", "device_id", device_id)
         if self.device_id < 0:
@@ -92,6 +94,7 @@ class Device:
         self.values = values
         self.cycles = cycles
         self.strict = strict
+        self.suggestions = suggestions
         self.meanings = meanings
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
@@ -210,6 +213,7 @@ def open_device(
     values: Values = "exact",
     cycles: bool = True,
     strict: bool = True,
+    suggestions: bool = True,
     trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
     num_command_queues: int = 1,
     dispatch_core_config: object = None,
@@ -225,6 +229,7 @@ def open_device(
             planning only.
         cycles: Whether cycles are estimated.
         strict: Refuse calls that the real library accepts and gets wrong; False accepts them as it does.
+        suggestions: Search, when a call does not fit, for changes that would; False raises the bare error, at once.
         trace_region_size: Accepted as in ttnn; traces are not simulated.
         num_command_queues: Accepted as in ttnn; there is one queue.
         dispatch_core_config: Accepted as in ttnn; no worker core is taken away for dispatch.
@@ -238,7 +243,15 @@ def open_device(
     for name, value in (("trace_region_size", trace_region_size), ("num_command_queues", num_command_queues)):
         required_integer("open_device", name, value)
     chosen = spec if spec is not None else os.environ.get(SPEC_VARIABLE) or "wormhole_n150"
-    return Device(chosen, device_id=device_id, l1_small_size=l1_small_size, values=values, cycles=cycles, strict=strict)
+    return Device(
+        chosen,
+        device_id=device_id,
+        l1_small_size=l1_small_size,
+        values=values,
+        cycles=cycles,
+        strict=strict,
+        suggestions=suggestions,
+    )
 
 
 def CreateDevice(  # noqa: N802 - ttnn's name

@@ -17,7 +17,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.laid_out import lay_out_call
 from ops.calls.convolution.problem import is_matmul, takes_l1_path, weight_format
-from ops.calls.convolution.slicing import guess_slice_type, most_slices, output_slices, slice_l1_bytes
+from ops.calls.convolution.slice_choice import guess_slice_type
+from ops.calls.convolution.slicing import most_slices, output_slices, slice_l1_bytes
 from ops.frame.axis import NoWindowError
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 

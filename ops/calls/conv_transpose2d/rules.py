@@ -64,3 +64,6 @@ CONV_TRANSPOSE2D: Final = ConvRules(
     orders_full_inner_dim=False,
     reuses_activations=False,
 )
+
+# The same without inserted zeros: all else is planned alike, so that the two differ by what zeros cost.
+CONV_TRANSPOSE2D_BY_PHASES: Final = replace(CONV_TRANSPOSE2D, orders_full_inner_dim=True, by_phases=True)

@@ -137,6 +137,8 @@ class ConvRules:
         skips_halo: The micro-op reads a WIDTH sharded input itself if it has no padding.
         orders_full_inner_dim: Weights are prepared in the order that full_inner_dim reads them in.
         reuses_activations: The micro-op obeys enable_activation_reuse; else only estimates count on it.
+        by_phases: Where zeros are inserted, output phases are computed one after the other without them, which no
+            library does.
     """
 
     function: str
@@ -152,6 +154,7 @@ class ConvRules:
     skips_halo: bool
     orders_full_inner_dim: bool
     reuses_activations: bool
+    by_phases: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,17 +6,17 @@ from math import prod
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
-from device.plan import Step
+from device.plan import Decision, Step
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
 from ops.calls.convolution.l1_path import l1_path
 from ops.calls.convolution.operands import operand_names
 from ops.calls.convolution.output_checks import rows_in_dram
 from ops.calls.convolution.problem import as_slice, frame_of, image_shape, output_format, slices_skip_dram
+from ops.calls.convolution.slice_choice import choose_slices, slices_told
 from ops.calls.convolution.slicing import (
     OutputSlice,
     check_slice_count,
-    choose_slices,
     input_cores,
     input_memory,
     output_slices,
@@ -47,9 +47,10 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
     """
     given = call.slice_config
     if given is not None and given.num_slices:
-        config = given
+        config, decision = given, None
     else:
-        config = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
+        chosen = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
+        config, decision = chosen.config, chosen.decision
     counted = call if config is given else replace(call, slice_config=config)
     if slices_skip_dram(call, config.num_slices):
         raise_first(counted, CONFIG_CHECKS)
@@ -57,6 +58,11 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
     raise_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
     check_slice_count(call, config)
     raise_first(counted, CONFIG_CHECKS)
+    if decision is None:
+        decision = Decision(
+            name="num_slices", value=config.num_slices, text=f"{slices_told(config)}, as dram_slice_config says"
+        )
+    builder.decide(decision)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     frame = frame_of(call)
     out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)
@@ -126,7 +132,10 @@ def _one_slice(
     builder: PlanBuilder, call: ConvArguments, part: OutputSlice, prefix: str, image: PlanTensor
 ) -> _PlannedSlice:
     """A slice from its part of the input to its output."""
-    cores = input_cores(call, part, builder.device_spec)
+    dealt = input_cores(call, part, builder.device_spec)
+    if dealt.choice is not None:
+        builder.decide(dealt.choice.decision)
+    cores = dealt.cores
     place = input_memory(call, part, cores)
     window = sliced_input(builder, image, _input_window(call, part), place, f"{prefix}input")
     sliced = as_slice(slice_call(call, part), Operand(spec=window.spec, on_host=False))

@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import Final
 
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
-from device.numbers.integers import round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.laid_out import LaidOut, lay_out_call
+from ops.calls.convolution.laid_out import LaidOut, lay_out_call, output_spec
 from ops.calls.convolution.operands import operands, upload_weights
 from ops.calls.convolution.output_checks import TILES_HINT
+from ops.calls.convolution.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
 from ops.calls.convolution.prepared_sizes import size_refusal
 from ops.calls.convolution.problem import compute_config
+from ops.frame.phases import dense_frame
 from ops.programs.conv2d.activation_reuse import reuse_refusal
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import (
@@ -53,6 +52,8 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         The output, in the call's memory config if that is given.
     """
     laid_out = lay_out_call(call, builder.device_spec, prefix=prefix)
+    if laid_out.choice is not None:
+        builder.decide(laid_out.choice.decision)
     deallocate = call.conv_config.deallocate_activation
     place, name = laid_out.input_memory, f"{prefix}input.sharded"
     if call.input.on_host:
@@ -61,7 +62,11 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         new = place if laid_out.reshards else None
         sharded = placement.sharded_input(builder, source, new, name, deallocate=deallocate)
     copied, activations = sharded.name != source.name, sharded
-    upload_weights(builder, laid_out)
+    phases = phases_of(builder, laid_out)
+    if phases is None:
+        upload_weights(builder, laid_out)
+    else:
+        upload_phase_weights(builder, laid_out)
     if not _reads_input(laid_out):
         activations = _halo(builder, laid_out, sharded)
         if activations.name == sharded.name:  # it is refused, and nothing after it is reached
@@ -70,7 +75,10 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
             builder.free(sharded)
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
-    output = _conv(builder, laid_out, activations)
+    if phases is None:
+        output = _conv(builder, laid_out, activations)
+    else:
+        output = phase_conv(builder, laid_out, phases, activations, halo_arguments(laid_out))
     if output is activations:  # the program was refused
         if copied and activations.name != sharded.name and builder.is_live(sharded):
             builder.free(sharded)
@@ -98,8 +106,10 @@ def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = Non
     layout, place, shards = laid_out.layout, laid_out.input_memory, laid_out.input_memory.shard_spec
     if shards is None:
         raise DeviceError(f"bad optional access\n{NO_SHARDS}")
+    frame, by_phases = laid_out.problem.frame, runs_by_phases(laid_out.arguments)
     return HaloArguments(
-        frame=laid_out.problem.frame,
+        frame=dense_frame(frame) if by_phases else frame,
+        outputs_of=frame if by_phases else None,
         scheme=place.memory_layout,
         orientation=shards.orientation,
         cores=shards.grid,
@@ -232,14 +242,3 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         refused=refused,
         unfinished=unfinished,
     )
-
-
-def output_spec(laid_out: LaidOut) -> TensorSpec:
-    """The output on the L1 path: [1, 1, N*OH*OW, O], sharded."""
-    problem, shards = laid_out.problem, laid_out.layout.shards
-    out_layout = Layout.ROW_MAJOR if laid_out.options.untilize_out else Layout.TILE
-    shape = (1, 1, problem.out_rows, problem.out_channels)
-    tiled = out_layout is Layout.TILE
-    columns = round_up(problem.out_channels, TILE) if tiled else round_up(problem.out_channels, shards.out_width)
-    padded = (1, 1, round_up(problem.out_rows, TILE), columns)
-    return TensorSpec(shape, problem.out_format, out_layout, laid_out.layout.output_memory, padded)

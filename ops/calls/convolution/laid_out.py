@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass, replace
 
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.memory.tiles import TILE
+from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import flattened_memory, input_alignment, lower, needs_new_shards, placed_options
-from ops.programs.conv2d.auto_shard import choose_scheme
+from ops.programs.conv2d.auto_shard import SchemeChoice, choose_scheme
 from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, scheme_alignment, sharded_input
 from ops.programs.conv2d.partition import WIDTH
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
@@ -25,6 +28,7 @@ class LaidOut:
         sharded: The input is sharded; else the layout says only how weights are prepared for a plain matmul.
         reshards: The input on the device is dealt to shards anew.
         prefix: What the names of its tensors begin with: empty, or the slice it is.
+        choice: Of its scheme, where the library made it.
     """
 
     arguments: ConvArguments
@@ -35,6 +39,7 @@ class LaidOut:
     sharded: bool = True
     reshards: bool = True
     prefix: str = ""
+    choice: SchemeChoice | None = None
 
 
 def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "") -> LaidOut:
@@ -47,11 +52,15 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
     options = placed_options(call, estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = input_alignment(call, memory)
+    choice = None
     if not needs_new_shards(call, memory):
         layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
         place = memory
     else:
-        scheme = call.conv_config.shard_layout or choose_scheme(problem, estimated, device_spec, matmul=False)
+        scheme = call.conv_config.shard_layout
+        if scheme is None:
+            choice = choose_scheme(problem, estimated, device_spec, matmul=False)
+            scheme = choice.scheme
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
         layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
         shards = memory.shard_spec
@@ -70,6 +79,7 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
         input_memory=place,
         reshards=reshards,
         prefix=prefix,
+        choice=choice,
     )
 
 
@@ -82,3 +92,14 @@ def _whole_height(call: ConvArguments, place: MemoryConfig) -> MemoryConfig:
     if rows == shards.shape[0]:
         return place
     return replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
+
+
+def output_spec(laid_out: LaidOut) -> TensorSpec:
+    """The output on the L1 path: [1, 1, N*OH*OW, O], sharded."""
+    problem, shards = laid_out.problem, laid_out.layout.shards
+    out_layout = Layout.ROW_MAJOR if laid_out.options.untilize_out else Layout.TILE
+    shape = (1, 1, problem.out_rows, problem.out_channels)
+    tiled = out_layout is Layout.TILE
+    columns = round_up(problem.out_channels, TILE) if tiled else round_up(problem.out_channels, shards.out_width)
+    padded = (1, 1, round_up(problem.out_rows, TILE), columns)
+    return TensorSpec(shape, problem.out_format, out_layout, laid_out.layout.output_memory, padded)

@@ -5,6 +5,7 @@ The input becomes tiles, sharded unless the library chose the layout, and is mul
 """
 
 from dataclasses import replace
+from typing import Final
 
 from device.cores import first_cores
 from device.errors import DeviceError
@@ -19,6 +20,7 @@ from device.memory.memory_config import (
 )
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
+from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -38,6 +40,13 @@ from ops.programs.movement import placement
 from ops.programs.movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
 from ops.programs.movement.reshape import flattened, reshaped
 
+AS_MATMUL: Final = Decision(
+    name="path",
+    value="matmul",
+    text="a kernel of 1x1 without stride, padding and dilation runs as a matmul of pixels and channels, not as a "
+    "convolution over a frame",
+)
+
 
 def matmul_path(
     builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, from_dram: bool, free_l1_bytes: int
@@ -55,6 +64,7 @@ def matmul_path(
     Returns:
         The output, in the call's memory config if that is given.
     """
+    builder.decide(AS_MATMUL)
     laid_out, shard = lay_out_matmul(call, builder.device_spec)
     place, name, deallocate = laid_out.input_memory, "input.sharded", call.conv_config.deallocate_activation
     on_host, start = call.input.on_host, source
@@ -112,7 +122,7 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
                 "Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::INTERLEAVED\n"
                 "The shards of the input do not suit a 1x1 convolution: set shard_layout to choose others"
             )
-    chosen = scheme or choose_scheme(problem, options, device_spec, matmul=True)
+    chosen = scheme or choose_scheme(problem, options, device_spec, matmul=True).scheme
     config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
     layout = lay_out(problem, options, device_spec, config, alignment=TILE, matmul=True)
     place = layout.input_memory

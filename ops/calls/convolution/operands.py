@@ -18,7 +18,7 @@ from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayo
 
 def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
     """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for."""
-    call, layout, taken_for = laid_out.arguments, weights_layout(laid_out), _read_layout(laid_out)
+    call, layout, taken_for = laid_out.arguments, weights_layout(laid_out), read_layout(laid_out)
     names = operand_names(call)
     if not call.weight.on_host or layout != taken_for:
         builder.expect(names[0], PrepareWeights(taken_for))
@@ -42,7 +42,7 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
     Raises:
         DeviceError: A row of that kernel does not fit a K block of HEIGHT shards.
     """
-    read, folding = _read_layout(laid_out), laid_out.arguments.folding
+    read, folding = read_layout(laid_out), laid_out.arguments.folding
     shards = laid_out.input_memory.shard_spec
     if folding is None or folding.weights or shards is None or not laid_out.sharded:
         return read
@@ -73,7 +73,7 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
     return made
 
 
-def _read_layout(laid_out: LaidOut) -> WeightsLayout:
+def read_layout(laid_out: LaidOut) -> WeightsLayout:
     """What the program of a call takes its weights for."""
     call, layout = laid_out.arguments, laid_out.layout
     shards, rules = layout.shards, call.rules

@@ -14,7 +14,8 @@ from ops.calls.convolution.laid_out import LaidOut
 from ops.calls.convolution.operands import operand_names, weights_layout
 from ops.calls.convolution.plan import builder_of, plan_convolution
 from ops.calls.convolution.problem import frame_of, lower, slices_skip_dram, takes_l1_path
-from ops.calls.convolution.slicing import choose_slices, first_slice, input_cores, input_memory
+from ops.calls.convolution.slice_choice import choose_slices
+from ops.calls.convolution.slicing import first_slice, input_cores, input_memory
 from ops.frame.axis import NoWindowError
 from ops.meanings import MEANINGS
 from ops.programs.conv2d.auto_shard import choose_scheme
@@ -75,7 +76,7 @@ def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: Sl
     memory, row_major = call.input.spec.memory_config, call.input.spec.layout is Layout.ROW_MAJOR
     if slices is not None:
         part = first_slice(call, slices)
-        memory = input_memory(call, part, input_cores(call, part, device_spec))
+        memory = input_memory(call, part, input_cores(call, part, device_spec).cores)
         row_major = row_major or slices.num_slices > 1
         height, width = part.down.stop - part.down.start, part.across.stop - part.across.start
         window = replace(call, input_height=height, input_width=width)
@@ -87,7 +88,7 @@ def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: Sl
     if memory.is_sharded() and not call.conv_config.reshard_if_not_optimal:
         cores, alignment = sharded_input(memory), before
     else:
-        scheme = scheme or choose_scheme(problem, options, device_spec, matmul=matmul)
+        scheme = scheme or choose_scheme(problem, options, device_spec, matmul=matmul).scheme
         cores = choose_cores(problem, options, device_spec, scheme, alignment=before, matmul=matmul)
         alignment = scheme_alignment(problem, scheme, matmul=matmul)
     layout = lay_out(problem, options, device_spec, cores, alignment=alignment, matmul=matmul)
@@ -120,7 +121,7 @@ def _slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int)
         return None
     config = call.slice_config
     if config is None or not config.num_slices:
-        config = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes)
+        config = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes).config
         if slices_skip_dram(call, config.num_slices):
             return None
     return config

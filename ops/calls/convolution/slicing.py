@@ -4,11 +4,10 @@ A slice is a call of its own: a window of the input, with paddings that give exa
 are is given, or the smallest number of which each fits L1 as the real library estimates it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 
-from device.errors import DeviceError, OutOfMemoryError
+from device.errors import DeviceError
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
@@ -17,7 +16,13 @@ from ops.calls.convolution.arguments import AxisWindow, ConvArguments, SliceConf
 from ops.calls.convolution.problem import frame_of, is_matmul, lower, takes_l1_path
 from ops.frame.axis import FrameAxis, NoWindowError
 from ops.frame.frame import Frame
-from ops.programs.conv2d.auto_shard import choose_scheme, estimated_blocks, estimated_buffers, estimated_halo_bytes
+from ops.programs.conv2d.auto_shard import (
+    SchemeChoice,
+    choose_scheme,
+    estimated_blocks,
+    estimated_buffers,
+    estimated_halo_bytes,
+)
 from ops.programs.conv2d.circular_buffers import local_bytes
 from ops.programs.conv2d.layout import choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, WIDTH, ParallelConfig, channel_alignment
@@ -82,10 +87,11 @@ def sliced_length(frame: Frame, slice_type: SliceType) -> int:
 
 def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
     """The most slices a call can be cut into."""
-    return _most_slices(call, frame_of(call), slice_type)
+    return most_slices_of(call, frame_of(call), slice_type)
 
 
-def _most_slices(call: ConvArguments, frame: Frame, slice_type: SliceType) -> int:
+def most_slices_of(call: ConvArguments, frame: Frame, slice_type: SliceType) -> int:
+    """The same, of a call whose frame is at hand."""
     return div_up(sliced_length(frame, slice_type), _rounding(call, slice_type))
 
 
@@ -181,23 +187,36 @@ def check_slice_count(call: ConvArguments, config: SliceConfig) -> None:
         )
 
 
-WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
-TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceCores:
+    """Cores among which the input window of a slice is dealt.
+
+    Attributes:
+        cores: The cores.
+        choice: Of their scheme, where the library made it.
+    """
+
+    cores: ParallelConfig
+    choice: SchemeChoice | None
 
 
-def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> ParallelConfig:
+def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
     """Cores among which the input window of a slice is dealt."""
     return _input_cores(call, part, *lower(slice_call(call, part)), device_spec)
 
 
 def _input_cores(
     call: ConvArguments, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
-) -> ParallelConfig:
+) -> SliceCores:
     nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
-    scheme = call.conv_config.shard_layout or choose_scheme(nominal, options, device_spec, matmul=False)
+    scheme, choice = call.conv_config.shard_layout, None
+    if scheme is None:
+        choice = choose_scheme(nominal, options, device_spec, matmul=False)
+        scheme = choice.scheme
     if options.act_block_h_override or options.core_grid is not None:
         options = replace(options, act_block_h_override=0, core_grid=None)
-    return choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
+    cores = choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
+    return SliceCores(cores=cores, choice=choice)
 
 
 def _window_alignment(call: ConvArguments, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
@@ -221,7 +240,7 @@ def input_memory(call: ConvArguments, part: OutputSlice, config: ParallelConfig)
 def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
     """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
     problem, options = lower(slice_call(call, part))
-    config = _input_cores(call, part, problem, options, device_spec)
+    config = _input_cores(call, part, problem, options, device_spec).cores
     shards = input_memory(call, part, config).shard_spec
     if shards is None:
         raise AssertionError("the window of a slice is always sharded")
@@ -272,64 +291,3 @@ def _of_length(axis: FrameAxis, outputs: int) -> FrameAxis:
     """The axis with zeros behind it for so many outputs."""
     more = outputs - axis.outputs
     return replace(axis, trailing=axis.trailing + more) if more else axis
-
-
-def guess_slice_type(call: ConvArguments) -> SliceType:
-    """Along which axis a call is cut if the caller does not say."""
-    if call.conv_config.output_layout is Layout.ROW_MAJOR:
-        tall = call.input_height > TALL_RATIO * call.input_width
-    else:
-        tall = call.input_width < WIDE_IMAGE or call.input_height > call.input_width
-    return SliceType.DRAM_HEIGHT if tall else SliceType.DRAM_WIDTH
-
-
-def choose_slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> SliceConfig:
-    """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
-
-    Raises:
-        OutOfMemoryError: No number of slices fits, with the real library's text.
-    """
-    if call.slice_config is not None:
-        kinds = [call.slice_config.slice_type]
-    else:
-        guess = guess_slice_type(call)
-        kinds = [guess, SliceType.DRAM_WIDTH if guess is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT]
-    need = cache(
-        lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several)
-    )  # most slices are alike
-    frame = frame_of(call)
-    for kind in kinds:
-        for count in range(1, _most_slices(call, frame, kind) + 1):
-            config = SliceConfig(slice_type=kind, num_slices=count)
-            parts = (part for part in output_slices(call, config, frame) if not part.is_empty)
-            if _fit(call, (need(part.at_origin, count > 1) for part in parts), free_l1_bytes):
-                return config
-    axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
-    raise OutOfMemoryError(
-        "DRAM Auto slice could not find valid slice configuration. "
-        f"Tried up to {_most_slices(call, frame, kinds[-1])} slices for {axis}-slicing "
-        f"on output dimension {sliced_length(frame, kinds[-1])}. Available L1: {free_l1_bytes} bytes. "
-        "Operation requires more memory than available even with maximum slicing.\n"
-        "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "
-        "shard_layout take less; other live L1 tensors may be released first"
-    )
-
-
-def _fit(call: ConvArguments, needs: Iterable[int], free_l1_bytes: int) -> bool:
-    """Whether every slice fits; one without outputs of its own, where the real search can crash, does not.
-
-    Args:
-        call: The call.
-        needs: L1 of each of them.
-        free_l1_bytes: What they have.
-
-    Raises:
-        DeviceError: The blocks of a slice are refused. Only given blocks can be: without any, the first slice that does
-            not fit ends the search.
-    """
-    try:
-        if call.conv_config.act_block_h_override:
-            needs = list(needs)
-        return all(need_bytes <= free_l1_bytes for need_bytes in needs)
-    except NoWindowError:
-        return False

@@ -22,6 +22,7 @@ from ops.programs.conv2d.prepared import misfit
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.movement.work import SliceWrite, Window
+from ops.programs.phase_conv2d.work import PhaseConvWork
 
 MOST_IDLE: Final = 8  # one core in so many may be idle in a slice of the caller's cores
 
@@ -74,16 +75,18 @@ def _misused(plan: Plan, call: ConvArguments) -> Iterator[str]:
 
 
 def _faults(works: list[Work | None], call: ConvArguments) -> Iterator[str]:
-    last: ConvWork | None = None
+    last: ConvWork | PhaseConvWork | None = None
     windows = []
     for work in works:
-        if isinstance(work, ConvWork):
+        if isinstance(work, ConvWork | PhaseConvWork):
             last = work
+        if isinstance(work, ConvWork):
             yield from _program_faults(work, call)
         elif isinstance(work, SliceWrite) and last is not None:
             windows.append(work.window)
             yield from _slice_faults(last, work.window, call)
-            yield from _idle_cores(last, call)
+            if isinstance(last, ConvWork):
+                yield from _idle_cores(last, call)
     if windows:
         yield from _unwritten(windows, call)
 
@@ -106,7 +109,7 @@ def _program_faults(work: ConvWork, call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _slice_faults(work: ConvWork, window: Window, call: ConvArguments) -> Iterator[str]:
+def _slice_faults(work: ConvWork | PhaseConvWork, window: Window, call: ConvArguments) -> Iterator[str]:
     """A slice that computes other outputs than those it stands for."""
     frame = work.problem.frame
     wanted, computed = _size(window), (frame.rows.outputs, frame.columns.outputs)

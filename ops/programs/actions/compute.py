@@ -21,6 +21,14 @@ def tilize_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat)
     return spec.costs_of(ComputeCosts).tilize_tile_cycles + moved
 
 
+def turn_tile_cycles(spec: DeviceSpec, data_format: DataFormat) -> float:
+    """The unpacker turns a tile on its way to the destination registers; then it is packed.
+
+    No measurement; composed of both ways.
+    """
+    return unpack_tile_cycles(spec, data_format.tile_bytes) + pack_tile_cycles(spec, data_format.tile_bytes)
+
+
 def untilize_row_cycles(spec: DeviceSpec, width_tiles: int) -> float:
     """A row of tiles becomes sticks: by the packer if it fits one half of the destination registers."""
     return spec.costs_of(ComputeCosts).untilize_block_cycles + width_tiles * untilize_tile_cycles(spec, width_tiles)
@@ -31,3 +39,9 @@ def untilize_tile_cycles(spec: DeviceSpec, width_tiles: int) -> float:
     costs = spec.costs_of(ComputeCosts)
     narrow = width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
     return costs.untilize_narrow_tile_cycles if narrow else costs.untilize_wide_tile_cycles
+
+
+def add_row_cycles(spec: DeviceSpec, tiles: float) -> float:
+    """A row is added to the tiles of an output block, as a bias is."""
+    costs = spec.costs_of(ComputeCosts)
+    return costs.block_cycles + tiles * costs.add_tile_cycles

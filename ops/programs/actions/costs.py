@@ -42,8 +42,6 @@ class ComputeCosts(Costs):
         untilize_block_cycles: Of untilizing, for each row of tiles.
         untilize_narrow_tile_cycles: For each tile of rows that fit one half of the destination registers.
         untilize_wide_tile_cycles: For each tile of wider rows.
-        stationary_tile_cycles: For each tile of a group that stays in the matrix unit while others stream past, where
-            `ComputeSpec.stationary_tiles` is more than one: no other group can be fetched meanwhile.
         matmul_call_cycles: For each K tile of a sub-block.
         subblock_cycles: For each sub-block.
         block_cycles: For each block, and for bias and untilize passes.
@@ -61,7 +59,6 @@ class ComputeCosts(Costs):
     untilize_block_cycles: float
     untilize_narrow_tile_cycles: float
     untilize_wide_tile_cycles: float
-    stationary_tile_cycles: float
     matmul_call_cycles: float
     subblock_cycles: float
     block_cycles: float
@@ -73,22 +70,30 @@ class ComputeCosts(Costs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StickCosts(Costs):
-    """Reading and writing sticks, in cycles unless named otherwise: measured in data movement programs.
+    """Reading and writing pages that are waited for, and sticks, in cycles unless named otherwise.
+
+    Measured in data movement programs.
 
     Attributes:
         start_cycles: Kernel start and skew between cores.
+        write_access_ns: Of a write to DRAM, from its arrival at a bank to its acknowledgment.
+        page_rate_share: Part of a bank's rate that one core gets for one page.
+        wait_share: Part of the pages of all other cores that a page waits behind, each of which is waited for.
+        group_wait_share: The same of sticks that are asked for in groups.
         dram_write_share: Part of the DRAM bandwidth that writing cores get.
         dram_stick_share: Part of it that cores reading sticks get.
-        stick_read_cycles: Between two sticks read from DRAM by one core.
-        stick_read_bytes_per_cycle: Rate at which one core gets the bytes of sticks.
-        stick_write_cycles: Between two sticks written to DRAM.
+        stick_cycles: Between two sticks that one core reads, or writes out of a row of tiles.
+        stick_write_cycles: Between two sticks of a shard written to DRAM.
     """
 
     TABLE: ClassVar[str] = "movement_costs"
 
     start_cycles: float
+    write_access_ns: float
+    page_rate_share: float
+    wait_share: float
+    group_wait_share: float
     dram_write_share: float
     dram_stick_share: float
-    stick_read_cycles: float
-    stick_read_bytes_per_cycle: float
+    stick_cycles: float
     stick_write_cycles: float

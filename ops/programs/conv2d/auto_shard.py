@@ -1,11 +1,13 @@
 """What a convolution takes of L1, and the shard scheme that takes least (docs/planning.md, Choice of a scheme)."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from device.errors import DeviceError
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
+from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.activation_reuse import check_estimated_format
 from ops.programs.conv2d.circular_buffers import BufferRequest, buffer_requests, local_bytes
@@ -14,6 +16,7 @@ from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.halo.transfers import most_sticks
 
+SCHEME_DECISION: Final = "shard_layout"  # under this name plans say which scheme was chosen
 BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
 
 
@@ -128,16 +131,46 @@ def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int)
     return sticks * shard_width * (problem.act_format.element_bytes or 0)
 
 
-def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> TensorMemoryLayout:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemeChoice:
+    """A shard scheme that the library picked.
+
+    Attributes:
+        scheme: Which.
+        decision: What decided, for whoever asks.
+    """
+
+    scheme: TensorMemoryLayout
+    decision: Decision
+
+
+def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> SchemeChoice:
     """The shard scheme the real library picks when none is given: least L1, with two conditions.
 
     BLOCK must reach a grid row of cores, WIDTH cannot run a matmul. Arguments as of `estimate_l1`.
     """
-    best, block, width = (
+    height, block, width = (
         estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
     )
+    best = height
     if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
         best = block
     if width.total_bytes < best.total_bytes and not matmul:
         best = width
-    return best.layout.scheme
+    return SchemeChoice(scheme=best.layout.scheme, decision=_decision(best, (height, block, width)))
+
+
+def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:
+    """Why one of the schemes is taken: of those that may be, it is estimated to take least L1."""
+    name = best.layout.scheme.name
+    told = ", ".join(
+        f"{one.layout.scheme.name} {one.total_bytes:,} B on {'one core' if one.cores == 1 else f'each of {one.cores}'}"
+        for one in all_three
+    )
+    return Decision(
+        name=SCHEME_DECISION,
+        value=name,
+        text=f"shard_layout is the library's choice, {name}: of the schemes that may run it has the least L1 by the "
+        f"library's estimate ({told}), whatever it takes in time",
+        limits=tuple((f"{one.layout.scheme.name}_bytes", one.total_bytes) for one in all_three),
+    )

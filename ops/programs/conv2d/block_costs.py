@@ -6,18 +6,36 @@ The constants are `ConvCosts` of the device and those of `ops.programs.actions`;
 
 from dataclasses import dataclass
 
+from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import read_latency_cycles, shared_cycles
 from device.time.engine import Task, task_of
+from device.time.network import torus_of
 from device.time.stages import Stage
-from ops.programs.actions.compute import pack_tile_cycles, tilize_tile_cycles, unpack_tile_cycles, untilize_tile_cycles
+from ops.programs.actions.compute import add_row_cycles, tilize_tile_cycles, untilize_row_cycles
 from ops.programs.actions.costs import ComputeCosts, TransferCosts
+from ops.programs.actions.multiply import ProductBlock, multiply_task
 from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
 from ops.programs.conv2d.costs import ConvCosts
-from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, WIDTH
 from ops.programs.conv2d.work import ConvWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shipment:
+    """A block that one core sends to others.
+
+    Attributes:
+        notice: Until the sender knows that all receivers have room.
+        send: What the sender spends on it.
+        arrive: Until the receivers know that it is there.
+    """
+
+    notice: Task
+    send: Task
+    arrive: Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +45,10 @@ class ConvSteps:
     Attributes:
         start: From the start of the program until a processor begins.
         config: A reader fetches its indices from DRAM.
-        read: The first reader gathers its part of an activation block; for WIDTH a tile row of it.
+        read: The first reader gathers its part of an activation block; for WIDTH, and where a reader keeps what it has
+            of the row above (activation reuse), a tile row of it.
         second_read: The second reader gathers the rest.
+        reused_reads: Each reader gathers what a tile row adds to the row above; None without activation reuse.
         tilize: What the first reader gathered is tilized.
         second_tilize: What the second reader gathered is tilized.
         weights: One K block of weights is read and sent to all cores that need it.
@@ -43,13 +63,14 @@ class ConvSteps:
     config: Task | None
     read: Task
     second_read: Task | None
+    reused_reads: tuple[Task, Task] | None
     tilize: Task
     second_tilize: Task | None
-    weights: Task
-    activations: Task
+    weights: tuple[Task, Shipment]
+    activations: Shipment
     matmul: Task
     matmul_reload: Task
-    bias: Task | None
+    bias: tuple[Task, Shipment] | None
     finish: Task | None
 
 
@@ -57,32 +78,40 @@ def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> 
     """The steps of a convolution on a device; without contention each reader has all of DRAM's bandwidth."""
     height = 1 if work.layout.scheme is WIDTH else work.layout.blocks.act_h_tiles
     second = height // 2 if work.layout.split_reader else 0
+    first = height - second
+    reuses = work.options.reuses_activations(work.layout.scheme)
+    if reuses:
+        first, second = 1, min(1, second)
     costs, compute = spec.costs_of(ConvCosts), spec.costs_of(ComputeCosts)
-    options, width = work.options, work.layout.shards.out_col_tiles
+    options, width, product = work.options, work.layout.shards.out_col_tiles, _product_block(work)
     return ConvSteps(
         start=task_of({Stage.START: costs.start_cycles}),
         config=task_of({Stage.READER: read_latency_cycles(spec)}) if options.config_tensors_in_dram else None,
-        read=task_of({Stage.READER: _read_cycles(work, spec, height - second)}),
+        read=task_of({Stage.READER: _read_cycles(work, spec, first)}),
         second_read=task_of({Stage.SECOND_READER: _read_cycles(work, spec, second)}) if second else None,
-        tilize=task_of({Stage.TILIZE: compute.tilize_call_cycles + _tilize_cycles(work, spec, height - second)}),
+        reused_reads=_reused_reads(work, spec) if reuses else None,
+        tilize=task_of(
+            {Stage.TILIZE: (0 if reuses else compute.tilize_call_cycles) + _tilize_cycles(work, spec, first)}
+        ),
         second_tilize=task_of({Stage.TILIZE: _tilize_cycles(work, spec, second)}) if second else None,
         weights=_weights(work, spec, width * work.layout.blocks.act_w_tiles, contention=contention),
         activations=_activations(work, spec),
-        matmul=_matmul(work, spec, reload=False),
-        matmul_reload=_matmul(work, spec, reload=True),
+        matmul=multiply_task(spec, product, reload=False),
+        matmul_reload=multiply_task(spec, product, reload=True),
         bias=_weights(work, spec, width, contention=contention) if work.problem.bias else None,
         finish=_finish(work, spec),
     )
 
 
-def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
+def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int, *, kernel_rows: int | None = None) -> float:
     """Gather some tile rows of an activation block from the core's own L1.
 
     A burst is a kernel row of a window, or a single tap where taps are not neighbors (dilation) or belong to a channel
-    shard of which each core takes all taps (WIDTH).
+    shard of which each core takes all taps (WIDTH). Where kernel rows are joined, all of a window are read, or as many
+    as told.
     """
     problem, layout = work.problem, work.layout
-    kernel_rows, kernel_columns = problem.kernel
+    kernel_rows, kernel_columns = kernel_rows or problem.kernel[0], problem.kernel[1]
     stick_bytes = layout.shards.in_width * (problem.act_format.element_bytes or 0)
     bursts, burst_bytes = 1, stick_bytes * kernel_columns
     if layout.scheme is WIDTH:
@@ -95,88 +124,85 @@ def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
     return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst
 
 
+def _reused_reads(work: ConvWork, spec: DeviceSpec) -> tuple[Task, Task]:
+    cycles = _read_cycles(work, spec, 1, kernel_rows=1)
+    return task_of({Stage.READER: cycles}), task_of({Stage.SECOND_READER: cycles})
+
+
 def _tilize_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
     tile = tilize_tile_cycles(spec, work.problem.act_format, work.problem.out_format)
     return tile_rows * (spec.costs_of(ComputeCosts).tilize_row_cycles + work.layout.blocks.act_w_tiles * tile)
 
 
-def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) -> Task:
+def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) -> tuple[Task, Shipment]:
     """Some tiles of weights come from DRAM, one by one, and go to all cores that multiply with them.
 
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
     """
-    layout, costs = work.layout, spec.costs_of(ConvCosts)
+    layout = work.layout
     tile_bytes = work.problem.weight_format.tile_bytes
-    readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
+    readers = work.weight_readers
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * read_page_cycles(spec, tile_bytes)
     shared = shared_cycles(spec, readers * tiles * tile_bytes) if contention else 0.0
-    path = {
-        Stage.WEIGHT_READER: read_latency_cycles(spec) + own,
-        Stage.DRAM: max(0.0, shared - own),
-    }
-    if receivers > 1:
-        sent = multicast_cycles(spec, tiles * tile_bytes, receivers)
-        path[Stage.WEIGHT_MULTICAST] = costs.weight_multicast_cycles + sent
-    return task_of(path)
+    read = task_of({Stage.WEIGHT_READER: read_latency_cycles(spec) + own, Stage.DRAM: max(0.0, shared - own)})
+    return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(work, spec, across=False))
 
 
-def _activations(work: ConvWork, spec: DeviceSpec) -> Task:
+def _activations(work: ConvWork, spec: DeviceSpec) -> Shipment:
+    """A tilized block goes to all cores of its row; of a WIDTH program, to all cores."""
     blocks = work.layout.blocks
     sent_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-    sent = multicast_cycles(spec, sent_bytes, work.layout.out_config.channel_cores)
-    return task_of({Stage.ACT_MULTICAST: spec.costs_of(ConvCosts).act_multicast_cycles + sent})
+    receivers, hops = work.layout.out_config.channel_cores, _hops(work, spec, across=True)
+    return _shipment(spec, Stage.ACT_MULTICAST, sent_bytes, receivers, hops)
 
 
-def _matmul(work: ConvWork, spec: DeviceSpec, *, reload: bool) -> Task:
-    """One K block: sub-block after sub-block, unpackers and matrix unit together, the packer one sub-block behind."""
-    layout, costs = work.layout, spec.costs_of(ComputeCosts)
-    blocks = layout.blocks
-    tiles = blocks.subblock_h_tiles * blocks.subblock_w_tiles
-    subblocks = (blocks.act_h_tiles // blocks.subblock_h_tiles) * div_up(
-        layout.shards.out_col_tiles, blocks.subblock_w_tiles
-    )
-    multiply = blocks.act_w_tiles * tiles * spec.compute.phase_cycles * work.fidelity_phases
-    streamed, waited = _unpack_cycles(work, spec)
-    streamed, waited = blocks.act_w_tiles * streamed, blocks.act_w_tiles * waited
-    behind = max(0.0, streamed - multiply) + waited
-    fetched = costs.reload_cycles + tiles * costs.reload_tile_cycles if reload else 0.0
-    pack, ahead = tiles * pack_tile_cycles(spec, work.problem.out_format.tile_bytes), multiply + behind
-    path = {
-        Stage.MATH: subblocks * multiply,
-        Stage.UNPACK: costs.block_cycles + subblocks * (behind + fetched),
-        Stage.PACK: subblocks * (costs.subblock_cycles + max(0.0, pack - ahead - fetched)) + min(pack, ahead),
-    }
-    busy = {
-        Stage.MATH: subblocks * multiply,
-        Stage.UNPACK: subblocks * (streamed + waited + fetched),
-        Stage.PACK: subblocks * pack,
-    }
-    return task_of(path, busy)
+def _hops(work: ConvWork, spec: DeviceSpec, *, across: bool) -> float:
+    """Links to a core that gets a block, in the mean half a ring: along one axis in BLOCK programs, else along both.
 
-
-def _unpack_cycles(work: ConvWork, spec: DeviceSpec) -> tuple[float, float]:
-    """Cycles to feed the products of one K tile of a sub-block: overlapped with the products, and not overlapped.
-
-    The operand of the shorter side of the sub-block stays in the matrix unit, some tiles at a time
-    (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream past. With several tiles at a time
-    both register banks are taken, so that the next ones cannot be fetched ahead.
+    Args:
+        work: The program.
+        spec: The device.
+        across: Between cores that hold other channels of the same rows.
     """
-    blocks, costs, together = work.layout.blocks, spec.costs_of(ComputeCosts), spec.compute.stationary_tiles
-    height, width = blocks.subblock_h_tiles, blocks.subblock_w_tiles
-    streaming = work.problem.weight_format if width >= height else work.problem.out_format
-    staying = min(height, width)
-    grouped = staying - staying % together if together > 1 else 0
-    streamed = div_up(staying, together) * max(height, width) * unpack_tile_cycles(spec, streaming.tile_bytes)
-    return streamed, grouped * costs.stationary_tile_cycles + costs.matmul_call_cycles
+    torus, layout = torus_of(spec), work.layout
+    if layout.scheme is not BLOCK:
+        return (torus.cols + torus.rows) / 2
+    along_row = across is (layout.config.orientation is not ShardOrientation.COL_MAJOR)
+    return (torus.cols if along_row else torus.rows) / 2
+
+
+def _shipment(spec: DeviceSpec, stage: Stage, sent_bytes: float, receivers: int, hops: float) -> Shipment:
+    """A multicast: half of its handshake keeps the sender, the other half passes until receivers see its flag."""
+    way, half = hops * spec.noc.hop_cycles, spec.costs_of(ConvCosts).multicast_cycles / 2
+    return Shipment(
+        notice=task_of({stage: way}),
+        send=task_of({stage: half + multicast_cycles(spec, sent_bytes, receivers)}),
+        arrive=task_of({stage: way + half}),
+    )
+
+
+def _product_block(work: ConvWork) -> ProductBlock:
+    blocks = work.layout.blocks
+    across = div_up(work.layout.shards.out_col_tiles, blocks.subblock_w_tiles)
+    return ProductBlock(
+        subblock_height=blocks.subblock_h_tiles,
+        subblock_width=blocks.subblock_w_tiles,
+        subblocks=(blocks.act_h_tiles // blocks.subblock_h_tiles) * across,
+        depth=blocks.act_w_tiles,
+        first_format=work.problem.out_format,
+        second_format=work.problem.weight_format,
+        packed_format=work.problem.out_format,
+        fidelity_phases=work.fidelity_phases,
+    )
 
 
 def _finish(work: ConvWork, spec: DeviceSpec) -> Task | None:
-    costs, width = spec.costs_of(ComputeCosts), work.layout.shards.out_col_tiles
+    width = work.layout.shards.out_col_tiles
     tiles = work.layout.blocks.act_h_tiles * width
     path: dict[Stage, float] = {}
     if work.problem.bias:
-        path[Stage.BIAS] = costs.block_cycles + tiles * costs.add_tile_cycles
+        path[Stage.BIAS] = add_row_cycles(spec, tiles)
     if work.options.untilize_out:
-        path[Stage.UNTILIZE] = costs.block_cycles + tiles * untilize_tile_cycles(spec, width)
+        path[Stage.UNTILIZE] = work.layout.blocks.act_h_tiles * untilize_row_cycles(spec, width)
     return task_of(path) if path else None

@@ -116,6 +116,13 @@ def conv_circular_buffers(
         reader_indices: Name of the reader index tensor.
         cores: The union of input and output cores.
     """
+    return placed_buffers(buffer_requests(conv), output=output, halo=halo, reader_indices=reader_indices, cores=cores)
+
+
+def placed_buffers(
+    requests: Iterable[BufferRequest], *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet
+) -> tuple[CircularBuffer, ...]:
+    """What a program asks for as circular buffers; the other arguments as of `conv_circular_buffers`."""
     tensors = {"output": output, "halo": halo, "reader_indices": reader_indices}
     return tuple(
         [
@@ -128,7 +135,7 @@ def conv_circular_buffers(
                 view_of=None if one.view_of is None else tensors[one.view_of],
                 offset_bytes=one.offset_bytes,
             )
-            for one in buffer_requests(conv)
+            for one in requests
         ]
     )
 

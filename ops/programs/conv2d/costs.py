@@ -12,12 +12,11 @@ class ConvCosts(Costs):
 
     Attributes:
         start_cycles: Kernel start and skew between cores.
-        weight_multicast_cycles: Before a multicast of weights: until all receivers have said that they have room.
-        act_multicast_cycles: The same before a multicast of activations.
+        multicast_cycles: Of a multicast, of weights or activations: what the sender spends on semaphores and commands,
+            and what passes until receivers see that the block is there, besides hops and bytes.
     """
 
     TABLE: ClassVar[str] = "conv_costs"
 
     start_cycles: float
-    weight_multicast_cycles: float
-    act_multicast_cycles: float
+    multicast_cycles: float

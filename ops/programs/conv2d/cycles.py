@@ -1,43 +1,38 @@
-"""What a conv2d program takes: its processors walk through the K blocks and wait for each other at circular buffers.
+"""What a conv2d program takes: cycles of every group of cores, bytes and products, read off the walk of `walk`."""
 
-Three processors work on each core: the first reader (activations, and their multicast), the second one (weights; with
-a split reader also half of the activations) and the compute threads, which run as one here but for what
-`block_costs` says of their overlap. All cores run in step: they do the same work and every multicast binds them.
-"""
-
-from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
-from device.time.engine import BEGIN, Moment, Processor, Slots, Task, check_emptied, critical_cycles, stage_report
+from device.time.engine import critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.axis import FrameAxis, output_phases
-from ops.programs.conv2d.block_costs import ConvSteps, conv_steps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
-from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
+from ops.programs.conv2d.problem import ConvProblem
+from ops.programs.conv2d.walk import ConvTiming, Core, time_conv
 from ops.programs.conv2d.work import ConvWork
 
-
-@dataclass(frozen=True, slots=True)
-class ConvTiming:
-    """The processors of a core that reads weights, after the program.
-
-    Attributes:
-        reader: Reads and multicasts activations.
-        second: Reads weights, and activations if the reader is split.
-        compute: The compute threads.
-    """
-
-    reader: Processor
-    second: Processor
-    compute: Processor
-
-    @property
-    def end(self) -> Moment:
-        """The end of the program: what is left of the others is done before."""
-        return self.compute.now
+GATHERS = frozenset({Stage.READER, Stage.SECOND_READER, Stage.TILIZE, Stage.ACT_MULTICAST})
+MULTIPLIES = frozenset(
+    {
+        Stage.WEIGHT_READER,
+        Stage.WEIGHT_MULTICAST,
+        Stage.DRAM,
+        Stage.UNPACK,
+        Stage.MATH,
+        Stage.PACK,
+        Stage.BIAS,
+        Stage.UNTILIZE,
+        Stage.WRITER,
+    }
+)
+READS = (Stage.READER, Stage.SECOND_READER)
+READS_WEIGHTS = frozenset({Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST, Stage.DRAM})
+Share: TypeAlias = tuple[float, float]  # of the first reader's and of the second one's tile rows
+WHOLE: Final[Share] = (1.0, 1.0)
 
 
 def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -49,152 +44,98 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) ->
         contention: Whether the readers of weights share the bandwidth of DRAM.
     """
     timing = time_conv(work, spec, contention=contention)
-    stages = stage_report(
-        (timing.reader, timing.second, timing.compute),
-        timing.end,
-        waits={
-            Stage.READER: timing.reader,
-            Stage.WEIGHT_READER: timing.second,
-            Stage.MATH: timing.compute,
-        },
-    )
+    groups = core_groups(work, timing)
     return OperationCycles(
         cycles=timing.end.cycles,
-        groups=_groups(work, timing.end.cycles, stages),
-        bound_by=binding_stage(stages),
-        dram_read_bytes=_weight_bytes(work),
-        network_bytes=_network_bytes(work),
-        issued_flops=_issued_flops(work),
-        useful_flops=_useful_flops(work),
+        groups=groups,
+        bound_by=binding_stage(max(groups, key=lambda group: group.cycles).stages),
+        dram_read_bytes=weight_bytes(work),
+        network_bytes=network_bytes(work),
+        issued_flops=issued_flops(work),
+        useful_flops=useful_flops(work.problem),
         contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
     )
 
 
-def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
-    """Run the three processors of one core through the program; arguments as of `conv_cycles`."""
-    timing = ConvTiming(Processor(), Processor(), Processor())
-    steps = conv_steps(work, spec, contention=contention)
-    for processor in (timing.reader, timing.second, timing.compute):
-        processor.work(steps.start)
-    if steps.config is not None:
-        timing.reader.work(steps.config)
-        timing.second.wait(timing.reader.now if steps.second_read is not None else BEGIN)
-    program = _height_program if work.layout.scheme is HEIGHT else _multicast_program
-    check_emptied("conv2d", program(work, steps, timing))
-    return timing
+def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ...]:
+    """Cores that read weights from DRAM and those that get them, apart by what else they do.
 
-
-def _out_blocks(work: ConvWork) -> int:
-    return work.layout.shards.out_row_tiles // work.layout.blocks.act_h_tiles
-
-
-def _height_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> tuple[Slots, ...]:
-    """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks.
-
-    Returns:
-        The circular buffers.
+    BLOCK and WIDTH: where inputs and outputs are dealt to different numbers of cores, some only gather and tilize for
+    the others, and some only multiply.
     """
-    reader, second, compute = timing.reader, timing.second, timing.compute
-    k_blocks, out_blocks, options = work.layout.blocks.k_blocks, _out_blocks(work), work.options
-    held = 2 if options.act_double_buffer else 1
-    act, second_act = Slots("act", held), Slots("act_second_reader", held)
-    weights = Slots("weights", k_blocks if out_blocks > 1 else 2 if options.weights_double_buffer else 1)
-    for out_block in range(out_blocks):
-        for k_block in range(k_blocks):
-            reader.wait(act.reserve())
-            act.fill(reader.work(steps.read))
-            if steps.second_read is not None:
-                second.wait(second_act.reserve())
-                second_act.fill(second.work(steps.second_read))
-            second.wait(weights.reserve())
-            weights.fill(second.work(steps.weights) if out_block == 0 else second.now)
-            compute.wait(act.front())
-            act.empty(compute.work(steps.tilize))
-            if steps.second_tilize is not None:
-                compute.wait(second_act.front())
-                second_act.empty(compute.work(steps.second_tilize))
-            compute.wait(weights.front())
-            weights.empty(compute.work(_matmul(work, steps, k_block)))
-        _finish(steps, timing, first=out_block == 0)
-    return act, second_act, weights
-
-
-def _multicast_program(work: ConvWork, steps: ConvSteps, timing: ConvTiming) -> tuple[Slots, ...]:
-    """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row.
-
-    Returns:
-        The circular buffers.
-    """
-    reader, second, compute = timing.reader, timing.second, timing.compute
-    layout, options = work.layout, work.options
-    senders = layout.config.channel_cores
-    row_major, tilized = Slots("act_row_major", 2 if layout.scheme is WIDTH else 1), Slots("act_tilized", 1)
-    act = Slots("act", 2 if options.act_double_buffer else 1)
-    weights = Slots("weights", 2 if options.weights_double_buffer else 1)
-    sends = multicasts_activations(layout.config, layout.out_config)
-    tile_rows = layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1
-    for out_block in range(_out_blocks(work)):
-        for first_k_block in range(0, layout.blocks.k_blocks, senders):
-            second.wait(row_major.reserve())
-            begun = reader.now
-            for _ in range(tile_rows):
-                reader.wait(row_major.reserve())
-                reader.work(steps.read)
-                if steps.second_read is not None:
-                    second.wait(begun)
-                    reader.wait(second.work(steps.second_read))
-                row_major.fill(reader.now)
-                compute.wait(row_major.front())
-                compute.work(steps.tilize)
-                if steps.second_tilize is not None:
-                    compute.work(steps.second_tilize)
-                row_major.empty(compute.now)
-            tilized.fill(compute.now)
-            for k_block in range(first_k_block, first_k_block + senders):
-                second.wait(weights.reserve())
-                weights.fill(second.work(steps.weights))
-                reader.wait(act.reserve())
-                reader.wait(tilized.front())
-                act.fill(reader.work(steps.activations) if sends else reader.now)
-                compute.wait(act.front())
-                compute.wait(weights.front())
-                act.empty(compute.work(_matmul(work, steps, k_block)))
-                weights.empty(compute.now)
-            tilized.empty(reader.now)
-        _finish(steps, timing, first=out_block == 0)
-    return row_major, tilized, act, weights
-
-
-def _matmul(work: ConvWork, steps: ConvSteps, k_block: int) -> Task:
-    """A K block fetches partial sums back, unless the packer adds them in L1 (which leaves the last one to fetch)."""
-    last = k_block == work.layout.blocks.k_blocks - 1
-    fetches = k_block > 0 and (not work.l1_accumulation or (last and not work.problem.bias))
-    return steps.matmul_reload if fetches else steps.matmul
-
-
-def _finish(steps: ConvSteps, timing: ConvTiming, *, first: bool) -> None:
-    """Bias and untilizing of a finished output block; the bias is read behind the first block's weights."""
-    if first and steps.bias is not None:
-        timing.compute.wait(timing.second.work(steps.bias))
-    if steps.finish is not None:
-        timing.compute.work(steps.finish)
-
-
-def _groups(work: ConvWork, cycles: float, stages: tuple[StageCycles, ...]) -> tuple[CoreGroupCycles, ...]:
-    """Cores that read weights from DRAM, and the others, which get them by multicast."""
-    layout = work.layout
-    sends = _weight_readers(work)
-    every = layout.config.cores.union(layout.out_config.cores)
-    rest = CoreRangeSet([CoreRange(core, core) for core in every.cores() if not sends.contains(core)])
-    groups = [CoreGroupCycles(cores=sends, cycles=cycles, stages=stages)]
-    if not rest.empty():
-        read = {Stage.WEIGHT_READER, Stage.DRAM}
-        waiting = tuple(
-            StageCycles(s.stage, 0.0, s.stall_cycles + s.busy_cycles, s.critical_cycles) if s.stage in read else s
-            for s in stages
+    multiplying, reading = work.layout.out_config.cores, _weight_readers(work)
+    roles = [(multiplying.without(work.layout.config.cores), GATHERS, WHOLE)]
+    for share, cores in _gathering(work).items():
+        roles += [
+            (multiplying.shared(cores), frozenset[Stage](), share),
+            (cores.without(multiplying), MULTIPLIES, share),
+        ]
+    return tuple(
+        _group(own, core, idle | others, share)
+        for cores, idle, share in roles
+        for own, core, others in (
+            (cores.shared(reading), timing.sender, frozenset[Stage]()),
+            (cores.without(reading), timing.cores[-1], READS_WEIGHTS),
         )
-        groups.append(CoreGroupCycles(cores=rest, cycles=cycles, stages=waiting))
-    return tuple(groups)
+        if not own.empty()
+    )
+
+
+def _group(cores: CoreRangeSet, core: Core, idle: frozenset[Stage], share: Share) -> CoreGroupCycles:
+    """What some cores do that are like one of the walk, but for stages in which they only wait or have less to do."""
+    end = core.reader.now if idle >= MULTIPLIES else core.compute.now
+    waits = {Stage.READER: core.reader, Stage.WEIGHT_READER: core.second, Stage.MATH: core.compute}
+    parts = dict.fromkeys(idle, 0.0) | {
+        stage: part for stage, part in zip(READS, share, strict=True) if stage not in idle
+    }
+    stages = tuple(_part_of(one, parts.get(one.stage, 1.0)) for one in stage_report(core.processors, end, waits=waits))
+    return CoreGroupCycles(cores=cores, cycles=end.cycles, stages=stages)
+
+
+def _part_of(stage: StageCycles, part: float) -> StageCycles:
+    """A stage that works for a part of the time and waits for the rest."""
+    busy = part * stage.busy_cycles
+    return StageCycles(stage.stage, busy, stage.stall_cycles + stage.busy_cycles - busy, stage.critical_cycles)
+
+
+def _gathering(work: ConvWork) -> dict[Share, CoreRangeSet]:
+    """Cores of the input by the part of their tile rows that have outputs: those behind the last one are not read."""
+    config = work.layout.config
+    cores = config.cores.cores()
+    ragged: dict[Share, list[CoreCoord]] = {}
+    for number in range(config.nhw_cores):
+        if (share := _share(work, number)) != WHOLE:
+            own = [core for place, core in enumerate(cores) if _slice_of(place, core, config) == number]
+            ragged.setdefault(share, []).extend(own)
+    found = {
+        share: config.cores.shared(CoreRangeSet(CoreRange(core, core) for core in sorted(own)))
+        for share, own in ragged.items()
+    }
+    rest = config.cores
+    for part in found.values():
+        rest = rest.without(part)
+    return ({} if rest.empty() else {WHOLE: rest}) | found
+
+
+def _share(work: ConvWork, number: int) -> Share:
+    """The parts of a slice of the rows that readers find outputs for; a reader without tile rows has all of them."""
+    layout = work.layout
+    height = layout.blocks.act_h_tiles * TILE
+    second = layout.blocks.act_h_tiles // 2 * TILE if layout.split_reader else 0
+    left = min(max(0, work.problem.out_rows - number * layout.shards.out_rows), layout.shards.out_rows)
+    blocks = [min(max(0, left - block * height), height) for block in range(work.out_blocks)]
+    first = sum(min(rows, height - second) for rows in blocks)
+    rest = (sum(blocks) - first) / (second * len(blocks)) if second else 1.0
+    return first / ((height - second) * len(blocks)), rest
+
+
+def _slice_of(place: int, core: CoreCoord, config: ParallelConfig) -> int:
+    """Which slice of the rows a core has, by its place among the cores."""
+    if config.scheme is WIDTH:
+        return 0
+    if config.scheme is HEIGHT:
+        return place
+    return core.x if config.orientation is ShardOrientation.COL_MAJOR else core.y
 
 
 def _weight_readers(work: ConvWork) -> CoreRangeSet:
@@ -209,27 +150,27 @@ def _weight_readers(work: ConvWork) -> CoreRangeSet:
     return CoreRangeSet(CoreRange(origin, end))
 
 
-def _weight_bytes(work: ConvWork) -> int:
+def weight_bytes(work: ConvWork) -> int:
     """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
     layout, tile_bytes = work.layout, work.problem.weight_format.tile_bytes
-    readers = 1 if layout.scheme is HEIGHT else layout.out_config.channel_cores
-    times = 1 if layout.scheme is HEIGHT else _out_blocks(work)
     width = layout.shards.out_col_tiles
-    tiles = times * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + (width if work.problem.bias else 0)
-    return readers * tiles * tile_bytes
+    bias_tiles = width if work.problem.bias else 0
+    tiles = work.weight_passes * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + bias_tiles
+    return work.weight_readers * tiles * tile_bytes
 
 
-def _network_bytes(work: ConvWork) -> int:
+def network_bytes(work: ConvWork) -> int:
     """Bytes multicast: weights by their readers, activations by every core that holds some."""
     layout, blocks = work.layout, work.layout.blocks
-    sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else _weight_bytes(work)
+    sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
     if multicasts_activations(layout.config, layout.out_config):
         block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-        sent += _out_blocks(work) * blocks.k_blocks * layout.config.nhw_cores * block_bytes
+        sent += work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
     return sent
 
 
-def _issued_flops(work: ConvWork) -> int:
+def issued_flops(work: ConvWork) -> int:
+    """Multiplications and additions of all tile products."""
     layout = work.layout
     cores = layout.out_config.nhw_cores * layout.out_config.channel_cores
     products = layout.shards.out_row_tiles * layout.shards.out_col_tiles
@@ -237,11 +178,11 @@ def _issued_flops(work: ConvWork) -> int:
     return 2 * TILE**3 * cores * products * k_tiles
 
 
-def _useful_flops(work: ConvWork) -> int:
+def useful_flops(problem: ConvProblem) -> int:
     """Products of an input and a weight, of all outputs: inserted zeros and padding to tiles left out."""
-    frame = work.problem.frame
+    frame = problem.frame
     taps = frame.batch * _taps(frame.rows) * _taps(frame.columns)
-    return 2 * taps * work.problem.in_channels * work.problem.out_channels
+    return 2 * taps * problem.in_channels * problem.out_channels
 
 
 def _taps(axis: FrameAxis) -> int:

@@ -114,7 +114,7 @@ def _is_plain(order: Integers) -> bool:
 
 def _bias(work: Work) -> str:
     if not isinstance(work, PrepareBias):
-        return "as weights"
+        return "as weights" if isinstance(work, PrepareWeights) else "for another program"
     return f"as a bias of {work.layout.out_channels} channels in {work.layout.padded_out_channels} columns"
 
 

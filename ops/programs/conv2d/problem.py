@@ -29,6 +29,7 @@ class ConvOptions:
         output_grid: Grid of the output given by the caller (BLOCK only); None for all cores.
         fp32_dest: Dst accumulates in float32.
         packer_l1_acc: Partial sums are to be added in L1.
+        whole_windows: HEIGHT and BLOCK: all kernel rows in one K block, which no caller asks for: output phases may.
     """
 
     act_block_h_override: int = 0
@@ -45,10 +46,16 @@ class ConvOptions:
     output_grid: GridSpec | None = None
     fp32_dest: bool = False
     packer_l1_acc: bool = False
+    whole_windows: bool = False
+
+    def reuses_activations(self, scheme: TensorMemoryLayout) -> bool:
+        """Whether readers keep what they have of the row of the image above."""
+        return scheme is HEIGHT and self.activation_reuse
 
     def joins_kernel_rows(self, scheme: TensorMemoryLayout) -> bool:
         """Whether all kernel rows of a shard are one K block."""
-        return {HEIGHT: self.activation_reuse, BLOCK: self.full_inner_dim}.get(scheme, False)
+        asked = {HEIGHT: self.activation_reuse, BLOCK: self.full_inner_dim}
+        return scheme in asked and (asked[scheme] or self.whole_windows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

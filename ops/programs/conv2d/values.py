@@ -47,14 +47,34 @@ def conv_values(
     """
     if work.problem.frame.replicate or work.problem.frame.cuts_inputs:
         work, sticks = _written_out(work, sticks)
+    frame, out = work.problem.frame, work.problem.out_format
+    shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, work.problem.out_channels)
+    result = np.empty(shape, out.storage)
     reading = Reading(work, arithmetic, spec)
+    convolve_into(result, reading, prepare_image(reading, sticks), weights, bias, out)
+    return result.reshape(-1, work.problem.out_channels)
+
+
+def convolve_into(
+    result: Array, reading: Reading, image: Image, weights: Array, bias: Array | None, made: DataFormat
+) -> None:
+    """Compute all outputs of a frame that is its image with zeros around it and between, each in its place.
+
+    Args:
+        result: [N, rows, columns, channels] in storage of ``made``, O channels or those that fill the last group of a
+            block float; the axes of the frame say which of it are its outputs.
+        reading: The convolution.
+        image: The input, with zeros as far as any window reaches.
+        weights: The prepared weight matrix.
+        bias: [O_pad] or None.
+        made: What a finished block is packed to.
+    """
+    work, arithmetic = reading.work, reading.arithmetic
     problem, out = work.problem, work.problem.out_format
     rows, columns = problem.frame.rows, problem.frame.columns
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     operand = arithmetic.weight_operand(_unpacked(reading, weights[:, :width]), reading.mode)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width], width))
-    image = prepare_image(reading, sticks)
-    result = np.empty((problem.frame.batch, rows.outputs, columns.outputs, problem.out_channels), out.storage)
     for down in output_phases(rows):
         for across in output_phases(columns):
             blocks = [met_block(reading, block, down, across, image, operand) for block in work.k_blocks]
@@ -62,9 +82,8 @@ def conv_values(
                 dst = _multiply(reading, image, blocks, run, has_bias=row is not None)
                 if dst is None:
                     dst = np.zeros((run.outputs, width), np.float32)
-                values = _finish(reading, dst, row).reshape(run.count, across.axis.outputs, width)
-                _store(values[..., : problem.out_channels], out, run.place(result))
-    return result.reshape(-1, problem.out_channels)
+                values = _finish(reading, dst, row, made).reshape(run.count, across.axis.outputs, width)
+                _store(values[..., : result.shape[-1]], made, run.place(result))
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:
@@ -121,7 +140,7 @@ def _multiply(reading: Reading, image: Image, blocks: Sequence[MetBlock], run: R
     return None if packed is None else arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
 
 
-def _finish(reading: Reading, dst: Array, bias: Array | None) -> Array:
+def _finish(reading: Reading, dst: Array, bias: Array | None, made: DataFormat) -> Array:
     """Bias, activation and final pack; a ROW_MAJOR output makes one more trip through partials and Dst."""
     work, arithmetic, fp32_dest = reading.work, reading.arithmetic, reading.mode.fp32_dest
     if bias is not None:
@@ -132,7 +151,14 @@ def _finish(reading: Reading, dst: Array, bias: Array | None) -> Array:
     if work.options.untilize_out:
         packed = arithmetic.pack(dst, work.partials_format, fp32_dest=fp32_dest)
         dst = arithmetic.unpack(packed, work.partials_format, fp32_dest=fp32_dest)
-    return arithmetic.pack(dst, work.problem.out_format, fp32_dest=fp32_dest, relu=relu)
+    return arithmetic.pack(dst, made, fp32_dest=fp32_dest, relu=relu)
+
+
+def packed(values: Array, out: DataFormat) -> Array:
+    """float32 values, already rounded to the format, in its storage."""
+    made = np.empty(values.shape, out.storage)
+    _store(np.ascontiguousarray(values), out, made)
+    return made
 
 
 def _store(values: Array, out: DataFormat, place: Array) -> None:

@@ -6,6 +6,7 @@ from device.numbers.formats import DataFormat
 from device.plan import Work
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.layout import ConvLayout
+from ops.programs.conv2d.partition import HEIGHT
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 
 
@@ -32,3 +33,18 @@ class ConvWork(Work):
     partials_format: DataFormat
     l1_accumulation: bool
     activation: tuple[str, tuple[float, ...]] | None = None
+
+    @property
+    def out_blocks(self) -> int:
+        """Output blocks of a core, one after the other."""
+        return self.layout.shards.out_row_tiles // self.layout.blocks.act_h_tiles
+
+    @property
+    def weight_readers(self) -> int:
+        """Cores that read weights from DRAM: HEIGHT one for all, BLOCK one for each slice of channels, WIDTH all."""
+        return 1 if self.layout.scheme is HEIGHT else self.layout.out_config.channel_cores
+
+    @property
+    def weight_passes(self) -> int:
+        """How often each of them reads its part: once where all blocks stay in L1, else for every output block."""
+        return 1 if self.layout.scheme is HEIGHT else self.out_blocks

@@ -14,11 +14,12 @@ from device.memory.memory_config import BufferType
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.dram import page_round_trip_cycles, shared_cycles
-from device.time.network import torus_of
+from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import pack_tile_cycles, unpack_tile_cycles
 from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.actions.pages import waited_read_cycles
+from ops.programs.actions.transfers import read_page_cycles
 from ops.programs.eltwise.operations import Activate, AddRow
 
 
@@ -61,7 +62,7 @@ def add_row_cycles(
     row, matrix = work.row_format.tile_bytes, work.data_format.tile_bytes
     fetched = wait_cycles(read, spec, matrix)
     if fetched:
-        fetched += max(spec.costs_of(TransferCosts).page_issue_cycles, row / spec.noc.link_bytes_per_cycle)
+        fetched += read_page_cycles(spec, row)
     spread = unpack_tile_cycles(spec, row) + pack_tile_cycles(spec, row)  # the row is put into every row of a tile
     steps = Steps(
         read=fetched,
@@ -93,9 +94,7 @@ def wait_cycles(tensor: TensorSpec, spec: DeviceSpec, tile_bytes: int) -> float:
     """Until a tile is there: nothing if it lies in the core's own shard."""
     if tensor.memory_config.is_sharded():
         return 0.0
-    if tensor.memory_config.buffer_type is BufferType.DRAM:
-        return page_round_trip_cycles(spec, tile_bytes)
-    return torus_of(spec).round_trip_cycles + tile_bytes / spec.noc.link_bytes_per_cycle
+    return waited_read_cycles(spec, tile_bytes, in_dram=tensor.memory_config.buffer_type is BufferType.DRAM)
 
 
 def write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:

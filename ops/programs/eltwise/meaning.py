@@ -6,6 +6,7 @@ from typing import Final
 from device.numbers.formats import Array
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, row
+from ops.programs.eltwise.account import eltwise_account
 from ops.programs.eltwise.binary import Binary, combined
 from ops.programs.eltwise.binary_cycles import binary_cycles
 from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles
@@ -39,7 +40,7 @@ def _combined_cycles(work: Binary, ends: Ends, reading: CyclesReading) -> Operat
 
 
 MEANINGS: Final = (
-    Meaning(work=AddRow, values=_sum, cycles=_sum_cycles),
-    Meaning(work=Activate, values=_activated, cycles=_activation_cycles),
-    Meaning(work=Binary, values=_combined, cycles=_combined_cycles),
+    Meaning(work=AddRow, values=_sum, cycles=_sum_cycles, account=eltwise_account),
+    Meaning(work=Activate, values=_activated, cycles=_activation_cycles, account=eltwise_account),
+    Meaning(work=Binary, values=_combined, cycles=_combined_cycles, account=eltwise_account),
 )

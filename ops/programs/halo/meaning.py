@@ -8,6 +8,7 @@ from device.matrix_unit.packer import unpack
 from device.numbers.formats import FLOAT32, Array
 from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meaning, values_of_first
+from ops.programs.halo.account import halo_account
 from ops.programs.halo.cycles import halo_cycles
 from ops.programs.halo.plan import HaloWork
 
@@ -27,4 +28,4 @@ def _cycles(work: HaloWork, ends: Ends, reading: CyclesReading) -> OperationCycl
     return halo_cycles(work.plan, reading.spec, contention=reading.contention)
 
 
-MEANINGS: Final = (Meaning(work=HaloWork, values=values_of_first(halo_values), cycles=_cycles),)
+MEANINGS: Final = (Meaning(work=HaloWork, values=values_of_first(halo_values), cycles=_cycles, account=halo_account),)

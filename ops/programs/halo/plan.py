@@ -23,8 +23,9 @@ from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
 from ops.frame.frame import Frame
+from ops.frame.phases import dense_bounds
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
-from ops.programs.halo.transfers import StickRanges, stick_ranges
+from ops.programs.halo.transfers import StickRanges, ranges_between, stick_ranges
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -52,6 +53,8 @@ class HaloArguments:
         tiled: The input is in tiles.
         config_tensors_in_dram: The config tensors live in DRAM, and are read into local circular buffers.
         input_matrix: Padded rows and columns of the whole input; None: whole shards on all cores.
+        outputs_of: A frame with inserted zeros whose outputs the cores compute phase by phase, while ``frame`` is its
+            `ops.frame.phases.dense_frame`; None if the windows of ``frame`` are what they compute.
     """
 
     frame: Frame
@@ -67,6 +70,7 @@ class HaloArguments:
     tiled: bool
     config_tensors_in_dram: bool = False
     input_matrix: tuple[int, int] | None = None
+    outputs_of: Frame | None = None
 
     @property
     def matrix(self) -> tuple[int, int]:
@@ -124,7 +128,7 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     Raises:
         DeviceError: The shards of the output do not fit the cores of the input.
     """
-    ranges = stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
+    ranges = _ranges(halo)
     max_sticks = ranges.max_sticks
     output = halo_output(halo, max_sticks)
     words = config_words(halo.frame, ranges, core_order(halo), input_rows=halo.input_rows, tiled=halo.tiled)
@@ -140,6 +144,14 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
         resident=resident,
         circular_buffers=_circular_buffers(halo, max_sticks, resident, input_tensor, output_tensor),
     )
+
+
+def _ranges(halo: HaloArguments) -> StickRanges:
+    """What every core needs."""
+    if halo.outputs_of is None:
+        return stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
+    bounds = dense_bounds(halo.outputs_of, output_rows=halo.output_rows, cores=halo.nhw_cores)
+    return ranges_between(halo.frame, *bounds)
 
 
 def core_order(halo: HaloArguments) -> CoreOrder:

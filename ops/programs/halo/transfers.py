@@ -56,8 +56,12 @@ def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
         output_rows: Outputs of one core; the last cores may have fewer.
         cores: Cores among which the outputs are split.
     """
-    starts, stops = _bounds(frame, output_rows=output_rows, cores=cores)
-    below = data_before(frame, np.concatenate([starts, starts + 1, stops - 1, stops])).reshape(4, cores)
+    return ranges_between(frame, *_bounds(frame, output_rows=output_rows, cores=cores))
+
+
+def ranges_between(frame: Frame, starts: Integers, stops: Integers) -> StickRanges:
+    """The ranges from ``starts`` to ``stops`` (not included), [cores] each, of which neither ever falls."""
+    below = data_before(frame, np.concatenate([starts, starts + 1, stops - 1, stops])).reshape(4, len(starts))
     return StickRanges(
         starts=starts,
         stops=stops,

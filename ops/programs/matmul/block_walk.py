@@ -10,7 +10,7 @@ that waits for nobody, and a block is there when the banks have delivered it tog
 from dataclasses import dataclass
 from math import isclose
 
-from device.time.engine import Processor, Slots, Task, check_emptied, stage_report, task_of
+from device.time.engine import Moment, Processor, Slots, Task, check_emptied, stage_report, task_of
 from device.time.stages import Stage, StageCycles
 from ops.programs.matmul.interleaved import BUFFERING
 
@@ -27,25 +27,38 @@ class MatmulSteps:
         start: From the start of the program until a processor begins.
         first: A block of the first operand is brought, and sent to all cores that need it.
         second: A block of the second operand is.
-        multiply: A K block is multiplied.
+        multiply: The first K block is multiplied.
+        multiply_next: Another one is; None for the same.
+        multiply_last: The last of several is; None for the same.
         finish: A finished output block is made ready to be written.
         write: It is written.
         first_dram: The banks deliver what all cores need of the first operand for a K block.
         second_dram: They deliver the second operand.
         write_dram: They take an output block of every core.
+        parts: Parts in which an output block is finished, each written while the next is on its way.
     """
 
     out_blocks: int
     k_blocks: int
     start: Task
     first: Task | None
-    second: Task
+    second: Task | None
     multiply: Task
+    multiply_next: Task | None = None
+    multiply_last: Task | None = None
     finish: Task | None = None
     write: Task | None = None
     first_dram: Task | None = None
     second_dram: Task | None = None
     write_dram: Task | None = None
+    parts: int = 1
+
+    def multiply_of(self, k_block: int) -> Task:
+        """How a K block is multiplied, of those of an output block."""
+        if k_block == 0:
+            return self.multiply
+        last = self.multiply_last if k_block == self.k_blocks - 1 else None
+        return last or self.multiply_next or self.multiply
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +109,10 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
     dram.wait(compute.now)
     in0, in1, out = Slots("in0", BUFFERING), Slots("in1", BUFFERING), Slots("out", 1)
     pace = _slowest(steps)
+    write, write_dram = _part(steps.write, steps.parts), _part(steps.write_dram, steps.parts)
     for _ in range(steps.out_blocks):
         compute.wait(out.reserve())
+        ready: list[Moment] = []
         left = steps.k_blocks
         while left:
             before = [processor.now.cycles + pace.cycles for processor in (first, second, compute)]
@@ -109,37 +124,53 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
             in1.fill(second.now)
             compute.wait(in0.front())
             compute.wait(in1.front())
-            compute.work(steps.multiply)
+            ready = _work(compute, steps.multiply_of(steps.k_blocks - left), steps.parts if left == 1 else 1)
             in0.empty(compute.now)
             in1.empty(compute.now)
             left -= 1
             after = [processor.now.cycles for processor in (first, second, compute)]
-            if steps.k_blocks - left > BUFFERING and all(map(_is_same, before, after)):
+            alike = left - 1  # the last one is done in parts
+            if alike > 0 and steps.k_blocks - left > BUFFERING and all(map(_is_same, before, after)):
                 # All wait for the slowest, and will do so block after block.
-                for processor, task in ((first, steps.first), (second, steps.second), (compute, steps.multiply)):
-                    processor.go_on(left, task, pace)
+                for processor, task in ((first, steps.first), (second, steps.second), (compute, steps.multiply_of(1))):
+                    processor.go_on(alike, task, pace)
                 for task in (steps.first_dram, steps.second_dram):
                     if task is not None:
-                        dram.go_on(left, task, task)
-                in0.go_on(left, pace)
-                in1.go_on(left, pace)
-                left = 0
+                        dram.go_on(alike, task, task)
+                in0.go_on(alike, pace)
+                in1.go_on(alike, pace)
+                left -= alike
         if steps.finish is not None:
-            compute.work(steps.finish)
+            ready = _work(compute, steps.finish, steps.parts)
         out.fill(compute.now)
         if steps.write is not None:
-            second.wait(out.front())
-            _move(second, steps.write, dram, steps.write_dram)
+            for moment in ready:
+                second.wait(moment)
+                _move(second, write, dram, write_dram)
         out.empty(compute.now if steps.write is None else second.now)
     check_emptied(step, (in0, in1, out))
     return MatmulTiming(first, second, compute, dram)
+
+
+def _part(task: Task | None, parts: int) -> Task | None:
+    """One of the equal parts of a task."""
+    if task is None or parts == 1:
+        return task
+    path = {stage: cycles / parts for stage, cycles in task.path.items()}
+    return task_of(path, {stage: cycles / parts for stage, cycles in task.busy.items()})
+
+
+def _work(processor: Processor, task: Task, parts: int) -> list[Moment]:
+    """A processor does a task in parts; the result is when each of them is done."""
+    part = _part(task, parts)
+    return [] if part is None else [processor.work(part) for _ in range(parts)]
 
 
 def _slowest(steps: MatmulSteps) -> Task:
     """What decides how fast K blocks follow each other, once all processors have begun."""
     dram = [task for task in (steps.first_dram, steps.second_dram) if task is not None]
     shared = task_of({Stage.DRAM: sum(task.cycles for task in dram)})
-    own = [task for task in (steps.multiply, steps.second, steps.first) if task is not None]
+    own = [task for task in (steps.multiply_of(1), steps.second, steps.first) if task is not None]
     return max(*own, shared, key=lambda task: task.cycles)
 
 

@@ -136,6 +136,16 @@ def l1_accumulation(problem: MatmulProblem, config: MatmulConfig) -> bool:
     return problem.packer_l1_acc and k_blocks(problem, config) > 1
 
 
+def reloads(problem: MatmulProblem, config: MatmulConfig, k_block: int) -> bool:
+    """Whether a K block fetches the partial sums back: unless they are added in L1, and then for the last, too.
+
+    With a bias the last one need not: the bias is added to what lies in L1.
+    """
+    if k_block == 0 or not l1_accumulation(problem, config):
+        return k_block > 0
+    return k_block == k_blocks(problem, config) - 1 and not problem.bias
+
+
 def partials_format(problem: MatmulProblem, config: MatmulConfig) -> DataFormat:
     """Format of the partial sums: float32 whenever Dst is, unlike in a convolution."""
     if problem.fp32_dest:

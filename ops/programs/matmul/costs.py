@@ -12,14 +12,14 @@ class MatmulCosts(Costs):
 
     Attributes:
         start_cycles: Kernel start, first reads and last writes.
-        product_cycles: More, for each tile product.
         k_block_cycles: Handshake of sender and receivers for each K block of an operand that is multicast.
-        compute_block_cycles: More, for each K block that is multiplied.
+        crossed_read_links: Links on which meets what all cores read over the network that is placed for writing.
+        crossed_write_links: Links on which meets what all write over the network that is placed for reading.
     """
 
     TABLE: ClassVar[str] = "matmul_costs"
 
     start_cycles: float
-    product_cycles: float
     k_block_cycles: float
-    compute_block_cycles: float
+    crossed_read_links: float
+    crossed_write_links: float

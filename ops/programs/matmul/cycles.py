@@ -1,54 +1,47 @@
 """What a matmul takes: its processors walk through the K blocks and wait for each other at circular buffers.
 
-An operand's tiles are read one by one by the core that sends them on, then multicast. Every tile product unpacks one
-tile that is not there yet, which takes longer than the product itself where tiles are large and phases are few.
-Constants by `tools.calibrate` from the GEMM measurements of tt-metal, which are of single matrices: batches follow each
-other in the same model, and no measurement says how well that holds.
+An operand's tiles are read one by one by the core that sends them on, then multicast; each core multiplies sub-block
+after sub-block and writes what is finished. Constants by `tools.calibrate` from the GEMM measurements of tt-metal,
+which are of single matrices. Batches follow each other in the same model, and a first operand that the program turns is
+unpacked and packed once more: no measurement; composed of steps that have one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from device.cores import CoreRangeSet, first_cores
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.numbers.formats import DataFormat
 from device.spec.device_spec import DeviceSpec
-from device.time.dram import shared_cycles
+from device.time.dram import read_latency_cycles, shared_cycles
 from device.time.engine import Task, task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, binding_stage
-from ops.programs.actions.compute import unpack_tile_cycles
-from ops.programs.actions.costs import TransferCosts
+from ops.programs.actions.compute import add_row_cycles, turn_tile_cycles
+from ops.programs.actions.costs import ComputeCosts, TransferCosts
+from ops.programs.actions.multiply import ProductBlock, multiply_task
 from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
-from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork, k_blocks
+from ops.programs.matmul.block_walk import MatmulSteps, MatmulTiming, walk_blocks
+from ops.programs.matmul.config import MatmulWork, k_blocks, partials_format, reloads
 from ops.programs.matmul.costs import MatmulCosts
-
-TILE_PRODUCT_FLOPS = 2 * TILE**3
-
-
-@dataclass(frozen=True, slots=True)
-class Operands:
-    """What all cores of a program move.
-
-    Attributes:
-        first_read_bytes: Of the first operand, read from DRAM.
-        second_read_bytes: Of the second operand.
-        written_bytes: Written to DRAM.
-        sent_bytes: Bytes that leave a core over a network.
-    """
-
-    first_read_bytes: int
-    second_read_bytes: int
-    written_bytes: int
-    sent_bytes: int
+from ops.programs.matmul.dealing import (
+    IN_DRAM,
+    TILE_PRODUCT_FLOPS,
+    Operands,
+    Place,
+    Places,
+    block_tiles,
+    cores_of,
+    first_receivers,
+    issued_flops,
+    operands_of,
+    out_blocks,
+    second_receivers,
+)
 
 
 def matmul_cycles(
     work: MatmulWork,
     spec: DeviceSpec,
+    places: Places = IN_DRAM,
     *,
-    in_sharded: bool,
-    out_sharded: bool,
-    in_dram: bool = True,
     cores: CoreRangeSet | None = None,
     contention: bool = True,
 ) -> OperationCycles:
@@ -57,17 +50,13 @@ def matmul_cycles(
     Args:
         work: The program.
         spec: The machine.
-        in_sharded: The first operand lies in the cores' L1 already.
-        out_sharded: The output stays there.
-        in_dram: An interleaved first operand is in DRAM; otherwise in L1.
+        places: Where operands and output lie.
         cores: Cores that compute; the first of the grid if not given.
-        contention: Whether the cores share the bandwidth of DRAM.
+        contention: Whether the cores share the links and the bandwidth of DRAM.
     """
-    problem, config = work.problem, work.config
-    operands = operands_of(work, in_sharded=in_sharded, out_sharded=out_sharded, in_dram=in_dram)
-    steps = _steps(work, spec, operands, in_sharded=in_sharded, out_sharded=out_sharded)
-    free = walk_blocks("matmul", steps)
-    timing = walk_blocks("matmul", _with_shared_dram(steps, spec, operands)) if contention else free
+    problem, config, operands = work.problem, work.config, operands_of(work, places)
+    free = time_matmul(work, spec, places, contention=False)
+    timing = time_matmul(work, spec, places) if contention else free
     used = first_cores(cores_of(work), config.grid.cols, config.grid.rows) if cores is None else cores
     return OperationCycles(
         cycles=timing.cycles,
@@ -82,53 +71,56 @@ def matmul_cycles(
     )
 
 
-def issued_flops(work: MatmulWork) -> int:
-    """Multiplications and additions of all cores."""
-    config = work.config
-    products = _rounds(work) * _passed_batches(work) * config.per_core_m * config.per_core_n * work.problem.k_tiles
-    return cores_of(work) * products * TILE_PRODUCT_FLOPS
+def time_matmul(
+    work: MatmulWork, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True
+) -> MatmulTiming:
+    """The processors of a core that works all the time, after the program; arguments as of `matmul_cycles`."""
+    steps = _steps(work, spec, places)
+    return walk_blocks("matmul", _with_shared_dram(steps, spec, operands_of(work, places)) if contention else steps)
 
 
-def out_blocks(work: MatmulWork) -> int:
-    """Output blocks that a core computes, one after the other."""
-    config = work.config
-    across = div_up(config.per_core_n, config.out_block_w)
-    return _rounds(work) * _passed_batches(work) * div_up(config.per_core_m, config.out_block_h) * across
-
-
-def _block_tiles(work: MatmulWork) -> tuple[float, float, float]:
-    """Height, width and depth of a block: even shares of a core's part, so that all blocks together are that part."""
+def multiply_tasks(work: MatmulWork, spec: DeviceSpec) -> tuple[Task, Task, Task]:
+    """How a core multiplies the first K block of an output block, those between, and the last of several."""
     problem, config = work.problem, work.config
-    return (
-        config.per_core_m / div_up(config.per_core_m, config.out_block_h),
-        config.per_core_n / div_up(config.per_core_n, config.out_block_w),
-        problem.k_tiles / k_blocks(problem, config),
-    )
+    height, width, depth = block_tiles(work)
+    last = k_blocks(problem, config) - 1
+    turning: dict[Stage, float] = {}
+    if problem.transpose_first:
+        turned = height * depth * turn_tile_cycles(spec, problem.in_format)
+        turning[Stage.TILIZE] = spec.costs_of(ComputeCosts).block_cycles + turned
 
+    def task(k_block: int) -> Task:
+        block = ProductBlock(
+            subblock_height=config.out_subblock_h,
+            subblock_width=config.out_subblock_w,
+            subblocks=height * width / (config.out_subblock_h * config.out_subblock_w),
+            depth=depth,
+            first_format=problem.in_format,
+            second_format=problem.weight_format,
+            packed_format=problem.out_format if k_block == last else partials_format(problem, config),
+            fidelity_phases=work.fidelity_phases,
+        )
+        product = multiply_task(spec, block, reload=reloads(problem, config, k_block))
+        return task_of({**turning, **product.path}, {**turning, **product.busy}) if turning else product
 
-def multiply_task(work: MatmulWork, spec: DeviceSpec) -> Task:
-    """A core multiplies one K block: the slower of the matrix unit and of the unpackers decides."""
-    problem, costs = work.problem, spec.costs_of(MatmulCosts)
-    height, width, depth = _block_tiles(work)
-    products = height * width * depth
-    math = products * (spec.compute.phase_cycles * work.fidelity_phases + costs.product_cycles)
-    tile_bytes = max(problem.in_format.tile_bytes, problem.weight_format.tile_bytes)
-    unpack = products * unpack_tile_cycles(spec, tile_bytes)
-    path = {Stage.UNPACK: costs.compute_block_cycles + (unpack if unpack > math else 0.0)}
-    if unpack <= math:
-        path[Stage.MATH] = math
-    return task_of(path, {Stage.UNPACK: unpack, Stage.MATH: math})
+    return task(0), task(min(1, last)), task(last)
 
 
 def second_task(work: MatmulWork, spec: DeviceSpec) -> Task:
     """A core brings a K block of the second operand: reads its tiles, and sends them on if others need them."""
-    tile_bytes = work.problem.weight_format.tile_bytes
-    _, width, depth = _block_tiles(work)
-    tiles = width * depth
-    path = {Stage.WEIGHT_READER: tiles * read_page_cycles(spec, tile_bytes)}
-    if sends_second(work.config):
-        path[Stage.WEIGHT_MULTICAST] = send_cycles(spec, tiles * tile_bytes, work.config.grid.rows)
-    return task_of(path)
+    _, width, depth = block_tiles(work)
+    reading, sending = Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST
+    return _bring(spec, width * depth, work.problem.weight_format, second_receivers(work), reading, sending)
+
+
+def _bring(
+    spec: DeviceSpec, tiles: float, data_format: DataFormat, receivers: int, reading: Stage, sending: Stage
+) -> Task:
+    """A core reads some tiles and sends them on; one that keeps them waits for the last one's way alone."""
+    read = tiles * read_page_cycles(spec, data_format.tile_bytes)
+    if receivers == 1:
+        return task_of({reading: read_latency_cycles(spec) + read})
+    return task_of({reading: read, sending: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
 
 
 def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
@@ -136,114 +128,78 @@ def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
     return spec.costs_of(MatmulCosts).k_block_cycles + multicast_cycles(spec, sent_bytes, receivers)
 
 
-def _steps(
-    work: MatmulWork, spec: DeviceSpec, operands: Operands, *, in_sharded: bool, out_sharded: bool
-) -> MatmulSteps:
-    """The steps of a core that has the bandwidth of DRAM for itself."""
-    config, tile_bytes = work.config, work.problem.in_format.tile_bytes
-    height, width, depth = _block_tiles(work)
-    tiles = height * depth
-    first: dict[Stage, float] = {}
-    if not in_sharded:
-        first[Stage.READER] = tiles * read_page_cycles(spec, tile_bytes)
-    if sends_first(config):
-        first[Stage.ACT_MULTICAST] = send_cycles(spec, tiles * tile_bytes, config.grid.cols)
-    out_bytes = work.problem.out_format.tile_bytes
-    write = max(spec.costs_of(TransferCosts).write_issue_cycles, out_bytes / spec.noc.link_bytes_per_cycle)
-    written = None if out_sharded else task_of({Stage.WRITER: height * width * write})
+def _steps(work: MatmulWork, spec: DeviceSpec, places: Places) -> MatmulSteps:
+    """The steps of a core that has the links and the bandwidth of DRAM for itself."""
+    multiply, multiply_next, multiply_last = multiply_tasks(work, spec)
+    height, width, _ = block_tiles(work)
     return MatmulSteps(
         out_blocks=out_blocks(work),
-        k_blocks=k_blocks(work.problem, config),
+        k_blocks=k_blocks(work.problem, work.config),
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
-        first=task_of(first) if first else None,
-        second=second_task(work, spec),
-        multiply=multiply_task(work, spec),
-        write=written,
+        first=_first_task(work, spec, places.first),
+        second=None if places.second is Place.OWN else second_task(work, spec),
+        multiply=multiply,
+        multiply_next=multiply_next,
+        multiply_last=multiply_last,
+        finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if work.problem.bias else None,
+        write=None if places.output is Place.OWN else _write_task(work, spec),
+        parts=_parts(work),
     )
 
 
+def _first_task(work: MatmulWork, spec: DeviceSpec, place: Place) -> Task | None:
+    """A core brings a K block of the first operand; None if nobody does."""
+    height, _, depth = block_tiles(work)
+    tiles, data_format, receivers = height * depth, work.problem.in_format, first_receivers(work)
+    if place is not Place.OWN:
+        return _bring(spec, tiles, data_format, receivers, Stage.READER, Stage.ACT_MULTICAST)
+    if receivers == 1:
+        return None
+    return task_of({Stage.ACT_MULTICAST: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
+
+
+def _write_task(work: MatmulWork, spec: DeviceSpec) -> Task:
+    """A core writes an output block, and waits for the last tile of each part of it."""
+    height, width, _ = block_tiles(work)
+    tile = max(
+        spec.costs_of(TransferCosts).write_issue_cycles,
+        work.problem.out_format.tile_bytes / spec.noc.link_bytes_per_cycle,
+    )
+    return task_of({Stage.WRITER: height * width * tile + _parts(work) * read_latency_cycles(spec)})
+
+
+def _parts(work: MatmulWork) -> int:
+    """Sub-blocks of an output block."""
+    height, width, _ = block_tiles(work)
+    return max(1, round(height * width / (work.config.out_subblock_h * work.config.out_subblock_w)))
+
+
 def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) -> MatmulSteps:
-    """The steps of a core that shares the bandwidth of DRAM with the others: evenly, block by block."""
-    blocks = steps.out_blocks * steps.k_blocks
+    """The steps of a core that shares the bandwidth of DRAM with the others: evenly, block by block.
+
+    The first operand is read over the network that is placed for writing, and the output written over that for reading.
+    """
+    blocks, costs = steps.out_blocks * steps.k_blocks, spec.costs_of(MatmulCosts)
     return replace(
         steps,
+        first=_crossed(spec, steps.first, operands.first_read_bytes / blocks, costs.crossed_read_links),
+        write=_crossed(spec, steps.write, operands.written_bytes / steps.out_blocks, costs.crossed_write_links),
         first_dram=dram_task(spec, operands.first_read_bytes / blocks),
         second_dram=dram_task(spec, operands.second_read_bytes / blocks),
         write_dram=dram_task(spec, operands.written_bytes / steps.out_blocks),
     )
 
 
+def _crossed(spec: DeviceSpec, task: Task | None, moved_bytes: float, links: float) -> Task | None:
+    """A task whose bytes, with those of all cores, meet on a few links."""
+    if task is None or not moved_bytes:
+        return task
+    least = moved_bytes / (links * spec.noc.link_bytes_per_cycle)
+    own = task.path.get(Stage.READER, 0.0) + task.path.get(Stage.WRITER, 0.0)
+    waiting = {Stage.NETWORK: max(0.0, least - own)}
+    return task_of({**task.path, **waiting}, {**task.busy, **waiting})
+
+
 def dram_task(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0) -> Task | None:
     """The banks move the bytes of a block of all cores; arguments as of `shared_cycles`. None if there are none."""
     return task_of({Stage.DRAM: shared_cycles(spec, moved_bytes, efficiency)}) if moved_bytes else None
-
-
-def operands_of(work: MatmulWork, *, in_sharded: bool, out_sharded: bool, in_dram: bool = True) -> Operands:
-    """What a program moves; arguments as of `matmul_cycles`."""
-    problem, config = work.problem, work.config
-    first_tile, second_tile = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
-    first_passes, second_passes = _passes(problem, config)
-    first_sent, second_sent = sends_first(config), sends_second(config)
-    all_first = problem.m_tiles * problem.k_tiles * first_passes * (1 if first_sent else _readers_of_first(work))
-    all_second = problem.k_tiles * problem.n_tiles * second_passes * (1 if second_sent else _readers_of_second(work))
-    all_first *= 1 if problem.keeps_first else problem.batches
-    all_second *= problem.batches
-    written = problem.batches * problem.m_tiles * problem.n_tiles
-    if config.program is MatmulProgram.SINGLE_TILES:
-        all_first = all_second = written * problem.k_tiles
-    return Operands(
-        first_read_bytes=all_first * first_tile if in_dram and not in_sharded else 0,
-        second_read_bytes=all_second * second_tile,
-        written_bytes=0 if out_sharded else written * problem.out_format.tile_bytes,
-        sent_bytes=(all_first * first_tile if first_sent else 0) + (all_second * second_tile if second_sent else 0),
-    )
-
-
-def sends_first(config: MatmulConfig) -> bool:
-    """Whether blocks of the first operand are multicast."""
-    return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0)
-
-
-def sends_second(config: MatmulConfig) -> bool:
-    """Whether blocks of the second operand are multicast."""
-    return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
-
-
-def _shares(work: MatmulWork) -> int:
-    """Parts of the output, of one core each."""
-    problem, config = work.problem, work.config
-    dealt = problem.batches // _passed_batches(work)
-    return dealt * div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
-
-
-def _passed_batches(work: MatmulWork) -> int:
-    """Batches through which every core goes: all of them, unless their tiles are dealt to the cores as if one."""
-    return 1 if work.config.program is MatmulProgram.SINGLE_TILES else work.problem.batches
-
-
-def cores_of(work: MatmulWork) -> int:
-    """Cores that compute."""
-    return min(_shares(work), work.config.grid.cores)
-
-
-def _rounds(work: MatmulWork) -> int:
-    """Parts of the output that a core computes, one after the other."""
-    return div_up(_shares(work), cores_of(work))
-
-
-def _passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
-    """How often a core's part of each operand is needed: for every column, and every row, of its output blocks."""
-    if config.program is MatmulProgram.SINGLE_TILES:
-        tiles = div_up(problem.m_tiles * problem.n_tiles, config.grid.cores)
-        return tiles, tiles
-    return div_up(config.per_core_n, config.out_block_w), div_up(config.per_core_m, config.out_block_h)
-
-
-def _readers_of_first(work: MatmulWork) -> int:
-    """Cores that read the same rows of the first operand for themselves."""
-    return div_up(work.problem.n_tiles, work.config.per_core_n)
-
-
-def _readers_of_second(work: MatmulWork) -> int:
-    """Cores that read the same columns of the second operand for themselves."""
-    return div_up(work.problem.m_tiles, work.config.per_core_m)

@@ -5,12 +5,16 @@ from typing import Final
 
 import numpy as np
 
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesReading, Ends, Meaning, NoModelError, ValuesReading, given, matrix, row
+from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, matrix, row
+from ops.programs.matmul.account import matmul_account, transpose_account
 from ops.programs.matmul.config import MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.transpose import Transpose, transposed
+from ops.programs.matmul.dealing import Place, Places
+from ops.programs.matmul.transpose import Transpose, transpose_cycles, transposed
 from ops.programs.matmul.values import matmul_values
 
 
@@ -36,27 +40,37 @@ def _values(work: MatmulWork, inputs: Sequence[Array | None], reading: ValuesRea
     return np.stack([product(firsts[index % count], second) for index, second in enumerate(seconds)])
 
 
+def _place(spec: TensorSpec) -> Place:
+    if spec.memory_config.is_sharded():
+        return Place.OWN
+    return Place.DRAM if spec.memory_config.buffer_type is BufferType.DRAM else Place.L1
+
+
 def _cycles(work: MatmulWork, ends: Ends, reading: CyclesReading) -> OperationCycles:
-    if work.problem.transpose_first:
-        raise NoModelError("there is no model of a matmul that turns the tiles of its first operand")
-    return matmul_cycles(
-        work,
-        reading.spec,
-        in_sharded=ends.read.memory_config.is_sharded(),
-        out_sharded=ends.written.memory_config.is_sharded(),
-        contention=reading.contention,
-    )
+    places = Places(first=_place(ends.read), output=_place(ends.written))
+    return matmul_cycles(work, reading.spec, places, contention=reading.contention)
 
 
 def _turned(work: Transpose, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
     return transposed(work.data_format, given(inputs[0]), reading.arithmetic)
 
 
+def _turned_cycles(work: Transpose, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    return transpose_cycles(ends.read, ends.written, reading.spec, contention=reading.contention)
+
+
 MEANINGS: Final = (
-    Meaning(work=MatmulWork, values=_values, cycles=_cycles, fidelity_phases=lambda work: work.fidelity_phases),
+    Meaning(
+        work=MatmulWork,
+        values=_values,
+        cycles=_cycles,
+        fidelity_phases=lambda work: work.fidelity_phases,
+        account=matmul_account,
+    ),
     Meaning(
         work=Transpose,
         values=_turned,
-        no_model="there is no model of Transpose; known are conversions, moves, slices and reshapes",
+        cycles=_turned_cycles,
+        account=transpose_account,
     ),
 )

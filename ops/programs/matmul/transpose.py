@@ -1,6 +1,6 @@
 """The program that swaps the last two axes of tiles, for operands that a matmul program does not turn itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -9,10 +9,15 @@ from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.layouts import TensorSpec
 from device.memory.tiles import TILE
 from device.numbers.formats import GROUP, Array, DataFormat
-from device.numbers.integers import round_up
+from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
+from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ops.programs.actions.compute import turn_tile_cycles
 from ops.programs.matmul.circular_buffers import BUFFERING, column_wise
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movements import copy_movement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,30 @@ def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -
     wide[..., :columns] = turned
     packed = arithmetic.pack(wide, data_format, fp32_dest=False)
     return packed[..., :columns].astype(data_format.storage)
+
+
+def transpose_cycles(read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
+    """Cycles of a transpose; no measurement: composed of a copy tile by tile and of turning each tile meanwhile.
+
+    Args:
+        read: The tensor.
+        written: The turned one.
+        spec: The machine.
+        contention: Whether cores share links and banks.
+    """
+    copied = movement_cycles(copy_movement(read, written, spec), spec, contention=contention)
+    slowest = copied.slowest
+    core_tiles = div_up(prod(read.padded_shape) // TILE**2, copied.cores)
+    turning = core_tiles * turn_tile_cycles(spec, read.data_format)
+    cycles = max(copied.cycles, turning)
+    critical = cycles - copied.cycles
+    turned = StageCycles(Stage.TILIZE, turning, critical_cycles=critical)
+    return replace(
+        copied,
+        cycles=cycles,
+        groups=(CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned)),),
+        bound_by=Stage.TILIZE if critical else copied.bound_by,
+    )
 
 
 def transposed_spec(spec: TensorSpec) -> TensorSpec:

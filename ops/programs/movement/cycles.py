@@ -1,20 +1,38 @@
-"""What moving a tensor takes: pages read, tiles reordered, pages written, side by side; the slowest decides.
+"""What moving a tensor takes: pages read, tiles reordered, pages written, block by block.
 
-Programs differ in how they wait. Tiles stream: a core asks for one after the other, and all cores share the bandwidth
-of the banks. Some programs wait for every page before they ask for the next (block conversions, padding, sticks that
-must be shifted within L1), so that a page costs a round trip. Writers of sticks are bound by working out addresses.
+Programs differ in how they wait. Most readers wait for each page, or for a group of pages or sticks, so that a page
+costs its part of a round trip; most writers of tiles wait for each. Shards are written one page after the other, and
+all cores share the bandwidth of the banks. Writers of sticks are bound by working out addresses. Stages hand
+blocks on to each other: the slowest works all the time, the others add their first block or their last.
 Constants by `tools.calibrate` from profiler rows.
 """
 
+from device.memory.tiles import TILE
+from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.dram import page_round_trip_cycles, read_latency_cycles, shared_cycles
-from device.time.network import torus_of
+from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.actions.compute import tilize_tile_cycles, untilize_row_cycles
+from ops.programs.actions.compute import (
+    pack_tile_cycles,
+    tilize_tile_cycles,
+    unpack_tile_cycles,
+    untilize_row_cycles,
+)
 from ops.programs.actions.costs import TransferCosts
+from ops.programs.actions.pages import (
+    read_stick_cycles,
+    waited_read_cycles,
+    waited_write_cycles,
+    write_latency_cycles,
+    write_stick_cycles,
+)
+from ops.programs.actions.transfers import read_page_cycles
 from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.movement import Access, Movement, Pages
+
+STREAMS = (Access.STREAM, Access.STICKS, Access.BOX)  # accesses whose round trip comes once
+INSIDE = (Access.LOCAL, Access.LOCAL_STICKS)  # accesses that leave no core
 
 
 def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
@@ -25,12 +43,9 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
         spec: The machine.
         contention: Whether cores share the bandwidth of DRAM.
     """
-    costs = spec.costs_of(MovementCosts)
     free = _stages(movement, spec, contention=False)
     stages = _stages(movement, spec, contention=contention)
-    sides = [pages for pages in (movement.reads, movement.writes) if pages is not None]
-    start: float = costs.start_cycles + read_latency_cycles(spec) * sum(pages.in_dram for pages in sides)
-    start += costs.reshard_cycles if movement.reshards else 0
+    start = _start_cycles(movement, spec)
     body = _overlapped(stages, movement)
     cycles = start + body
     shown = (
@@ -44,85 +59,104 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
         bound_by=binding_stage(shown),
         dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
         dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
-        network_bytes=sum(pages.all_bytes for pages in sides if pages.access is not Access.LOCAL),
+        network_bytes=sum(pages.all_bytes for pages in _sides(movement) if pages.access not in INSIDE),
         contention_cycles=body - _overlapped(free, movement),
     )
 
 
+def _sides(movement: Movement) -> list[Pages]:
+    return [pages for pages in (movement.reads, movement.writes) if pages is not None]
+
+
+def _start_cycles(movement: Movement, spec: DeviceSpec) -> float:
+    """Until kernels run, and after the last page is written, where pages are not waited for one by one."""
+    costs, writes = spec.costs_of(MovementCosts), movement.writes
+    start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
+    if writes is not None and writes.in_dram and writes.access in STREAMS:
+        start += write_latency_cycles(spec, in_dram=True)
+    return start
+
+
 def _overlapped(stages: dict[Stage, float], movement: Movement) -> float:
-    """The slowest stage, and the first row of tiles in the others."""
-    slowest = max(stages.values())
-    working = sum(cycles for stage, cycles in stages.items() if stage is not Stage.DRAM)
-    tile_rows = movement.untilized_rows or div_up(movement.tilized_tiles, movement.width_tiles)
-    return slowest + (max(working - slowest, 0.0) / tile_rows if tile_rows else 0.0)
+    """The slowest stage, and a block of each other; DRAM works for all of them at any time."""
+    working = [cycles for stage, cycles in stages.items() if stage is not Stage.DRAM]
+    slowest = max(working)
+    return max(stages[Stage.DRAM], slowest + (sum(working) - slowest) / movement.blocks)
 
 
 def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
     """Cycles of a core's stages."""
     costs = spec.costs_of(MovementCosts)
-    made = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
+    others = movement.cores.num_cores() if contention else 0
+    made = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
     if movement.reads is not None:
-        made[Stage.READER] = _read_cycles(movement, movement.reads, spec)
-        share = costs.dram_stick_share if movement.reads.access is Access.STICKS else costs.dram_read_share
-        made[Stage.DRAM] += _shared(movement.reads, spec, share) if contention else 0.0
+        made[Stage.READER] = movement.reads.core_pages * _read_cycles(movement.reads, spec, others)
+        if movement.reads.in_dram and contention:
+            share = costs.dram_stick_share if movement.reads.access is Access.STICKS else 1.0
+            made[Stage.DRAM] += shared_cycles(spec, movement.reads.all_bytes, share)
     if movement.writes is not None:
-        made[Stage.WRITER] = _write_cycles(movement.writes, spec)
-        made[Stage.DRAM] += _shared(movement.writes, spec, costs.dram_write_share) if contention else 0.0
-    before, after = movement.tilize_formats
+        made[Stage.WRITER] = _write_cycles(movement.writes, spec, others)
+        if movement.writes.in_dram and contention:
+            alone = shared_cycles(spec, movement.writes.all_bytes, costs.dram_write_share)
+            made[Stage.DRAM] = max(alone, made[Stage.DRAM] + shared_cycles(spec, movement.writes.all_bytes))
     if movement.tilized_tiles:
-        made[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, before, after)
-    made[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
-    made[Stage.READER] += movement.segments * costs.segment_cycles
+        made[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, *movement.formats)
+    if movement.cast_tiles:
+        made[Stage.MATH] = movement.cast_tiles * _cast_cycles(spec, *movement.formats)
+    if movement.untilized_rows:
+        made[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
+    made[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
     return made
 
 
-def _read_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
-    """Cycles of the reading side of a core."""
-    costs, issue, noc = spec.costs_of(MovementCosts), spec.costs_of(TransferCosts), spec.noc
-    if movement.reshards:
-        return pages.core_pages * pages.page_bytes / costs.reshard_bytes_per_cycle
-    wire = pages.page_bytes / noc.link_bytes_per_cycle
+def _cast_cycles(spec: DeviceSpec, before: DataFormat, after: DataFormat) -> float:
+    """A tile is unpacked and packed in another format; numbers become integers on the vector unit."""
+    rounded = before.is_float and not after.is_float
+    moved = unpack_tile_cycles(spec, before.tile_bytes) + pack_tile_cycles(spec, after.tile_bytes)
+    return moved + (spec.costs_of(MovementCosts).integer_tile_cycles if rounded else 0.0)
+
+
+def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
+    """Cycles of a page on the reading side of a core, besides as many cores that read."""
+    wire = pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.LOCAL:
-            page = wire
+            return wire
         case Access.WAIT:
-            page = _round_trip_cycles(pages, spec) + costs.waited_page_cycles
+            issued = max(spec.costs_of(MovementCosts).stick_cycles, wire)
+            waited = waited_read_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
+            behind = waited_read_cycles(spec, pages.page_bytes, in_dram=pages.in_dram, readers=others) - waited
+            return (waited + (pages.in_flight - 1) * issued) / pages.in_flight + behind
         case Access.BOUNCE:
-            waited = _round_trip_cycles(pages, spec) + costs.waited_page_cycles + costs.bounce_cycles
-            page = max(waited / pages.in_flight, 2 * issue.read_issue_cycles, 2 * wire)
+            waited = waited_read_cycles(spec, pages.page_bytes, in_dram=pages.in_dram, readers=others)
+            copied = 2 * spec.costs_of(MovementCosts).local_stick_cycles
+            issue = spec.costs_of(TransferCosts).read_issue_cycles
+            return max((waited + copied) / pages.in_flight, 2 * issue, 2 * wire)
         case Access.STICKS if pages.in_dram:
-            page = costs.stick_read_cycles + pages.page_bytes / costs.stick_read_bytes_per_cycle
+            return read_stick_cycles(spec, pages.page_bytes, readers=others)
         case Access.STICKS:
-            page = max(costs.stick_read_cycles, wire)
+            return max(spec.costs_of(MovementCosts).stick_cycles, wire)
         case _:
-            page = max(issue.page_issue_cycles, wire)
-    return pages.core_pages * page
+            return read_page_cycles(spec, pages.page_bytes)
 
 
-def _write_cycles(pages: Pages, spec: DeviceSpec) -> float:
-    """Cycles of the writing side of a core."""
-    costs, issue, noc = spec.costs_of(MovementCosts), spec.costs_of(TransferCosts), spec.noc
-    wire = pages.page_bytes / noc.link_bytes_per_cycle
+def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
+    """Cycles of all pages on the writing side of a core, besides as many cores that write."""
+    costs, wire = spec.costs_of(MovementCosts), pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.WAIT:
-            page = costs.write_round_trip_cycles + wire
+            page = waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
         case Access.STICKS:
-            page = max(costs.stick_write_cycles, wire)
+            page = write_stick_cycles(spec, pages.page_bytes)
+        case Access.ROWS:
+            rows = div_up(pages.core_pages, TILE)
+            waited = rows * write_latency_cycles(spec, in_dram=pages.in_dram)
+            return waited + pages.core_pages * max(costs.stick_cycles, wire)
         case Access.BOX:
-            page = max(costs.box_tile_cycles if pages.tiles else costs.box_stick_cycles, wire)
+            behind = shared_cycles(spec, others * pages.page_bytes, costs.dram_write_share)
+            page = max(costs.box_stick_cycles, wire) + behind
         case Access.LOCAL_STICKS:
             page = max(costs.local_stick_cycles, wire)
         case _:
-            page = max(issue.write_issue_cycles, wire)
+            page = max(spec.costs_of(TransferCosts).write_issue_cycles, wire)
     return pages.core_pages * page
-
-
-def _round_trip_cycles(pages: Pages, spec: DeviceSpec) -> float:
-    """A page asked for and waited for."""
-    if pages.in_dram:
-        return page_round_trip_cycles(spec, pages.page_bytes)
-    return torus_of(spec).round_trip_cycles + pages.page_bytes / spec.noc.link_bytes_per_cycle
-
-
-def _shared(pages: Pages, spec: DeviceSpec, share: float) -> float:
-    return shared_cycles(spec, pages.all_bytes, share) if pages.in_dram else 0.0

@@ -1,17 +1,30 @@
 """What the works of the data movement operations mean."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesOf, CyclesReading, Ends, Meaning, ValuesReading, W, given, unchanged, values_of_first
+from ops.meaning import (
+    Account,
+    CyclesReading,
+    Ends,
+    Meaning,
+    ValuesOf,
+    ValuesReading,
+    W,
+    given,
+    unchanged,
+    values_of_first,
+)
+from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
+    cast_movement,
     copy_movement,
     relayout_movement,
     reshape_movement,
@@ -21,6 +34,7 @@ from ops.programs.movement.movements import (
 )
 from ops.programs.movement.values import converted, folded_windows, padded_image, padded_slice, written_slice
 from ops.programs.movement.work import (
+    Conversion,
     FillPad,
     FoldWindows,
     PaddedSlice,
@@ -31,15 +45,30 @@ from ops.programs.movement.work import (
     Typecast,
 )
 
+# Movements of which there are no public measurements.
+UNMEASURED: Final = (
+    Conversion.PAD.value,
+    Conversion.UNTILIZE_CODEGEN.value,
+    FillPad.__name__,
+    PadImage.__name__,
+)
+MovementOf: TypeAlias = Callable[[W, TensorSpec, TensorSpec, DeviceSpec], Movement]
 
-def _of_movement(movement: Callable[[W, TensorSpec, TensorSpec, DeviceSpec], Movement]) -> CyclesOf[W]:
-    """Cycles that follow from the pages of both ends."""
+
+def _moves(work: type[W], values: ValuesOf[W], movement: MovementOf[W]) -> Meaning[W]:
+    """The meaning of a work whose cycles follow from the pages of both ends."""
 
     def cycles(work: W, ends: Ends, reading: CyclesReading) -> OperationCycles:
         made = movement(work, ends.read, ends.written, reading.spec)
         return movement_cycles(made, reading.spec, contention=reading.contention)
 
-    return cycles
+    def account(work: W, ends: Ends, spec: DeviceSpec) -> Account:
+        window = work.window if isinstance(work, PaddedSlice | SliceWrite) else None
+        name = work.conversion.value if isinstance(work, Relayout) else type(work).__name__
+        measured_as = "" if name in UNMEASURED else name
+        return movement_account(movement(work, ends.read, ends.written, spec), measured_as=measured_as, window=window)
+
+    return Meaning(work=work, values=values, cycles=cycles, account=account)
 
 
 def _reshaped(work: Reshape, values: Array) -> Array:
@@ -59,6 +88,10 @@ def _copy(work: Work, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -
     return copy_movement(read, written, spec)
 
 
+def _cast(work: Typecast, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+    return cast_movement(read, written, spec)
+
+
 def _reshape(work: Reshape, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
     return reshape_movement(read, written, spec)
 
@@ -72,16 +105,16 @@ def _slice_write(work: SliceWrite, read: TensorSpec, written: TensorSpec, spec: 
 
 
 MEANINGS: Final = (
-    Meaning(work=Relayout, values=values_of_first(unchanged), cycles=_of_movement(_relayout)),
-    Meaning(work=Reshape, values=values_of_first(_reshaped), cycles=_of_movement(_reshape)),
-    Meaning(work=Typecast, values=values_of_first(converted), cycles=_of_movement(_copy)),
-    Meaning(work=FillPad, values=values_of_first(unchanged), cycles=_of_movement(_copy)),
-    Meaning(work=PadImage, values=values_of_first(padded_image), cycles=_of_movement(_copy)),
+    _moves(Relayout, values_of_first(unchanged), _relayout),
+    _moves(Reshape, values_of_first(_reshaped), _reshape),
+    _moves(Typecast, values_of_first(converted), _cast),
+    _moves(FillPad, values_of_first(unchanged), _copy),
+    _moves(PadImage, values_of_first(padded_image), _copy),
     Meaning(
         work=FoldWindows,
         values=values_of_first(folded_windows),
         no_model="there is no model of Fold; known are conversions, moves, slices and reshapes",
     ),
-    Meaning(work=PaddedSlice, values=values_of_first(padded_slice), cycles=_of_movement(_slice)),
-    Meaning(work=SliceWrite, values=_written, cycles=_of_movement(_slice_write)),
+    _moves(PaddedSlice, values_of_first(padded_slice), _slice),
+    _moves(SliceWrite, _written, _slice_write),
 )

@@ -12,9 +12,10 @@ class Access(Enum):
 
     Attributes:
         STREAM: One request after the other.
-        STICKS: The same for rows of a row-major tensor.
-        BOX: Pages of a part of an image, or rows that come out of tiles: an address is worked out for each.
-        WAIT: Every page is waited for.
+        STICKS: The same for rows of a row-major tensor; those read from DRAM are waited for in groups.
+        ROWS: Sticks that come out of a row of tiles, written where they belong; the row is waited for.
+        BOX: Sticks of a part of an image: an address is worked out for each.
+        WAIT: Every page, or every group of pages, is waited for.
         BOUNCE: The same, and it is copied once more within L1.
         LOCAL: Within the core, in one piece.
         LOCAL_STICKS: Within the core, stick by stick.
@@ -22,6 +23,7 @@ class Access(Enum):
 
     STREAM = "stream"
     STICKS = "sticks"
+    ROWS = "rows"
     BOX = "box"
     WAIT = "wait"
     BOUNCE = "bounce"
@@ -65,20 +67,26 @@ class Movement:
         cores: Cores that take part.
         reads: What they read; None if their input is in place already.
         writes: What they write; None if their output is in place already.
+        blocks: Blocks that a core's stages hand on to each other; 1 if each begins when the one before has ended.
         tilized_tiles: Tiles a core makes of sticks.
-        tilize_formats: The formats before and after that.
+        formats: The formats before and after that, or before and after a cast.
         untilized_rows: Rows of tiles a core makes sticks of.
         width_tiles: Tiles of such a row.
-        segments: Pieces of rows a core moves between tiles.
+        cast_tiles: Tiles a core casts to another format.
+        segments: Pieces of rows a core moves between pages.
+        stores: Words that a processor fills, or bytes that it copies by itself.
         reshards: Shards are dealt anew.
     """
 
     cores: CoreRangeSet
     reads: Pages | None = None
     writes: Pages | None = None
+    blocks: int = 1
     tilized_tiles: int = 0
-    tilize_formats: tuple[DataFormat, DataFormat] = (BFLOAT16, BFLOAT16)
+    formats: tuple[DataFormat, DataFormat] = (BFLOAT16, BFLOAT16)
     untilized_rows: int = 0
     width_tiles: int = 1
+    cast_tiles: int = 0
     segments: int = 0
+    stores: int = 0
     reshards: bool = False

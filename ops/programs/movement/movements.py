@@ -1,18 +1,22 @@
 """Which pages the data movement programs of the library read and write, and how, by their tensors' layouts."""
 
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import replace
+from math import ceil, lcm, prod
 
-from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout
-from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
+from ops.programs.movement.cut_tiles import cut_from_tiles
+from ops.programs.movement.ends import Ends, ends_of, got_at
 from ops.programs.movement.movement import Access, Movement, Pages
+from ops.programs.movement.segments import tile_map
 from ops.programs.movement.work import Conversion, Window
 
-SEGMENTS_OF_A_ROW = 2  # a row of a tile lies in two faces
+WORD_BYTES = 4  # that a processor fills at a time
+READ_AHEAD_PARTS = 512  # that all cores of an interleaved-to-sharded program share: tiles asked for before a wait
+READ_AHEAD_PART_BYTES = 1152
+NETWORKS = 2  # of a chip
+DATA_MOVERS = 2  # processors of a core that share the sticks of a reshape
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
@@ -34,18 +38,18 @@ def relayout_movement(
         bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as
             the library did on Blackhole until 2025; release 0.81.1 does not.
     """
-    ends = _ends(source, target, spec)
+    ends = ends_of(source, target, spec)
     cores, read, written = ends.cores, ends.read, ends.written
     match conversion:
         case Conversion.INTERLEAVED_TO_SHARDED:
             return Movement(cores=cores, reads=_into_shards(ends, spec, bounces_always=bounces_always))
         case Conversion.SHARDED_TO_INTERLEAVED:
             moved = replace(read, all_pages=min(read.all_pages, written.all_pages), in_dram=written.in_dram)
-            return Movement(cores=cores, writes=_as(moved, Access.STREAM if ends.from_tiles else Access.STICKS))
+            return Movement(cores=cores, writes=got_at(moved, Access.STREAM if ends.from_tiles else Access.STICKS))
         case Conversion.RESHARD:
-            return Movement(cores=cores, reads=_as(written, Access.STREAM), reshards=True)
+            return Movement(cores=cores, reads=_dealt_anew(ends), reshards=True)
         case Conversion.MOVE if ends.from_shards and ends.to_shards:
-            return Movement(cores=cores, reads=_as(read, Access.LOCAL))
+            return Movement(cores=cores, reads=got_at(read, Access.LOCAL))
         case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
             return _copied(ends)
         case Conversion.TILIZE:
@@ -53,14 +57,21 @@ def relayout_movement(
         case Conversion.TILIZE_WITH_VAL_PADDING:
             return _tilized(ends, Access.WAIT)
         case Conversion.UNTILIZE | Conversion.UNTILIZE_CODEGEN:
-            return _untilized(ends, Access.BOX if written.in_dram else Access.STICKS)
+            return _untilized(ends, Access.ROWS)
         case Conversion.UNTILIZE_WITH_UNPADDING:
             return _untilized(ends, Access.WAIT)
 
 
 def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
-    """A program that reads page by page and changes what it writes: another format, zeros in the padding or around."""
-    return _copied(_ends(source, target, spec))
+    """A program that reads page by page and changes what it writes: zeros in the padding or around."""
+    return _copied(ends_of(source, target, spec))
+
+
+def cast_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
+    """A program that reads tile by tile and writes each in another format."""
+    copied = _copied(ends_of(source, target, spec))
+    tiles = 0 if copied.writes is None else copied.writes.core_pages
+    return replace(copied, cast_tiles=tiles, formats=(source.data_format, target.data_format))
 
 
 def slice_movement(
@@ -74,10 +85,10 @@ def slice_movement(
         spec: The machine.
         columns: First column of the image that is read, and the one behind the last; all if not given.
     """
-    ends = _ends(source, target, spec)
+    ends = ends_of(source, target, spec)
     if ends.from_tiles:
-        return _cut_from_tiles(ends, columns)
-    return Movement(cores=ends.cores, reads=_as(ends.written, Access.STICKS, in_dram=True))
+        return cut_from_tiles(ends, columns)
+    return Movement(cores=ends.cores, reads=got_at(ends.written, Access.STICKS, in_dram=True))
 
 
 def slice_write_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
@@ -88,8 +99,9 @@ def slice_write_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpe
         target: The part of the image that it is written into, as a tensor of its own.
         spec: The machine.
     """
-    ends = _ends(source, target, spec)
-    return Movement(cores=ends.cores, writes=_as(ends.read, Access.BOX, in_dram=True))
+    ends = ends_of(source, target, spec)
+    access = Access.WAIT if ends.from_tiles else Access.BOX
+    return Movement(cores=ends.cores, writes=got_at(ends.read, access, in_dram=True))
 
 
 def written_part(image: TensorSpec, window: Window) -> TensorSpec:
@@ -100,118 +112,99 @@ def written_part(image: TensorSpec, window: Window) -> TensorSpec:
 
 def reshape_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
     """A program that moves rows between pages, since they lie differently under another shape."""
-    ends = _ends(source, target, spec)
-    if ends.from_tiles:
-        segments = ends.written.core_pages * SEGMENTS_OF_A_ROW * min(TILE, target.padded_shape[-2], source.shape[-2])
-        return Movement(cores=ends.cores, reads=_as(ends.written, Access.WAIT), segments=segments)
-    return Movement(cores=ends.cores, reads=_as(ends.read, Access.WAIT), writes=_as(ends.written, Access.WAIT))
+    ends = ends_of(source, target, spec)
+    return _reshaped_tiles(ends) if ends.from_tiles else _reshaped_sticks(ends, spec)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ends:
-    """Both sides of a movement.
-
-    Attributes:
-        source: What is read.
-        target: What is written.
-        cores: Cores that take part.
-        read: Pages of the source.
-        written: Pages of the target.
-        width_tiles: Tiles across a core's part.
-    """
-
-    source: TensorSpec
-    target: TensorSpec
-    cores: CoreRangeSet
-    read: Pages
-    written: Pages
-    width_tiles: int
-
-    @property
-    def from_tiles(self) -> bool:
-        """Whether tiles are read."""
-        return self.source.layout is Layout.TILE
-
-    @property
-    def from_shards(self) -> bool:
-        """Whether the source is sharded."""
-        return self.source.memory_config.is_sharded()
-
-    @property
-    def to_shards(self) -> bool:
-        """Whether the target is sharded."""
-        return self.target.memory_config.is_sharded()
-
-    @property
-    def tile_rows(self) -> int:
-        """Rows of tiles of a core."""
-        tiles = self.read.all_pages if self.from_tiles else self.written.all_pages
-        return div_up(tiles, self.width_tiles * self.cores.num_cores())
-
-
-def _ends(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> _Ends:
-    """Both sides of a movement."""
-    cores = _cores(source, target, spec)
-    width = (target if target.layout is Layout.TILE else source).matrix[1]
-    return _Ends(
-        source=source,
-        target=target,
-        cores=cores,
-        read=_pages(source, cores.num_cores()),
-        written=_pages(target, cores.num_cores()),
-        width_tiles=div_up(_shard_width(source, target, width), TILE),
-    )
-
-
-def _into_shards(ends: _Ends, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
+def _into_shards(ends: Ends, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
     """What an interleaved-to-sharded program reads."""
     read, written = ends.read, ends.written
     moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
     if ends.from_tiles:
-        return _as(moved, Access.STREAM)
+        group = READ_AHEAD_PARTS // ends.cores.num_cores() * READ_AHEAD_PART_BYTES // moved.page_bytes
+        return replace(moved, access=Access.WAIT, in_flight=max(1, min(group, moved.core_pages)))
     if bounces_always:
-        return _as(moved, Access.BOUNCE)
+        return got_at(moved, Access.BOUNCE)
     if _sticks_are_aligned(moved, written.all_pages // ends.target.matrix[0], spec):
-        return _as(moved, Access.STICKS)
+        return got_at(moved, Access.STICKS)
     return replace(moved, access=Access.BOUNCE, in_flight=BOUNCES_IN_FLIGHT)
 
 
-def _copied(ends: _Ends) -> Movement:
+def _dealt_anew(ends: Ends) -> Pages:
+    """What a reshard reads: runs of whole rows where shards are as wide as before, page by page where they are not.
+
+    A core whose shard several others read answers them on both networks.
+    """
+    read, written = ends.read, ends.written
+    dealt = max(written.core_pages * written.page_bytes, div_up(read.core_pages * read.page_bytes, NETWORKS))
+    if _shard_columns(ends.source) == _shard_columns(ends.target):
+        return replace(written, access=Access.STREAM, core_pages=1, page_bytes=dealt, all_pages=ends.cores.num_cores())
+    return replace(written, access=Access.STREAM, core_pages=div_up(dealt, written.page_bytes))
+
+
+def _shard_columns(tensor: TensorSpec) -> int:
+    shards = tensor.memory_config.shard_spec
+    return tensor.matrix[1] if shards is None else shards.shape[1]
+
+
+def _copied(ends: Ends) -> Movement:
     """Every page is waited for, and written while the next one comes."""
-    return Movement(cores=ends.cores, reads=_as(ends.read, Access.WAIT), writes=_as(ends.written, Access.STREAM))
+    reads, writes = got_at(ends.read, Access.WAIT), got_at(ends.written, Access.WAIT)
+    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=reads.core_pages)
 
 
-def _tilized(ends: _Ends, access: Access) -> Movement:
-    """Sticks become tiles; shards lie where they are."""
+def _reshaped_tiles(ends: Ends) -> Movement:
+    """For each output tile its map and its input tiles, row by row, are waited for; then it is written."""
+    counted = tile_map(ends.source.shape, ends.target.shape)
+    tiles, fetched = ends.written.core_pages, 1 + counted.fetched
+    all_pages = round(ends.written.all_pages * fetched)
+    reads = replace(ends.read, access=Access.WAIT, core_pages=ceil(tiles * fetched), all_pages=all_pages)
+    writes = got_at(ends.written, Access.WAIT)
+    return Movement(cores=ends.cores, reads=reads, writes=writes, segments=round(tiles * counted.segments))
+
+
+def _reshaped_sticks(ends: Ends, spec: DeviceSpec) -> Movement:
+    """Both processors of a core read sticks, copy pieces, byte by byte where they do not lie alike, and write."""
+    read, written, cores = ends.read, ends.written, ends.cores.num_cores()
+    parts = min(DATA_MOVERS * cores, read.all_pages)
+    share = div_up(read.all_pages, parts)
+    together = read.all_bytes // lcm(read.page_bytes, written.page_bytes)  # ends of sticks of both sides
+    alike = all(pages.page_bytes % spec.l1.alignment_bytes == 0 for pages in (read, written))
     return Movement(
         cores=ends.cores,
-        reads=None if ends.from_shards else _as(ends.read, access),
-        writes=None if ends.to_shards else _as(ends.written, Access.STREAM),
+        reads=replace(read, access=Access.WAIT, core_pages=share),
+        writes=replace(written, access=Access.WAIT, core_pages=div_up(written.all_pages, parts)),
+        segments=div_up(read.all_pages + written.all_pages - together, parts),
+        stores=0 if alike else share * read.page_bytes,
+    )
+
+
+def _tilized(ends: Ends, access: Access) -> Movement:
+    """Sticks become tiles, and rows of padding are filled; shards lie where they are."""
+    source, target = ends.source, ends.target
+    filled = target.padded_shape[-2] - source.shape[-2]
+    images = div_up(prod(source.shape[:-2]), ends.cores.num_cores())
+    row_bytes = target.padded_shape[-1] * (source.data_format.element_bytes or 0)
+    return Movement(
+        cores=ends.cores,
+        reads=None if ends.from_shards else got_at(ends.read, access),
+        writes=None if ends.to_shards else got_at(ends.written, Access.WAIT),
+        blocks=ends.tile_rows,
+        stores=images * filled * div_up(row_bytes, WORD_BYTES) if access is Access.WAIT else 0,
         tilized_tiles=ends.tile_rows * ends.width_tiles,
-        tilize_formats=(ends.source.data_format, ends.target.data_format),
+        formats=(ends.source.data_format, ends.target.data_format),
         width_tiles=ends.width_tiles,
     )
 
 
-def _untilized(ends: _Ends, access: Access) -> Movement:
+def _untilized(ends: Ends, access: Access) -> Movement:
     """Tiles become sticks; shards lie where they are."""
     return Movement(
         cores=ends.cores,
-        reads=None if ends.from_shards else _as(ends.read, Access.STREAM),
-        writes=None if ends.to_shards else _as(ends.written, access),
+        reads=None if ends.from_shards else got_at(ends.read, Access.WAIT),
+        writes=None if ends.to_shards else got_at(ends.written, access),
+        blocks=ends.tile_rows,
         untilized_rows=ends.tile_rows,
-        width_tiles=ends.width_tiles,
-    )
-
-
-def _cut_from_tiles(ends: _Ends, columns: tuple[int, int] | None) -> Movement:
-    """The sticks of a slice come out of the tiles that it touches."""
-    rows = _tile_rows_under(ends.written.core_pages, ends.source.shape[-2], columns)
-    return Movement(
-        cores=ends.cores,
-        reads=_as(_tiles_under(ends.read, ends.source, ends.target, rows), Access.STREAM),
-        writes=_as(ends.written, Access.LOCAL_STICKS),
-        untilized_rows=rows,
         width_tiles=ends.width_tiles,
     )
 
@@ -227,66 +220,3 @@ def _sticks_are_aligned(pages: Pages, parts: int, spec: DeviceSpec) -> bool:
     alignment = spec.dram.alignment_bytes
     begins = parts == 1 or pages.page_bytes % alignment == 0
     return not pages.in_dram or (begins and round_up(pages.page_bytes, spec.l1.alignment_bytes) % alignment == 0)
-
-
-def _as(pages: Pages, access: Access, *, in_dram: bool | None = None) -> Pages:
-    """The same pages, got at in some way."""
-    return replace(pages, access=access, in_dram=pages.in_dram if in_dram is None else in_dram)
-
-
-def _pages(tensor: TensorSpec, cores: int) -> Pages:
-    """All pages of a tensor."""
-    rows, cols = tensor.matrix
-    shards = tensor.memory_config.shard_spec
-    if tensor.layout is Layout.TILE:
-        page_bytes, across = tensor.data_format.tile_bytes, div_up(cols, TILE)
-        rows = div_up(rows, TILE)
-        shard_pages = 0 if shards is None else div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
-    else:
-        width = cols if shards is None else min(cols, shards.shape[1])
-        page_bytes, across = width * (tensor.data_format.element_bytes or 0), div_up(cols, width)
-        shard_pages = 0 if shards is None else shards.shape[0]
-    return Pages(
-        access=Access.STREAM,
-        core_pages=shard_pages or div_up(rows * across, cores),
-        page_bytes=page_bytes,
-        all_pages=rows * across,
-        tiles=tensor.layout is Layout.TILE,
-        in_dram=tensor.memory_config.buffer_type is BufferType.DRAM,
-    )
-
-
-def _tile_rows_under(sticks: int, image_cols: int, columns: tuple[int, int] | None) -> int:
-    """Rows of tiles under the sticks of a core: every image row of a slice begins and ends within tiles of its own."""
-    begin, end = (0, image_cols) if columns is None else columns
-    if (begin, end) == (0, image_cols) and image_cols % TILE == 0:
-        return div_up(sticks, TILE)
-    spanned = (end - 1) // TILE - begin // TILE + 1
-    return div_up(sticks * spanned, end - begin)
-
-
-def _tiles_under(read: Pages, source: TensorSpec, target: TensorSpec, core_rows: int) -> Pages:
-    """The tiles under a slice."""
-    width = source.matrix[1]
-    across = div_up(_shard_width(target, target, width), TILE)
-    tile_rows = div_up(prod(target.shape[:-1]), TILE)
-    return replace(read, core_pages=core_rows * across, all_pages=tile_rows * div_up(width, TILE), in_dram=True)
-
-
-def _shard_width(source: TensorSpec, target: TensorSpec, width: int) -> int:
-    """Columns of a core's part."""
-    for tensor in (source, target):
-        if tensor.memory_config.shard_spec is not None:
-            return min(width, tensor.memory_config.shard_spec.shape[1])
-    return width
-
-
-def _cores(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> CoreRangeSet:
-    """The cores of the shards; for interleaved tensors as many as have work, in tile rows where the layout changes."""
-    for tensor in (target, source):
-        if tensor.memory_config.shard_spec is not None:
-            return tensor.memory_config.shard_spec.grid
-    whole_rows = source.layout is not target.layout
-    work = div_up(source.matrix[0], TILE) if whole_rows else _pages(target, 1).all_pages
-    per_core = div_up(work, spec.grid.cores)
-    return first_cores(div_up(work, per_core), spec.grid.cols, spec.grid.rows)

@@ -18,19 +18,20 @@ from device.time.engine import task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
 from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.actions.pages import read_stick_cycles, write_stick_cycles
 from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
 from ops.programs.matmul.config import MatmulWork, k_blocks
 from ops.programs.matmul.costs import MatmulCosts
-from ops.programs.matmul.cycles import (
+from ops.programs.matmul.cycles import dram_task, multiply_tasks, second_task, send_cycles
+from ops.programs.matmul.dealing import (
     Operands,
+    Place,
+    Places,
     cores_of,
-    dram_task,
+    first_receivers,
     issued_flops,
-    multiply_task,
     operands_of,
     out_blocks,
-    second_task,
-    send_cycles,
 )
 from ops.programs.patch_matmul.core_share import CoreShare, patch_share, pixel_share, present_share
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
@@ -63,8 +64,8 @@ def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool
     cores, costs = min(work.rows, spec.grid.cores), spec.costs_of(StickCosts)
     share = div_up(work.rows, cores)
     in_bytes, out_bytes = (work.columns * one.storage.itemsize for one in (FLOAT32, work.out_format))
-    read = costs.stick_read_cycles + in_bytes / costs.stick_read_bytes_per_cycle
-    write = max(costs.stick_write_cycles, out_bytes / spec.noc.link_bytes_per_cycle)
+    read = read_stick_cycles(spec, in_bytes)
+    write = write_stick_cycles(spec, out_bytes)
     moved = work.rows * (work.sections * in_bytes + out_bytes)
     tiles = div_up(share, TILE) * div_up(work.columns, TILE) * work.sections
     stages = {
@@ -95,7 +96,7 @@ def _program(
     matmul: MatmulWork, gather: CoreShare, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
 ) -> OperationCycles:
     """All bundles of a program, one after the other."""
-    operands = operands_of(matmul, in_sharded=True, out_sharded=True)
+    operands = operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
     steps = _steps(matmul, gather, spec)
     free = timing = walk_blocks("patch_matmul", steps)
     if contention:
@@ -124,26 +125,29 @@ def _times(one: StageCycles, count: int) -> StageCycles:
 
 def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:
     """The steps of a core that has the bandwidth of DRAM for itself: a core's share of everything, block by block."""
-    sticks = spec.costs_of(StickCosts)
     link, outs, depth = spec.noc.link_bytes_per_cycle, out_blocks(matmul), k_blocks(matmul.problem, matmul.config)
     blocks = outs * depth
     part = FLOAT32 if matmul.problem.in_format == FLOAT32 else BFLOAT16
-    stick_cycles = max(sticks.stick_read_cycles, gather.stick_bytes / sticks.stick_read_bytes_per_cycle)
+    stick_cycles = read_stick_cycles(spec, gather.stick_bytes)
     zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, gather.stick_bytes / link)
     first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
     if gather.sent:
-        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, matmul.config.grid.cols)
+        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, first_receivers(matmul))
     tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
-    multiply = multiply_task(matmul, spec)
+    first_product, next_product, last_product = (
+        task_of({**tilize, **one.path}, {**tilize, **one.busy}) for one in multiply_tasks(matmul, spec)
+    )
     untilize_cycles = untilize_tile_cycles(spec, matmul.config.out_block_w)
-    write_cycles = max(sticks.stick_write_cycles, gather.row_bytes / link)
+    write_cycles = write_stick_cycles(spec, gather.row_bytes)
     return MatmulSteps(
         out_blocks=outs,
         k_blocks=depth,
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
         first=task_of(first),
         second=second_task(matmul, spec),
-        multiply=task_of({**tilize, **multiply.path}, {**tilize, **multiply.busy}),
+        multiply=first_product,
+        multiply_next=next_product,
+        multiply_last=last_product,
         finish=task_of({Stage.UNTILIZE: gather.out_tiles * untilize_cycles / outs}),
         write=task_of({Stage.WRITER: gather.rows * write_cycles / outs}),
     )
@@ -163,7 +167,7 @@ def _with_shared_dram(steps: MatmulSteps, gather: CoreShare, operands: Operands,
 def _written(rows: int, row_bytes: int, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
     """Rows that every core writes from a stick of its own."""
     cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
-    write = div_up(rows, cores) * max(costs.stick_write_cycles, row_bytes / spec.noc.link_bytes_per_cycle)
+    write = div_up(rows, cores) * write_stick_cycles(spec, row_bytes)
     dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
     return _operation(
         {Stage.WRITER: write, Stage.DRAM: dram},

@@ -8,6 +8,7 @@ import numpy as np
 from device.numbers.formats import Array
 from ops.meaning import Meaning, ValuesReading, cycles_of_work, given, values_of_first
 from ops.programs.patch_matmul import cycles, values
+from ops.programs.patch_matmul.account import product_account, rows_account
 from ops.programs.patch_matmul.host_values import prepare_sticks, prepare_taps
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
@@ -46,18 +47,26 @@ MEANINGS: Final = (
         values=_patch_matmul,
         cycles=cycles_of_work(cycles.patch_matmul_cycles),
         fidelity_phases=_fidelity_phases,
+        account=product_account,
     ),
     Meaning(
         work=PixelMatmul,
         values=_pixel_matmul,
         cycles=cycles_of_work(cycles.pixel_matmul_cycles),
         fidelity_phases=_fidelity_phases,
+        account=product_account,
     ),
-    Meaning(work=FillRows, values=_filled_rows, cycles=cycles_of_work(cycles.fill_rows_cycles)),
+    Meaning(
+        work=FillRows,
+        values=_filled_rows,
+        cycles=cycles_of_work(cycles.fill_rows_cycles),
+        account=rows_account,
+    ),
     Meaning(
         work=SumSections,
         values=values_of_first(values.sum_sections),
         cycles=cycles_of_work(cycles.sum_sections_cycles),
+        account=rows_account,
     ),
     Meaning(work=PrepareSticks, values=values_of_first(prepare_sticks)),
     Meaning(work=PrepareTaps, values=values_of_first(prepare_taps)),

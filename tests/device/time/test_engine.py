@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.errors import DeviceError
-from device.time.engine import BEGIN, Processor, Slots, check_emptied, critical_cycles, path_to, stage_report, task_of
+from device.time.engine import (
+    BEGIN,
+    Processor,
+    Slots,
+    after,
+    check_emptied,
+    critical_cycles,
+    path_to,
+    stage_report,
+    task_of,
+)
 from device.time.stages import Stage
 
 cycles = st.floats(min_value=1, max_value=1000)
@@ -115,3 +125,12 @@ def test_blocks_that_go_on_alike_can_be_counted():
     assert critical_cycles(compute.now) == critical_cycles(walked.now) == {Stage.READER: 100, Stage.MATH: 7}
     assert slots.reserve().cycles == 97  # the last block but one was multiplied then
     assert slots.left == 0
+
+
+def test_what_others_do_is_on_the_path_and_keeps_no_processor_busy() -> None:
+    own, other = task_of({Stage.MATH: 5.0}), task_of({Stage.NETWORK: 3.0})
+    processor = Processor()
+    processor.wait(after(processor.work(own), other))
+    assert processor.now.cycles == 8
+    assert critical_cycles(processor.now) == {Stage.MATH: 5, Stage.NETWORK: 3}
+    assert (processor.busy_cycles(), processor.waited_cycles) == ({Stage.MATH: 5}, 3)

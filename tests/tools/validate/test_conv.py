@@ -69,10 +69,12 @@ def test_rows_without_a_shape_say_so():
         predict_conv(one)
 
 
-def test_activation_reuse_is_not_planned():
+def test_activation_reuse_is_planned():
     one = next(row for row in ROWS if "act_reuse=on" in row["config"])
-    with pytest.raises(NotPredictedError, match="activation reuse is not planned"):
-        predict_conv(one)
+    found = read_conv_row(one)
+    assert not found.counted  # a target, no measurement
+    assert found.work.layout.blocks.k_blocks == 1
+    assert predict_conv(one).predicted_ns > 0
 
 
 def test_an_unknown_device_says_so():

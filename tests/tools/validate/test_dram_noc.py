@@ -36,7 +36,7 @@ MULTICAST = {"mechanism": "multicast write", "pattern": "L1 one-to-all multicast
         ({"mechanism": "unicast write"}, 119 + 29 * 9 + 15 * 23 + 64 / (64 * 0.952)),
         (
             {"mechanism": "DRAM read", "pattern": "single bank (pattern 0)", "transaction_bytes": "8192"},
-            119 + 29 * 9 + 78 * 1.35 + 16 * 8192 / (64e9 * 0.742 / 1.35e9),
+            119 + 29 * 9 + 78 * 1.35 + 16 * 8192 / (64e9 * 0.5 / 1.35e9),
         ),
         (MULTICAST, 119 + 29 * 9 + 119 + 29 * 9 / 2 + 16 * (130 * 1.03 + 64 / (64 * 0.952))),
         (

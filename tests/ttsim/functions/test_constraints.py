@@ -96,3 +96,12 @@ def test_no_device_and_no_capture_is_touched() -> None:
     assert answer == query_op_constraints(input_tensor=IMAGE, **CALL)
     assert ttsim.get_memory_view(device, ttsim.BufferType.DRAM) == view
     assert device.num_program_cache_entries() == 0
+
+
+def test_a_mistake_of_ours_is_no_answer(monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr("ttsim.functions.conv_transpose2d.plan_convolution", broken)
+    with pytest.raises(ValueError, match="a mistake"):
+        query_op_constraints(input_tensor=IMAGE, **CALL)

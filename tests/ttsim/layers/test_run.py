@@ -88,3 +88,13 @@ def test_cycles_of_a_layer_are_those_of_its_operations():
     assert [one.name for one in call.operations] == [one.name for one in summary.operations]
     assert call.untimed == ()
     assert summary.cycles.cycles > 0
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, LookupError, ArithmeticError])
+def test_a_mistake_in_a_model_is_no_missing_model(monkeypatch, error):
+    def broken(*_, **__):
+        raise error("a mistake")
+
+    monkeypatch.setattr("ops.programs.conv2d.cycles.time_conv", broken)
+    with pytest.raises(error, match="a mistake"):
+        run_layer(Layer(**SMALL), Settings(spec=SPEC, values="off"))

@@ -4,30 +4,15 @@ Every figure is taken from the report as it is. Only which of them to tell is de
 that are not told one by one are added up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ttsim.report.cycles.errors import NO_MEASUREMENT, ErrorBar, TotalError
 from ttsim.report.cycles.figures import CallTime, OperationTime, Roofline, StageTime, Totals, UntimedOperation
 
 TOLD_SHARE = 0.05  # operations and stages below this share of the whole are not told one by one
 TOLD_STAGES = 4
+SENT_ON = {"reader": "activation multicast", "weight reader": "weight multicast"}  # by the same processor
 FIDELITIES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
-DOES = {
-    "start": "kernels start",
-    "reader": "activations are gathered from L1",
-    "second reader": "the second processor gathers its half of the activations",
-    "activation multicast": "cores send their channels to the others of their row",
-    "weight reader": "weights are read, block by block",
-    "weight multicast": "weights are sent on to the cores that share them",
-    "tilize": "rows become tiles",
-    "unpack": "tiles are brought to the matrix unit",
-    "math": "the matrix unit multiplies",
-    "pack": "results are packed into L1",
-    "bias": "the bias is added",
-    "untilize": "tiles become rows",
-    "writer": "data is written to where it belongs",
-    "network": "transfers cross the network",
-    "dram": "DRAM delivers or takes data",
-}
 
 
 def explain_call(call: CallTime, device: str) -> str:
@@ -36,11 +21,14 @@ def explain_call(call: CallTime, device: str) -> str:
         return "\n".join(
             [f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}.", *untimed_lines(call)]
         )
+    return "\n".join([_overview(call, device), *operation_lines(call), *untimed_lines(call)])
+
+
+def operation_lines(call: CallTime) -> list[str]:
+    """A line for each operation that matters, the longest first, one for the others, and what the planner chose."""
     told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
     ordered = sorted(told, key=lambda one: -one.cycles)
-    return "\n".join(
-        [_overview(call, device), *(_operation(one) for one in ordered), *_rest(call, told), *untimed_lines(call)]
-    )
+    return [*(_operation(one) for one in ordered), *_rest(call, told), *_chosen(call)]
 
 
 def untimed_lines(call: CallTime) -> list[str]:
@@ -66,8 +54,18 @@ def _overview(call: CallTime, device: str) -> str:
     share = "" if count == 1 else f" {longest.name} takes {percent(longest.share)} of it."
     return (
         f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in {operations}"
-        f"{not_counting(call.untimed)}.{share}{_definition(total)}"
+        f"{not_counting(call.untimed)}.{share}{_expected(total.error)}{_definition(total)}"
     )
+
+
+def _expected(error: TotalError) -> str:
+    """How far the cycles of a call are to be expected off."""
+    if error.share is None:
+        return ""
+    told = f" Cycles are to be expected {percent(error.share)} off"
+    if not error.unmeasured_share:
+        return f"{told}."
+    return f"{told} where models were measured; for {percent(error.unmeasured_share)} of them there is no measurement."
 
 
 def _definition(total: Totals) -> str:
@@ -86,19 +84,39 @@ def _operation(one: OperationTime) -> str:
     return "".join(
         [
             f"- {one.name}: {cycles(one.cycles)} cycles ({percent(one.share)}) on {_cores(one.core_count)}, ",
-            f"bound by {one.bound_by}{_meaning(one.bound_by)}.",
+            _bound(one),
             _path(one.stages),
             _math(one),
             _traffic(one),
             _roof(one.roofline),
             _contention(one),
             _imbalance(one),
+            _planned(one),
+            _error(one.error),
         ]
     )
 
 
-def _meaning(stage: str) -> str:
-    return f" ({DOES[stage]})" if stage in DOES else ""
+def _bound(one: OperationTime) -> str:
+    """What binds an operation, and what does so just as well."""
+    stages = {stage.stage: stage for stage in one.stages}
+    leads = stages.get(one.bound_by)
+    if leads is None:
+        return f"bound by {one.bound_by}."
+    if not one.tied_with:
+        return f"bound by {one.bound_by} ({leads.does})."
+    told = [_tied(stages[name], stages) for name in (one.bound_by, *one.tied_with)]
+    return f"bound by {told[0]}, nearly tied with {joined(told[1:])}."
+
+
+def _tied(stage: StageTime, stages: Mapping[str, StageTime]) -> str:
+    """A stage with its cycles, and with those in which the same processor sends on what it has read."""
+    spent = {one.stage: one.critical_cycles for one in stages.values()}
+    if not any(spent.values()):
+        spent = {one.stage: one.busy_cycles for one in stages.values()}
+    sent = SENT_ON.get(stage.stage, "")
+    then = f", and {cycles(spent[sent])} for its multicast" if spent.get(sent) else ""
+    return f"{stage.stage} ({stage.does}: {cycles(spent[stage.stage])} cycles{then})"
 
 
 def _path(stages: Sequence[StageTime]) -> str:
@@ -160,12 +178,31 @@ def _imbalance(one: OperationTime) -> str:
     return f" {idle} done {percent(first.idle_share)} earlier than the last."
 
 
+def _planned(one: OperationTime) -> str:
+    return f" Planned: {', '.join(fact.text for fact in one.facts)}." if one.facts else ""
+
+
+def _error(error: ErrorBar) -> str:
+    if error.share is None:
+        return f" Error: {error.text}." if error.text != NO_MEASUREMENT else ""
+    return f" Expected error: {percent(error.share)} ({error.text})."
+
+
 def _rest(call: CallTime, told: Sequence[OperationTime]) -> list[str]:
     rest = [one for one in call.operations if one not in told]
     if not rest:
         return []
     share = percent(sum(one.share for one in rest))
     return [f"- The others take {share}: {', '.join(one.name for one in rest)}."]
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Parts of a sentence: a, b and c."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _chosen(call: CallTime) -> list[str]:
+    return [f"- Chosen for the call: {one.text}." for one in call.decisions]
 
 
 def _cores(count: int) -> str:

@@ -1,11 +1,14 @@
 """The figures of a report on cycles, as frozen values; `figures_of` computes them, writers lay them out.
 
-Shares lie between 0 and 1. Cycles are those of the device's clock; they are estimates and need not be whole.
+Shares lie between 0 and 1. Cycles are those of the device's clock, estimates rounded to whole ones (`whole`).
 """
 
 from dataclasses import dataclass
 
 from device.errors import ArgumentError
+from device.plan import Decision
+from ops.meaning import Fact
+from ttsim.report.cycles.errors import ErrorBar, TotalError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +17,7 @@ class StageTime:
 
     Attributes:
         stage: Its name: "reader", "math", "writer" ...
+        does: What it does in this operation, in words.
         busy_cycles: It works.
         stall_cycles: It waits for another stage; 0 where that is not modeled.
         critical_cycles: It is what the end waits for; over all stages these add up to the whole.
@@ -23,9 +27,10 @@ class StageTime:
     """
 
     stage: str
-    busy_cycles: float
-    stall_cycles: float
-    critical_cycles: float
+    does: str
+    busy_cycles: int
+    stall_cycles: int
+    critical_cycles: int
     busy_share: float
     stall_share: float
     critical_share: float
@@ -37,17 +42,27 @@ class CoreGroupTime:
 
     Attributes:
         cores: Which, as ttnn prints them.
-        coordinates: (column, row) of each.
+        ranges: The same as rectangles: first column, first row, last column, last row.
         cycles: From the start of the program to the end of their last stage.
         share: Of the operation's cycles.
         stages: Of each of these cores, in the order of the pipeline.
     """
 
     cores: str
-    coordinates: tuple[tuple[int, int], ...]
-    cycles: float
+    ranges: tuple[tuple[int, int, int, int], ...]
+    cycles: int
     share: float
     stages: tuple[StageTime, ...]
+
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]:
+        """(column, row) of each core, rectangle by rectangle."""
+        return tuple(
+            (column, row)
+            for left, top, right, bottom in self.ranges
+            for row in range(top, bottom + 1)
+            for column in range(left, right + 1)
+        )
 
     @property
     def idle_share(self) -> float:
@@ -93,7 +108,7 @@ class MathUse:
     issued_flops: int
     useful_flops: int
     useful_share: float
-    product_cycles: float
+    product_cycles: int
     utilization: float
     device_utilization: float
     flops_per_second: float
@@ -113,10 +128,10 @@ class Roofline:
         issued_flops_per_dram_byte: Arithmetic intensity; 0 without bytes to or from DRAM.
     """
 
-    math_cycles: float
-    dram_cycles: float
-    network_cycles: float
-    cycles: float
+    math_cycles: int
+    dram_cycles: int
+    network_cycles: int
+    cycles: int
     bound: str
     share: float
     issued_flops_per_dram_byte: float
@@ -132,6 +147,9 @@ class OperationTime:
         nanoseconds: The same in time.
         share: Of the call's cycles.
         bound_by: The stage that binds it.
+        tied_with: Stages that bind it just as well, as far as the model can tell.
+        facts: How it was planned: scheme, blocks, readers ...
+        error: How far its cycles are to be expected off.
         core_count: Cores that take part.
         fidelity_phases: 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
         contention_cycles: Part of `cycles` due to cores that share links, banks or receivers.
@@ -144,14 +162,17 @@ class OperationTime:
     """
 
     name: str
-    cycles: float
+    cycles: int
     nanoseconds: float
     share: float
     bound_by: str
+    tied_with: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    error: ErrorBar
     core_count: int
     fidelity_phases: int
-    contention_cycles: float
-    cycles_without_contention: float
+    contention_cycles: int
+    cycles_without_contention: int
     stages: tuple[StageTime, ...]
     groups: tuple[CoreGroupTime, ...]
     traffic: Traffic
@@ -183,7 +204,7 @@ class CoreTime:
 
     column: int
     row: int
-    cycles: float
+    cycles: int
     share: float
 
 
@@ -201,17 +222,19 @@ class Totals:
         traffic: Bytes.
         math: The matrix units; `utilization` is weighted by the cores and cycles of each operation.
         roofline: The operations' rooflines added up; `bound` is what most of it is.
+        error: How far the cycles are to be expected off.
     """
 
-    cycles: float
+    cycles: int
     nanoseconds: float
-    contention_cycles: float
-    cycles_without_contention: float
+    contention_cycles: int
+    cycles_without_contention: int
     stages: tuple[StageTime, ...]
     cores: tuple[CoreTime, ...]
     traffic: Traffic
     math: MathUse
     roofline: Roofline
+    error: TotalError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +260,7 @@ class CallTime:
         total: Its operations together.
         operations: In order.
         untimed: Those that no model knows; no figure has them in.
+        decisions: What the planner chose for the caller, and what it came from.
     """
 
     name: str
@@ -244,3 +268,4 @@ class CallTime:
     total: Totals
     operations: tuple[OperationTime, ...]
     untimed: tuple[UntimedOperation, ...] = ()
+    decisions: tuple[Decision, ...] = ()

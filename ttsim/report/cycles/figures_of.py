@@ -3,14 +3,18 @@
 Operations run one after the other, as on the device: figures of a call are sums. `CycleReport` is what users get.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from device.memory.tiles import TILE
+from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import bandwidth
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch.queue import Launch
+from ops.meaning import NOTHING_TOLD, Account
+from ttsim.report.cycles.errors import error_bar, total_error
 from ttsim.report.cycles.figures import (
     CallTime,
     CoreGroupTime,
@@ -23,9 +27,28 @@ from ttsim.report.cycles.figures import (
     Traffic,
     UntimedOperation,
 )
+from ttsim.report.cycles.whole import whole
 
 FLOPS_OF_A_PRODUCT = 2 * TILE**3
 NETWORKS = 2
+TIE_SHARE: Final = 0.05  # of an operation's cycles: stages nearer to each other than the model can tell apart
+DOES: Final[Mapping[Stage, str]] = {  # whatever the operation
+    Stage.START: "kernels start",
+    Stage.READER: "data is brought in",
+    Stage.SECOND_READER: "the second processor brings data in",
+    Stage.ACT_MULTICAST: "blocks of activations are sent on",
+    Stage.WEIGHT_READER: "weights are brought in",
+    Stage.WEIGHT_MULTICAST: "blocks of weights are sent on",
+    Stage.TILIZE: "rows become tiles",
+    Stage.UNPACK: "tiles are brought to the matrix unit",
+    Stage.MATH: "the matrix unit multiplies",
+    Stage.PACK: "results are packed into L1",
+    Stage.BIAS: "the bias is added",
+    Stage.UNTILIZE: "tiles become rows",
+    Stage.WRITER: "data is written to where it belongs",
+    Stage.NETWORK: "transfers wait for others on the networks",
+    Stage.DRAM: "DRAM delivers or takes data",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +57,15 @@ class OperationReading:
 
     Attributes:
         name: Which.
-        cycles: The reading of cycles.
+        cycles: The reading of cycles, in whole ones (`whole_operation`).
         fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
+        account: What its program tells of it.
     """
 
     name: str
     cycles: OperationCycles
     fidelity_phases: int = 0
+    account: Account = NOTHING_TOLD
 
     @property
     def product_phases(self) -> float:
@@ -57,6 +82,7 @@ class TimedCall:
         operations: In order.
         untimed: Those that no model knows; figures leave them out.
         useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
+        decisions: What the planner chose for the caller.
         launches: What was launched, untimed operations included, in order.
     """
 
@@ -64,6 +90,7 @@ class TimedCall:
     operations: tuple[OperationReading, ...]
     untimed: tuple[UntimedOperation, ...] = ()
     useful_flops: int | None = None
+    decisions: tuple[Decision, ...] = ()
     launches: tuple[Launch, ...] = ()
 
 
@@ -79,6 +106,7 @@ def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, 
                 operation_time(operation, spec, of_cycles=_cycles(call.operations)) for operation in call.operations
             ),
             untimed=call.untimed,
+            decisions=call.decisions,
         )
         for call in calls
     )
@@ -94,18 +122,23 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
     """
     timed = operation.cycles
     groups = sorted(timed.groups, key=lambda group: -group.cycles)
+    words = {stage: operation.account.stages.get(stage, does) for stage, does in DOES.items()}
+    stages = stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=words)
     return OperationTime(
         name=operation.name,
-        cycles=timed.cycles,
+        cycles=whole(timed.cycles),
         nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
         share=_share(timed.cycles, of_cycles),
         bound_by=timed.bound_by.value,
+        tied_with=tied_stages(stages, timed.bound_by.value, whole(timed.cycles)),
+        facts=operation.account.facts,
+        error=error_bar(operation.account, spec.arch),
         core_count=timed.cores,
         fidelity_phases=operation.fidelity_phases,
-        contention_cycles=timed.contention_cycles,
-        cycles_without_contention=timed.cycles - timed.contention_cycles,
-        stages=stage_times(timed.slowest.stages, of_cycles=timed.cycles),
-        groups=tuple(_group_time(group, timed.cycles) for group in groups),
+        contention_cycles=whole(timed.contention_cycles),
+        cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
+        stages=stages,
+        groups=tuple(_group_time(group, whole(timed.cycles), words) for group in groups),
         traffic=traffic([operation], spec),
         math=math_use([operation], spec, useful_flops=timed.useful_flops),
         roofline=roofline([operation], spec),
@@ -116,7 +149,7 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
     """The figures of calls that ran one after the other."""
     operations = [operation for call in calls for operation in call.operations]
     cycles = _cycles(operations)
-    contention = sum(operation.cycles.contention_cycles for operation in operations)
+    contention = sum(whole(operation.cycles.contention_cycles) for operation in operations)
     return Totals(
         cycles=cycles,
         nanoseconds=nanoseconds(cycles, spec.clock_hz),
@@ -129,19 +162,51 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
         traffic=traffic(operations, spec),
         math=math_use(operations, spec, useful_flops=sum(_useful_flops(call) for call in calls)),
         roofline=roofline(operations, spec),
+        error=total_error(
+            [
+                (one.account.measured_as, whole(one.cycles.cycles), error_bar(one.account, spec.arch))
+                for one in operations
+            ]
+        ),
     )
 
 
-def stage_times(stages: Iterable[StageCycles], *, of_cycles: float) -> tuple[StageTime, ...]:
-    """Stages added up by their names, in the order of the pipeline, with their shares of some cycles."""
-    added: dict[Stage, list[float]] = {}
+def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
+    """Stages that bind an operation as well as the one that is called so, the nearest first.
+
+    They have at least half of its cycles on the critical path, and are short of them by at most `TIE_SHARE` of the
+    operation's; where no path is known, busy cycles count.
+    """
+    walked = any(stage.critical_cycles for stage in stages)
+    counted = {one.stage: one.critical_cycles if walked else one.busy_cycles for one in stages}
+    most = counted.get(bound_by, 0)
+    near = [
+        name
+        for name, own in counted.items()
+        if name != bound_by and 2 * own >= most > 0 and most - own <= TIE_SHARE * cycles
+    ]
+    return tuple(sorted(near, key=lambda name: -counted[name]))
+
+
+def stage_times(
+    stages: Iterable[StageCycles], *, of_cycles: float, words: Mapping[Stage, str] = DOES
+) -> tuple[StageTime, ...]:
+    """Stages added up by their names, in the order of the pipeline, with their shares of some cycles.
+
+    Args:
+        stages: The stages.
+        of_cycles: The whole.
+        words: What each does.
+    """
+    added: dict[Stage, tuple[int, int, int]] = {}
     for one in stages:
-        sums = added.setdefault(one.stage, [0.0, 0.0, 0.0])
-        for at, cycles in enumerate((one.busy_cycles, one.stall_cycles, one.critical_cycles)):
-            sums[at] += cycles
+        busy, stall, critical = added.get(one.stage, (0, 0, 0))
+        busy, stall = busy + whole(one.busy_cycles), stall + whole(one.stall_cycles)
+        added[one.stage] = (busy, stall, critical + whole(one.critical_cycles))
     return tuple(
         StageTime(
             stage=stage.value,
+            does=words[stage],
             busy_cycles=busy,
             stall_cycles=stall,
             critical_cycles=critical,
@@ -174,8 +239,8 @@ def math_use(operations: Sequence[OperationReading], spec: DeviceSpec, *, useful
     """What the matrix units do; a tile product takes `phase_cycles` for each fidelity phase."""
     issued = sum(operation.cycles.issued_flops for operation in operations)
     cycles = _cycles(operations)
-    products = spec.compute.phase_cycles * sum(operation.product_phases for operation in operations)
-    taken = sum(operation.cycles.cores * operation.cycles.cycles for operation in operations)
+    products = sum(whole(spec.compute.phase_cycles * operation.product_phases) for operation in operations)
+    taken = sum(operation.cycles.cores * whole(operation.cycles.cycles) for operation in operations)
     return MathUse(
         issued_flops=issued,
         useful_flops=useful_flops,
@@ -205,37 +270,38 @@ def roofline(operations: Sequence[OperationReading], spec: DeviceSpec) -> Roofli
     )
 
 
-def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[float, float, float]:
+def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[int, int, int]:
     """Least cycles of matrix units, DRAM and networks."""
     timed = operation.cycles
     return (
-        spec.compute.phase_cycles * operation.product_phases / spec.grid.cores,
-        (timed.dram_read_bytes + timed.dram_written_bytes) / bandwidth(spec),
-        timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle),
+        whole(spec.compute.phase_cycles * operation.product_phases / spec.grid.cores),
+        whole((timed.dram_read_bytes + timed.dram_written_bytes) / bandwidth(spec)),
+        whole(timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle)),
     )
 
 
-def _group_time(group: CoreGroupCycles, of_cycles: float) -> CoreGroupTime:
+def _group_time(group: CoreGroupCycles, of_cycles: int, words: Mapping[Stage, str]) -> CoreGroupTime:
+    cores = group.cores.merged()
     return CoreGroupTime(
-        cores=str(group.cores),
-        coordinates=tuple((core.x, core.y) for core in group.cores.cores()),
-        cycles=group.cycles,
+        cores=str(cores),
+        ranges=tuple((one.start.x, one.start.y, one.end.x, one.end.y) for one in cores.ranges),
+        cycles=whole(group.cycles),
         share=_share(group.cycles, of_cycles),
-        stages=stage_times(group.stages, of_cycles=of_cycles),
+        stages=stage_times(group.stages, of_cycles=of_cycles, words=words),
     )
 
 
 def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tuple[CoreTime, ...]:
     """Every core's cycles, added up; a core of several groups of an operation is there until the last of them ends."""
-    added: dict[tuple[int, int], float] = {}
+    added: dict[tuple[int, int], int] = {}
     for operation in operations:
-        ends: dict[tuple[int, int], float] = {}
+        ends: dict[tuple[int, int], int] = {}
         for group in operation.cycles.groups:
             for core in group.cores.cores():
                 at = (core.y, core.x)
-                ends[at] = max(ends.get(at, 0.0), group.cycles)
+                ends[at] = max(ends.get(at, 0), whole(group.cycles))
         for at, cycles in ends.items():
-            added[at] = added.get(at, 0.0) + cycles
+            added[at] = added.get(at, 0) + cycles
     return tuple(
         CoreTime(column=column, row=row, cycles=cycles, share=_share(cycles, of_cycles))
         for (row, column), cycles in sorted(added.items())
@@ -248,8 +314,8 @@ def _useful_flops(call: TimedCall) -> int:
     return sum(operation.cycles.useful_flops for operation in call.operations)
 
 
-def _cycles(operations: Iterable[OperationReading]) -> float:
-    return sum(operation.cycles.cycles for operation in operations)
+def _cycles(operations: Iterable[OperationReading]) -> int:
+    return sum(whole(operation.cycles.cycles) for operation in operations)
 
 
 def _share(part: float, whole: float) -> float:

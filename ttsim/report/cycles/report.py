@@ -5,14 +5,24 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from ttsim.report.cycles.explain import cycles, explain_call, explain_inclusion, not_counting, time, untimed_lines
+from ttsim.report.cycles.advice import Advice
+from ttsim.report.cycles.advise import explain_advice
+from ttsim.report.cycles.explain import (
+    cycles,
+    explain_call,
+    explain_inclusion,
+    not_counting,
+    percent,
+    time,
+    untimed_lines,
+)
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
 from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles.rows import text_table
 from ttsim.report.plain import text
 
-FORMAT = 1  # raised when a field changes its meaning or goes
+FORMAT = 2  # raised when a field changes its meaning or goes
 INCLUDES = (
     "kernel time of every device operation, from the first core's start to the last core's end",
     "operations run one after the other",
@@ -40,6 +50,7 @@ class CycleReport:
         launches: What passes between operations; no other figure has it in.
         includes: What the cycles count.
         leaves_out: What they do not count.
+        advice: What would make them faster; None where nobody asked.
     """
 
     device: str
@@ -50,9 +61,10 @@ class CycleReport:
     launches: LaunchTimes
     includes: tuple[str, ...] = INCLUDES
     leaves_out: tuple[str, ...] = LEAVES_OUT
+    advice: Advice | None = None
 
     @property
-    def cycles(self) -> float:
+    def cycles(self) -> int:
         """Of all calls."""
         return self.total.cycles
 
@@ -71,7 +83,9 @@ class CycleReport:
         if not self.calls:
             return f"No call that takes cycles was made on {self.device}."
         paragraphs = [explain_call(call, self.device) for call in self.calls]
-        return "\n".join([*paragraphs, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out)])
+        advice = [] if self.advice is None else [explain_advice(self.advice)]
+        counted = explain_inclusion(self.includes, self.leaves_out)
+        return "\n".join([*paragraphs, *launch_lines(self.launches), *advice, counted])
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
@@ -86,7 +100,9 @@ class CycleReport:
         if not self.calls:
             return self.explain()
         missing = not_counting([one for call in self.calls for one in call.untimed])
-        taken = f"{cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
+        error = self.total.error.share
+        bar = "" if error is None else f" (error expected: {percent(error)})"
+        taken = f"{cycles(self.cycles)} cycles{bar}, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
         head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))
         after = (*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out))
@@ -95,12 +111,13 @@ class CycleReport:
 
 def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
     """The report on calls that ran one after the other on a device."""
-    total = totals(calls, spec)
+    made = call_times(calls, spec)
+    total = made[0].total if len(made) == 1 else totals(calls, spec)
     return CycleReport(
         device=spec.name,
         clock_hz=spec.clock_hz,
         worker_cores=spec.grid.cores,
-        calls=call_times(calls, spec),
+        calls=made,
         total=total,
         launches=launch_times([one for call in calls for one in call.launches], total.nanoseconds, spec),
     )

@@ -150,6 +150,7 @@ class OutputUse:
         dtype: Name of its data format.
         layout: "TILE" or "ROW_MAJOR".
         memory_config: As ttnn prints it.
+        place: The same in short.
         height: Rows of one image.
         width: Columns of one image.
     """
@@ -159,6 +160,7 @@ class OutputUse:
     dtype: str
     layout: str
     memory_config: str
+    place: str
     height: int
     width: int
 

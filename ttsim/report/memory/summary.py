@@ -19,7 +19,7 @@ from device.events import (
     usage_per_core,
 )
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType
+from device.memory.memory_config import BufferType, MemoryConfig
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ttsim.report.cycles.report import CycleReport
@@ -62,6 +62,7 @@ def summarize(
             dtype=output.data_format.name,
             layout=output.layout.name,
             memory_config=str(output.memory_config),
+            place=place_of(output.memory_config),
             height=output_size[0],
             width=output_size[1],
         ),
@@ -71,6 +72,15 @@ def summarize(
         accuracy=accuracy,
         cycles=cycles,
     )
+
+
+def place_of(memory: MemoryConfig) -> str:
+    """Where a tensor lies, in a few words."""
+    kind, shards = f"{memory.memory_layout.name} in {memory.buffer_type.name}", memory.shard_spec
+    if shards is None:
+        return kind
+    rows, columns = shards.shape
+    return f"{kind}, shards {rows}x{columns} on {shards.grid}, {shards.orientation.name}"
 
 
 def partitions_of(layouts: Iterable[ConvLayout]) -> tuple[Partition, ...]:

@@ -4,7 +4,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ttsim.report.cycles.explain import cycles, not_counting, percent, time, untimed_lines
+from ttsim.report.columns import fitting_columns
+from ttsim.report.cycles.advice import Advice
+from ttsim.report.cycles.advise import explain_advice
+from ttsim.report.cycles.explain import cycles, not_counting, operation_lines, percent, time, untimed_lines
 from ttsim.report.cycles.figures import CallTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.cycles.rows import HEADINGS, rows
@@ -12,15 +15,26 @@ from ttsim.report.printable import printable_lines
 
 SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room for what a text would not tell
 WORDS = ("operation", "bound by")
+NEEDED = ("cycles", "bound by")
+WIDE = 160
+GAP = 2  # spaces between columns
 
 
 def print_call(console: Console, call: CallTime) -> None:
-    """The operations of a call, what their stages do, and which operations are missing."""
-    console.print(cycles_table(call))
+    """The operations of a call, what their stages do, both in words, and which operations are missing."""
+    console.print(cycles_table(call, console.width))
     console.print()
     console.print(stages_table(call))
+    for line in operation_lines(call):
+        console.print(escaped(line), highlight=False, soft_wrap=True)
     for line in untimed_lines(call):
         console.print(f"[red]{escaped(line)}", highlight=False, soft_wrap=True)
+
+
+def print_advice(console: Console, advice: Advice) -> None:
+    """What would make the calls faster, and which part of the machine they hang on."""
+    console.print()
+    console.print(escaped(explain_advice(advice)), highlight=False, soft_wrap=True)
 
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:
@@ -36,13 +50,16 @@ def cycles_line(report: CycleReport, call: CallTime) -> str:
     )
 
 
-def cycles_table(call: CallTime) -> Table:
-    """A row for each operation, and one for all."""
+def cycles_table(call: CallTime, width: int = WIDE) -> Table:
+    """A row for each operation, and one for all; columns that do not fit the width are left out, the last first."""
+    shown = [HEADINGS, *rows(call)]
+    last_first = [at for at in range(len(HEADINGS) - 1, 0, -1) if HEADINGS[at] not in NEEDED]
+    kept = fitting_columns(shown, width, gap=GAP, least_needed=last_first)
     table = Table(box=None, pad_edge=False)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading in WORDS else "right", no_wrap=True)
-    for row in rows(call):
-        table.add_row(*(escaped(text) for text in row))
+    for at in kept:
+        table.add_column(HEADINGS[at], justify="left" if HEADINGS[at] in WORDS else "right", no_wrap=True)
+    for row in shown[1:]:
+        table.add_row(*(escaped(row[at]) for at in kept))
     return table
 
 

@@ -8,7 +8,7 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report.memory.figures import LayerResult
 from ttsim.report.plain import text
 
-FORMAT = 1  # raised when a field changes its meaning or goes
+FORMAT = 2  # raised when a field changes its meaning or goes
 
 
 def layers_as_json(results: Sequence[LayerResult]) -> str:

@@ -6,19 +6,34 @@ from rich.console import Console
 from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec
+from ttsim.report.columns import fitting_columns
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
 from ttsim.report.cycles.launches import launch_summary
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import L1Use, LayerResult, OperationUse, Partition, Summary
-from ttsim.report.writers.cycle_table import cycles_line, escaped, print_call
+from ttsim.report.writers.cycle_table import cycles_line, escaped, print_advice, print_call
+
+WIDE = 160
+GAP = 3  # of a column with a border: the border, and a space to each side
+EDGE = 1  # the border behind the last column
+OVERVIEW = ("layer", "output", "scheme", "cores", "peak L1", "of L1", "headroom", "PCC", "max error", "cycles", "time")
+OVERVIEW_WORDS = ("layer", "output", "scheme")
+OVERVIEW_LEAST_NEEDED = ("max error", "peak L1", "headroom", "output", "cores", "scheme", "of L1", "PCC", "time")
 
 
-def print_layers(console: Console, results: Sequence[LayerResult]) -> None:
-    """Every layer in detail, then one line for each."""
-    for result in results:
-        print_layer(console, result)
+def print_layers(console: Console, results: Sequence[LayerResult], *, details: bool = True) -> None:
+    """One line for each layer, if there are several; then every layer in detail, if asked for.
+
+    Args:
+        console: Where.
+        results: The layers.
+        details: False: the lines alone; a layer that failed, and why, is told anyway.
+    """
     if len(results) > 1:
-        console.print(overview(results))
+        console.print(overview(results, console.width))
+    for result in results:
+        if details or result.summary is None or len(results) == 1:
+            print_layer(console, result)
     counted = next((one.summary.cycles for one in results if one.summary and one.summary.cycles), None)
     if counted is not None:
         console.print(explain_inclusion(counted.includes, counted.leaves_out), highlight=False, soft_wrap=True)
@@ -47,6 +62,8 @@ def print_layer(console: Console, result: LayerResult) -> None:
         for call in result.summary.cycles.calls:
             console.print()
             print_call(console, call)
+        if result.summary.cycles.advice is not None:
+            print_advice(console, result.summary.cycles.advice)
 
 
 def headlines(summary: Summary) -> list[str]:
@@ -55,7 +72,7 @@ def headlines(summary: Summary) -> list[str]:
     lines = [
         f"device     {escaped(summary.device)}",
         f"output     {list(output.shape)} {output.dtype} {output.layout}, {output.height}x{output.width} an image",
-        f"           {escaped(output.memory_config)}",
+        f"           {escaped(output.place)}",
         *(f"partition  {partition_line(partition)}" for partition in summary.partitions),
         f"L1         {l1_line(summary.l1)}",
     ]
@@ -138,35 +155,43 @@ def operations_table(operations: Sequence[OperationUse]) -> Table:
     return table
 
 
-def overview(results: Sequence[LayerResult]) -> Table:
-    """One line for each layer."""
+def overview(results: Sequence[LayerResult], width: int = WIDE) -> Table:
+    """One line for each layer; columns that do not fit the width are left out, the least needed first."""
+    rows = [OVERVIEW, *map(overview_row, results)]
+    least_needed = [OVERVIEW.index(name) for name in OVERVIEW_LEAST_NEEDED]
+    kept = fitting_columns(rows, width, gap=GAP, edge=EDGE, least_needed=least_needed)
     table = Table(title="layers", title_justify="left")
-    for heading in ("layer", "output", "scheme"):
-        table.add_column(heading)
-    for heading in ("cores", "peak L1", "of L1", "headroom", "PCC", "max error", "cycles", "time"):
-        table.add_column(heading, justify="right")
-    for result in results:
-        summary = result.summary
-        if summary is None:
-            table.add_row(escaped(result.layer.name), "[red]failed")
-            continue
-        accuracy = summary.accuracy
-        schemes = {partition.scheme.removesuffix("_SHARDED") for partition in summary.partitions}
-        cores = {str(partition.output_cores) for partition in summary.partitions}
-        table.add_row(
-            escaped(result.layer.name),
-            f"{summary.output.height}x{summary.output.width}x{summary.output.shape[-1]} {summary.output.dtype}",
-            ", ".join(sorted(schemes)),
-            ", ".join(sorted(cores)),
-            kib(summary.l1.peak_total_bytes),
-            f"{summary.l1.peak_share:.1%}",
-            kib(summary.l1.headroom_bytes),
-            "" if accuracy is None else f"{accuracy.pcc:.6f}",
-            "" if accuracy is None else f"{accuracy.max_abs_error:.3g}",
-            "" if summary.cycles is None else cycles(summary.cycles.cycles),
-            "" if summary.cycles is None else time(summary.cycles.nanoseconds),
-        )
+    for at in kept:
+        table.add_column(OVERVIEW[at], justify="left" if OVERVIEW[at] in OVERVIEW_WORDS else "right", no_wrap=True)
+    for row in rows[1:]:
+        failed = len(row) < len(OVERVIEW)
+        cells = [escaped(row[at]) for at in kept if at < len(row)]
+        table.add_row(*cells, style="red" if failed else None)
     return table
+
+
+def overview_row(result: LayerResult) -> tuple[str, ...]:
+    """What the overview tells of a layer."""
+    summary = result.summary
+    if summary is None:
+        return (f"{result.layer.name} failed",)
+    accuracy = summary.accuracy
+    schemes = {partition.scheme.removesuffix("_SHARDED") for partition in summary.partitions}
+    cores = {str(partition.output_cores) for partition in summary.partitions}
+    output = summary.output
+    return (
+        result.layer.name,
+        f"{output.height}x{output.width}x{output.shape[-1]} {output.dtype}",
+        ", ".join(sorted(schemes)),
+        ", ".join(sorted(cores)),
+        kib(summary.l1.peak_total_bytes),
+        f"{summary.l1.peak_share:.1%}",
+        kib(summary.l1.headroom_bytes),
+        "" if accuracy is None else f"{accuracy.pcc:.6f}",
+        "" if accuracy is None else f"{accuracy.max_abs_error:.3g}",
+        "" if summary.cycles is None else cycles(summary.cycles.cycles),
+        "" if summary.cycles is None else time(summary.cycles.nanoseconds),
+    )
 
 
 def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:

@@ -20,8 +20,8 @@ from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand
-from ops.calls.convolution.l1_path import halo_arguments, l1_path, output_spec
-from ops.calls.convolution.laid_out import lay_out_call
+from ops.calls.convolution.l1_path import halo_arguments, l1_path
+from ops.calls.convolution.laid_out import lay_out_call, output_spec
 from ops.calls.convolution.operands import operand_names, upload_weights, weights_layout
 from ops.calls.convolution.plan import builder_of, finished
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights

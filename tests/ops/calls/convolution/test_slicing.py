@@ -15,10 +15,9 @@ from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.problem import frame_of
+from ops.calls.convolution.slice_choice import choose_slices, guess_slice_type
 from ops.calls.convolution.slicing import (
     check_slice_count,
-    choose_slices,
-    guess_slice_type,
     input_cores,
     input_memory,
     most_slices,
@@ -224,7 +223,7 @@ def test_the_smallest_number_that_fits(kind):
     assert len(set(needs)) > 1
     for free in needs:
         first = next(count for count, need in enumerate(needs, 1) if need <= free)
-        assert choose_slices(made, SPEC, free_l1_bytes=free) == sliced(kind, first)
+        assert choose_slices(made, SPEC, free_l1_bytes=free).config == sliced(kind, first)
 
 
 @settings(max_examples=40)
@@ -256,7 +255,7 @@ def test_the_other_axis_is_tried_only_if_the_axis_was_guessed():
     least = {k: min(largest(made, sliced(k, n)) for n in range(1, most_slices(made, k) + 1)) for k in KINDS}
     assert least[DOWN] != least[ACROSS]
     better = min(KINDS, key=lambda kind: least[kind])
-    chosen = choose_slices(made, SPEC, free_l1_bytes=least[better])
+    chosen = choose_slices(made, SPEC, free_l1_bytes=least[better]).config
     assert chosen.slice_type is better
     other = ACROSS if better is DOWN else DOWN
     with pytest.raises(DeviceError, match="DRAM Auto slice could not find"):
@@ -278,7 +277,7 @@ def test_nothing_fits():
 def test_windows_fit_their_shards(scheme, count):
     made = call((20, 20), 48, 64, scheme=TensorMemoryLayout[scheme])
     for part in output_slices(made, sliced(DOWN, count)):
-        config = input_cores(made, part, SPEC)
+        config = input_cores(made, part, SPEC).cores
         memory = input_memory(made, part, config)
         rows, width = memory.shard_spec.shape
         window = slice_call(made, part)
@@ -292,7 +291,7 @@ def test_only_a_slice_without_outputs_ends_a_search_quietly(monkeypatch):
         def needed(*_, **__):
             raise error
 
-        monkeypatch.setattr("ops.calls.convolution.slicing.slice_l1_bytes", needed)
+        monkeypatch.setattr("ops.calls.convolution.slice_choice.slice_l1_bytes", needed)
 
     failing(NoWindowError("no window fits"))
     with pytest.raises(OutOfMemoryError, match="could not find valid slice configuration"):
@@ -322,7 +321,7 @@ def test_a_slice_counts_the_columns_it_stands_for(padding, slices):
     made = call((60, 60), 200, 64, (4, 5), layout=Layout.ROW_MAJOR, scheme=scheme, batch=8, **sizes)
     operands = {name: replace(one, spec=replace(one.spec, data_format=FLOAT32)) for name, one in _operands(made)}
     made = replace(made, **operands, slice_config=sliced(ACROSS, 0))
-    assert choose_slices(made, SPEC, free_l1_bytes=1360544).num_slices == slices
+    assert choose_slices(made, SPEC, free_l1_bytes=1360544).config.num_slices == slices
 
 
 def _operands(made):

@@ -82,7 +82,7 @@ def test_the_scheme_that_takes_least_of_those_allowed(facts, spec, matmul):
     if not matmul:
         allowed.append(width)
     least = min(allowed, key=lambda estimate: estimate.total_bytes)
-    assert choose_scheme(facts, options, spec, matmul=matmul) is least.layout.scheme
+    assert choose_scheme(facts, options, spec, matmul=matmul).scheme is least.layout.scheme
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_the_scheme_that_takes_least_of_those_allowed(facts, spec, matmul):
     [(problem(64, 64, 32, 32), HEIGHT), (problem(32, 32, 512, 512), BLOCK), (problem(4, 4, 2048, 512), WIDTH)],
 )
 def test_images_lie_by_height_and_channels_by_width(facts, scheme):
-    assert choose_scheme(facts, ConvOptions(), SPECS[0], matmul=False) is scheme
+    assert choose_scheme(facts, ConvOptions(), SPECS[0], matmul=False).scheme is scheme
 
 
 def test_halo_bytes_by_hand():

@@ -24,6 +24,7 @@ SPEC = load_spec("wormhole_n150").replace(
     compute_costs_add_tile_cycles=40.0,
     compute_costs_vector_tile_cycles=250.0,
     movement_costs_start_cycles=500.0,
+    movement_costs_page_rate_share=1.0,
     transfer_costs_page_issue_cycles=50.0,
     transfer_costs_write_issue_cycles=20.0,
 )

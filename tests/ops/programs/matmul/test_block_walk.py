@@ -12,7 +12,18 @@ from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
 
 
 def steps(
-    *, out_blocks=1, k_blocks=3, first=4.0, second=10.0, multiply=7.0, finish=0.0, write=0.0, dram=(0.0, 0.0, 0.0)
+    *,
+    out_blocks=1,
+    k_blocks=3,
+    first=4.0,
+    second=10.0,
+    multiply=7.0,
+    multiply_next=0.0,
+    multiply_last=0.0,
+    finish=0.0,
+    write=0.0,
+    dram=(0.0, 0.0, 0.0),
+    parts=1,
 ):
     def task(stage, cycles):
         return task_of({stage: cycles}) if cycles else None
@@ -24,11 +35,14 @@ def steps(
         first=task(Stage.READER, first),
         second=task_of({Stage.WEIGHT_READER: second}),
         multiply=task_of({Stage.MATH: multiply}),
+        multiply_next=task(Stage.MATH, multiply_next),
+        multiply_last=task(Stage.MATH, multiply_last),
         finish=task(Stage.UNTILIZE, finish),
         write=task(Stage.WRITER, write),
         first_dram=task(Stage.DRAM, dram[0]),
         second_dram=task(Stage.DRAM, dram[1]),
         write_dram=task(Stage.DRAM, dram[2]),
+        parts=parts,
     )
 
 
@@ -45,6 +59,14 @@ def steps(
         # The second block is read and multiplied while the first is written; its own is written when it is finished.
         ({"out_blocks": 2, "k_blocks": 1, "write": 1.0}, 100 + (10 + 7 + 1) + 10 + 7 + 1),
         ({"out_blocks": 2, "k_blocks": 1, "multiply": 30.0, "write": 1.0}, 100 + 10 + 30 + 1 + 10 + 30 + 1),
+        # Partial sums are fetched back from the second block on, or for the last one.
+        ({"multiply": 12.0, "multiply_next": 15.0, "multiply_last": 20.0}, 100 + 10 + 12 + 15 + 20),
+        ({"multiply": 12.0, "multiply_last": 20.0, "k_blocks": 1000}, 100 + 10 + 999 * 12 + 20),
+        ({"multiply": 12.0, "multiply_last": 20.0, "k_blocks": 1}, 100 + 10 + 12),
+        # Of four parts three are written while the next is multiplied; or all four after the first.
+        ({"multiply": 12.0, "write": 8.0, "parts": 4}, 100 + 10 + 3 * 12 + 2),
+        ({"multiply": 12.0, "write": 80.0, "parts": 4}, 100 + 10 + 2 * 12 + 3 + 80),
+        ({"multiply": 12.0, "finish": 4.0, "write": 80.0, "parts": 4}, 100 + 10 + 3 * 12 + 1 + 80),
     ],
 )
 def test_blocks_wait_for_whom_they_need(facts, cycles):
@@ -62,6 +84,9 @@ times = st.floats(1, 100)
             "first": st.one_of(st.just(0.0), times),
             "second": times,
             "multiply": times,
+            "multiply_next": st.one_of(st.just(0.0), times),
+            "multiply_last": st.one_of(st.just(0.0), times),
+            "parts": st.integers(1, 4),
             "finish": st.one_of(st.just(0.0), times),
             "write": st.one_of(st.just(0.0), times),
             "dram": st.tuples(*3 * [st.one_of(st.just(0.0), times)]),

@@ -9,11 +9,16 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
+from device.time.stages import Stage
 from ops.meaning import CyclesReading, Ends, ValuesReading
 from ops.meanings import MEANINGS
 from ops.programs.matmul.config import MatmulProblem, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
+from ops.programs.matmul.dealing import Place, Places
 from ops.programs.matmul.interleaved import interleaved_config
+from ops.programs.matmul.transpose import Transpose
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movements import copy_movement
 
 SPEC = load_spec("wormhole_n150")
 
@@ -44,15 +49,29 @@ def test_what_is_sharded_is_not_read_again():
     interleaved = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE)
     place = MemoryConfig(
         TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(matmul_cycles(
-            made, SPEC, in_sharded=True, out_sharded=True
+            made, SPEC
         ).groups[0].cores, (TILE, TILE)),
     )  # fmt: skip
     sharded = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE, place)
     reading = CyclesReading(spec=SPEC, contention=True)
-    for ends, facts in (
-        (Ends(read=interleaved, written=interleaved), {"in_sharded": False, "out_sharded": False}),
-        (Ends(read=sharded, written=interleaved), {"in_sharded": True, "out_sharded": False}),
-        (Ends(read=sharded, written=sharded), {"in_sharded": True, "out_sharded": True}),
+    for ends, places in (
+        (Ends(read=interleaved, written=interleaved), Places()),
+        (Ends(read=sharded, written=interleaved), Places(first=Place.OWN)),
+        (Ends(read=sharded, written=sharded), Places(first=Place.OWN, output=Place.OWN)),
     ):
-        assert MEANINGS[MatmulWork].cycles(made, ends, reading) == matmul_cycles(made, SPEC, **facts)
+        assert MEANINGS[MatmulWork].cycles(made, ends, reading) == matmul_cycles(made, SPEC, places)
     assert MEANINGS[MatmulWork].fidelity_phases(made) == 3
+
+
+def test_a_transpose_turns_tiles_while_it_copies_them():
+    turned = TensorSpec((1, 1, 64 * TILE, TILE), BFLOAT16, Layout.TILE)
+    ends = Ends(read=TensorSpec((1, 1, TILE, 64 * TILE), BFLOAT16, Layout.TILE), written=turned)
+    reading = CyclesReading(spec=SPEC, contention=True)
+    found = MEANINGS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, reading)
+    copied = movement_cycles(copy_movement(ends.read, ends.written, SPEC), SPEC)
+    assert found.cycles == copied.cycles
+    assert found.slowest.stages[-1].stage is Stage.TILIZE
+    slow = CyclesReading(spec=SPEC.replace(compute_pack_bytes_per_cycle=0.01), contention=True)
+    late = MEANINGS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, slow)
+    assert late.cycles == late.slowest.stages[-1].busy_cycles > found.cycles
+    assert late.bound_by is Stage.TILIZE

@@ -12,6 +12,7 @@ from ops.meaning import CyclesReading, Ends, ValuesReading
 from ops.meanings import MEANINGS
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import (
+    cast_movement,
     copy_movement,
     relayout_movement,
     reshape_movement,
@@ -70,7 +71,7 @@ def test_what_changes_the_shape():
     [
         (Relayout(Conversion.UNTILIZE), PART, ROWS, relayout_movement(Conversion.UNTILIZE, PART, ROWS, SPEC)),
         (Reshape((1, 64, 16, 32)), PART, ROWS, reshape_movement(PART, ROWS, SPEC)),
-        (Typecast(BFLOAT8_B, BFLOAT16), PART, PART, copy_movement(PART, PART, SPEC)),
+        (Typecast(BFLOAT8_B, BFLOAT16), PART, PART, cast_movement(PART, PART, SPEC)),
         (FillPad(), PART, PART, copy_movement(PART, PART, SPEC)),
         (PadImage(image=(1, 64, 64, 32), padding=(1, 1, 1, 1)), IMAGE, IMAGE, copy_movement(IMAGE, IMAGE, SPEC)),
         (PaddedSlice(WINDOW), IMAGE, ROWS, slice_movement(IMAGE, ROWS, SPEC, columns=(16, 48))),

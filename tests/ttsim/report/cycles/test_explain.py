@@ -1,7 +1,9 @@
-from device.time.stages import Stage
-from ttsim.report.cycles.explain import DOES, count_of, percent
+from device.cores import first_cores
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ops.meaning import Account, Fact
+from ttsim.report.cycles.explain import count_of, percent
 from ttsim.report.cycles.figures import UntimedOperation
-from ttsim.report.cycles.figures_of import TimedCall
+from ttsim.report.cycles.figures_of import DOES, OperationReading, TimedCall, tied_stages
 from ttsim.report.cycles.report import cycle_report
 
 
@@ -21,10 +23,10 @@ def test_a_call_in_words(report):
         "800 cycles: it reaches 20.0 % of that."
     )
     assert lines[2] == (
-        "- HaloDeviceOperation: 1,000 cycles (20.0 %) on 4 cores, bound by network (transfers cross the network). "
-        "Busy: network 90.0 %, start 10.0 %. It sends 12 kB between cores. At best network would take 50 cycles: it "
-        "reaches 5.0 % of that. Without contention it would take 750 cycles. 3 of its cores are done 60.0 % earlier "
-        "than the last."
+        "- HaloDeviceOperation: 1,000 cycles (20.0 %) on 4 cores, bound by network (transfers wait for others on "
+        "the networks). Busy: network 90.0 %, start 10.0 %. It sends 12 kB between cores. At best network would "
+        "take 50 cycles: it reaches 5.0 % of that. Without contention it would take 750 cycles. 3 of its cores are"
+        " done 60.0 % earlier than the last."
     )
     assert lines[3].startswith("Cycles count kernel time of every device operation")
     assert "They leave out dispatch and launch of programs" in lines[3]
@@ -76,7 +78,7 @@ def test_what_is_not_counted_is_said_first(conv, spec):
 
 
 def test_every_stage_has_a_meaning():
-    assert {stage.value for stage in Stage} == set(DOES)
+    assert set(Stage) == set(DOES)
 
 
 def test_figures_in_words():
@@ -84,3 +86,68 @@ def test_figures_in_words():
         "0 ", "999 ", "1 k", "1.5 M", "2 G", "3.25 T",
     ]  # fmt: skip
     assert percent(0.1234) == "12.3 %"
+
+
+def bound(*stages, account=Account(), cycles=100_000):  # noqa: B008 - frozen
+    """An operation whose first stage is said to bind it."""
+    group = CoreGroupCycles(cores=first_cores(4, 8, 8), cycles=cycles, stages=stages)
+    made = OperationCycles(cycles=cycles, groups=(group,), bound_by=stages[0].stage)
+    return OperationReading(name="Op", cycles=made, account=account)
+
+
+def told(operation, spec):
+    report = cycle_report([TimedCall(name="f", operations=(operation,))], spec)
+    return report.operations[0], report.explain().splitlines()[1]
+
+
+def test_near_ties_are_named(spec):
+    """Two readers of weights and the matrix unit, as in upconv4: none of them binds the operation alone."""
+    operation = bound(
+        StageCycles(Stage.MATH, 24_576, critical_cycles=24_576),
+        StageCycles(Stage.WEIGHT_READER, 40_000, critical_cycles=24_570),
+        StageCycles(Stage.WEIGHT_MULTICAST, 30_000, critical_cycles=19_823),
+        StageCycles(Stage.TILIZE, 31_031, critical_cycles=31_031 - 20_000),
+        StageCycles(Stage.READER, 20_000, critical_cycles=20_000),
+        account=Account(stages={Stage.WEIGHT_READER: "weights are read from DRAM"}),
+        cycles=100_000,
+    )
+    figures, line = told(operation, spec)
+    assert figures.tied_with == ("weight reader", "reader", "weight multicast")  # 24,576 - 5,000 and more
+    assert (
+        "bound by math (the matrix unit multiplies: 24,576 cycles), nearly tied with weight reader (weights are read "
+        "from DRAM: 24,570 cycles, and 19,823 for its multicast), reader (data is brought in: 20,000 cycles) and "
+        "weight multicast (blocks of weights are sent on: 19,823 cycles)."
+    ) in line
+
+
+def test_what_is_far_behind_is_no_tie(spec):
+    few = bound(
+        StageCycles(Stage.MATH, 900, critical_cycles=900),
+        StageCycles(Stage.PACK, 440, critical_cycles=440),
+        cycles=9900,
+    )
+    assert told(few, spec)[0].tied_with == ()  # within 5 % of all, and less than half of the leader
+    figures, line = told(bound(StageCycles(Stage.READER, 95_000), StageCycles(Stage.WRITER, 89_000)), spec)
+    assert figures.tied_with == ()
+    assert "bound by reader (data is brought in)." in line
+    assert told(bound(StageCycles(Stage.READER, 95_000), StageCycles(Stage.WRITER, 91_000)), spec)[0].tied_with == (
+        "writer",
+    )
+    assert tied_stages((), "math", 0) == ()
+
+
+def test_the_facts_of_the_plan_are_told(spec):
+    facts = (
+        Fact(name="scheme", value="HEIGHT_SHARDED", text="HEIGHT_SHARDED"),
+        Fact(name="k_blocks", value=2, text="2 K blocks"),
+    )
+    operation = bound(StageCycles(Stage.MATH, 1), account=Account(facts=facts))
+    figures, line = told(operation, spec)
+    assert figures.facts == facts
+    assert line.endswith(" Planned: HEIGHT_SHARDED, 2 K blocks.")
+
+
+def test_every_core_is_told_the_same(spec):
+    operation = bound(StageCycles(Stage.READER, 1), account=Account(stages={Stage.READER: "pages are read from DRAM"}))
+    figures, _ = told(operation, spec)
+    assert {one.does for group in figures.groups for one in group.stages} == {"pages are read from DRAM"}

@@ -66,12 +66,12 @@ def test_traffic_in_time(conv, spec):
 def test_roofs(halo, conv, spec):
     found = roofline([conv], spec)
     assert found.math_cycles == 50 * 32 * 32 / 64
-    assert found.dram_cycles == 100_000 / bandwidth(spec)
-    assert found.network_cycles == 48_000 / (2 * 32 * spec.noc.link_bytes_per_cycle)
+    assert found.dram_cycles == round(100_000 / bandwidth(spec))
+    assert found.network_cycles == round(48_000 / (2 * 32 * spec.noc.link_bytes_per_cycle))
     assert (found.bound, found.cycles, found.share) == ("math", 800, 0.2)
     assert found.issued_flops_per_dram_byte == 32 * 50 * PRODUCT_FLOPS / 100_000
     other = roofline([halo], spec)
-    assert (other.bound, other.cycles) == ("network", 12_000 / (8 * spec.noc.link_bytes_per_cycle))
+    assert (other.bound, other.cycles) == ("network", round(12_000 / (8 * spec.noc.link_bytes_per_cycle)))
     both = roofline([halo, conv], spec)
     assert both.bound == "math"
     assert both.cycles == found.cycles + other.cycles

@@ -70,12 +70,12 @@ def test_the_line_of_a_call_says_what_is_missing(report):
 
 def test_json_holds_every_figure(report, call, spec):
     document = json.loads(report.to_json())
-    assert document["format"] == 1
+    assert document["format"] == 2
     assert document["device"] == "wormhole_n150"
     assert document["total"]["cycles"] == 5000
     (held,) = document["calls"]
     assert [one["bound_by"] for one in held["operations"]] == ["network", "math"]
-    assert held["operations"][0]["groups"][1]["coordinates"] == [[1, 0], [2, 0], [3, 0]]
+    assert held["operations"][0]["groups"][1]["ranges"] == [[1, 0, 3, 0]]
     assert held["operations"][1]["stages"][1]["critical_share"] == 0.625
     assert held["total"]["roofline"]["bound"] == "math"
     assert any("dispatch" in text for text in document["leaves_out"])

@@ -16,8 +16,9 @@ from ttsim.report.memory.figures import (
     Partition,
     Summary,
 )
+from ttsim.report.writers.cycle_table import cycles_table
 from ttsim.report.writers.json import devices_as_json, layers_as_json
-from ttsim.report.writers.table import print_devices, print_layers
+from ttsim.report.writers.table import overview, print_devices, print_layers
 from ttsim.types.layer import Layer
 
 LAYER = Layer(name="up[1]", in_channels=32, out_channels=16, input_height=4, input_width=5)
@@ -61,6 +62,7 @@ SUMMARY = Summary(
         dtype="bfloat16",
         layout="TILE",
         memory_config="MemoryConfig(...)",
+        place="HEIGHT_SHARDED in L1",
         height=8,
         width=10,
     ),
@@ -121,8 +123,9 @@ def test_table_of_one_layer_shows_its_figures():
     assert "layers" not in text
 
 
-def test_table_of_several_ends_with_one_line_for_each():
+def test_table_of_several_begins_with_one_line_for_each():
     text = drawn(print_layers, [GOOD, BAD])
+    assert text.startswith("layers")
     assert "Out of Memory: [1] B" in text
     assert "failed" in text
     assert "8x10x16 bfloat16" in text
@@ -136,7 +139,7 @@ def test_tables_are_the_same_every_time():
 def test_json_holds_the_figures():
     document = json.loads(layers_as_json([GOOD, BAD]))
     good, bad = document["layers"]
-    assert document["format"] == 1
+    assert document["format"] == 2
     assert good["error"] is None
     assert good["layer"]["in_channels"] == 32
     assert good["summary"]["l1"]["headroom_bytes"] == 10240
@@ -186,3 +189,32 @@ def test_cycles_of_a_layer_are_shown(report):
     (entry,) = json.loads(layers_as_json([result]))["layers"]
     assert entry["summary"]["cycles"]["total"]["cycles"] == 5000
     assert entry["summary"]["cycles"]["calls"][0]["operations"][1]["bound_by"] == "math"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
+def test_no_figure_of_the_overview_is_cut(width):
+    """Whole columns go where there is no room, and the cycles last."""
+    out = io.StringIO()
+    Console(file=out, width=width).print(overview([GOOD, BAD], width))
+    text = out.getvalue()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    assert "up[1] failed" in text
+    assert ("8x10x16 bfloat16" in text) == (width > 60)
+
+
+def test_an_overview_can_stand_alone():
+    out = io.StringIO()
+    print_layers(Console(file=out, width=120), [GOOD, GOOD, BAD], details=False)
+    text = out.getvalue()
+    assert text.count("peak 6.0 KiB") == 0
+    assert "Out of Memory: [1] B" in text  # why a layer failed is told anyway
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_figure_of_the_cycles_is_cut(report, width):
+    out = io.StringIO()
+    Console(file=out, width=width).print(cycles_table(report.calls[0], width))
+    assert "…" not in out.getvalue()
+    assert "4,000" in out.getvalue()
+    assert "of roof" not in out.getvalue()

@@ -1,0 +1,44 @@
+"""What the halo tells of itself: how it was planned, and what its stages do."""
+
+from types import MappingProxyType
+from typing import Final
+
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import Stage
+from ops.meaning import Account, Ends, Fact
+from ops.programs.halo.plan import HaloWork
+
+STAGES: Final = MappingProxyType(
+    {
+        Stage.READER: "the first processor fills padding and copies sticks to the cores whose windows read them",
+        Stage.SECOND_READER: "the second processor fills padding and copies its half of the sticks",
+        Stage.UNTILIZE: "tiles of the input become sticks",
+        Stage.NETWORK: "transfers wait for others on the same links",
+    }
+)
+
+
+def halo_account(work: HaloWork, ends: Ends, spec: DeviceSpec) -> Account:
+    """How a halo was planned."""
+    halo = work.plan.arguments
+    count, sticks = halo.cores.num_cores(), work.plan.max_sticks
+    in_dram = halo.config_tensors_in_dram
+    return Account(
+        facts=(
+            Fact(name="scheme", value=halo.scheme.name, text=halo.scheme.name),
+            Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
+            Fact(name="sticks_a_core", value=sticks, text=f"up to {sticks:,} sticks of the frame on a core"),
+            Fact(
+                name="untilizes",
+                value=halo.tiled,
+                text="tiles untilized on the way" if halo.tiled else "input in rows already",
+            ),
+            Fact(
+                name="config_tensors_in_dram",
+                value=in_dram,
+                text=f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}",
+            ),
+        ),
+        stages=STAGES,
+        measured_as="halo of tiles" if halo.tiled else "halo of rows",
+    )

@@ -1,0 +1,78 @@
+"""What a matmul tells of itself: how it was dealt to cores, and what its stages do."""
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import Stage
+from ops.meaning import Account, Ends, Fact
+from ops.programs.matmul.config import MatmulWork, k_blocks
+from ops.programs.matmul.dealing import cores_of, out_blocks, sends_first, sends_second
+from ops.programs.matmul.transpose import Transpose
+
+
+def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
+    """How a matmul was planned."""
+    return Account(
+        facts=matmul_facts(work),
+        stages={
+            Stage.READER: f"the first operand is read from {place(ends.read)}, tile by tile",
+            Stage.ACT_MULTICAST: "blocks of the first operand are sent on to the cores that share them",
+            Stage.WEIGHT_READER: "the second operand is read from DRAM, tile by tile",
+            Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
+            Stage.UNPACK: "tiles are brought to the matrix unit",
+            Stage.PACK: "results are packed into L1",
+            Stage.NETWORK: "transfers wait for others on the same links",
+            Stage.WRITER: f"finished output blocks are written to {place(ends.written)}",
+            Stage.DRAM: "DRAM delivers or takes what all cores move",
+        },
+        measured_as="matmul" if work.problem.batches == 1 else "",
+        composed_of="single matmuls, one for each batch",
+    )
+
+
+def transpose_account(work: Transpose, ends: Ends, spec: DeviceSpec) -> Account:
+    """A program that turns tiles."""
+    return Account(
+        stages={
+            Stage.READER: f"tiles are read from {place(ends.read)}",
+            Stage.WRITER: f"tiles are written to {place(ends.written)}",
+            Stage.UNPACK: "tiles are brought to the registers, turned",
+            Stage.PACK: "turned tiles are packed into L1",
+            Stage.DRAM: "DRAM delivers or takes the pages of all cores",
+        },
+        composed_of="reading, unpacking, packing and writing of tiles as in other programs",
+    )
+
+
+def matmul_facts(work: MatmulWork) -> tuple[Fact, ...]:
+    """Program, cores and blocks."""
+    problem, config, count = work.problem, work.config, cores_of(work)
+    part, block = (config.per_core_m, config.per_core_n), (config.out_block_h, config.out_block_w)
+    subblock, depth = (config.out_subblock_h, config.out_subblock_w), k_blocks(problem, config)
+    outs = out_blocks(work)
+    sent = [name for name, sends in (("first", sends_first(config)), ("second", sends_second(config))) if sends]
+    found = [
+        Fact(name="program", value=config.program.name, text=config.program.name),
+        Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
+        Fact(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
+        Fact(name="out_block_tiles", value=block, text=f"output blocks of {block[0]}x{block[1]} tiles"),
+        Fact(name="out_blocks", value=outs, text="one output block" if outs == 1 else f"{outs} output blocks"),
+        Fact(name="subblock_tiles", value=subblock, text=f"sub-blocks of {subblock[0]}x{subblock[1]}"),
+        Fact(name="k_blocks", value=depth, text="one K block" if depth == 1 else f"{depth} K blocks"),
+        Fact(
+            name="multicast_operands",
+            value=", ".join(sent),
+            text=f"{' and '.join(sent)} operand multicast" if sent else "each core reads its own operands",
+        ),
+    ]
+    if problem.batches > 1:
+        found.append(Fact(name="batches", value=problem.batches, text=f"{problem.batches} batches, one by one"))
+    return tuple(found)
+
+
+def place(tensor: TensorSpec) -> str:
+    """Where a tensor lies, in words."""
+    memory = tensor.memory_config
+    if memory.buffer_type is BufferType.DRAM:
+        return "DRAM"
+    return "the cores' own L1" if memory.is_sharded() else "the L1 of all cores"

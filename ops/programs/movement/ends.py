@@ -1,0 +1,113 @@
+"""Both sides of a movement: which cores take part, and the pages of each side, by the tensors' layouts."""
+
+from dataclasses import dataclass, replace
+
+from device.cores import CoreRangeSet, first_cores
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout
+from device.memory.tiles import TILE
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from ops.programs.movement.movement import Access, Pages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Both sides of a movement.
+
+    Attributes:
+        source: What is read.
+        target: What is written.
+        cores: Cores that take part.
+        read: Pages of the source.
+        written: Pages of the target.
+        width_tiles: Tiles across a core's part.
+    """
+
+    source: TensorSpec
+    target: TensorSpec
+    cores: CoreRangeSet
+    read: Pages
+    written: Pages
+    width_tiles: int
+
+    @property
+    def from_tiles(self) -> bool:
+        """Whether tiles are read."""
+        return self.source.layout is Layout.TILE
+
+    @property
+    def from_shards(self) -> bool:
+        """Whether the source is sharded."""
+        return self.source.memory_config.is_sharded()
+
+    @property
+    def to_shards(self) -> bool:
+        """Whether the target is sharded."""
+        return self.target.memory_config.is_sharded()
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of tiles of a core."""
+        tiles = self.read.all_pages if self.from_tiles else self.written.all_pages
+        return div_up(tiles, self.width_tiles * self.cores.num_cores())
+
+
+def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Ends:
+    """Both sides of a movement."""
+    cores = _cores(source, target, spec)
+    width = (target if target.layout is Layout.TILE else source).matrix[1]
+    return Ends(
+        source=source,
+        target=target,
+        cores=cores,
+        read=pages_of(source, cores.num_cores()),
+        written=pages_of(target, cores.num_cores()),
+        width_tiles=div_up(shard_width(source, target, width), TILE),
+    )
+
+
+def got_at(pages: Pages, access: Access, *, in_dram: bool | None = None) -> Pages:
+    """The same pages, got at in some way."""
+    return replace(pages, access=access, in_dram=pages.in_dram if in_dram is None else in_dram)
+
+
+def pages_of(tensor: TensorSpec, cores: int) -> Pages:
+    """All pages of a tensor."""
+    rows, cols = tensor.matrix
+    shards = tensor.memory_config.shard_spec
+    if tensor.layout is Layout.TILE:
+        page_bytes, across = tensor.data_format.tile_bytes, div_up(cols, TILE)
+        rows = div_up(rows, TILE)
+        shard_pages = 0 if shards is None else div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
+    else:
+        width = cols if shards is None else min(cols, shards.shape[1])
+        page_bytes, across = width * (tensor.data_format.element_bytes or 0), div_up(cols, width)
+        shard_pages = 0 if shards is None else shards.shape[0]
+    return Pages(
+        access=Access.STREAM,
+        core_pages=shard_pages or div_up(rows * across, cores),
+        page_bytes=page_bytes,
+        all_pages=rows * across,
+        tiles=tensor.layout is Layout.TILE,
+        in_dram=tensor.memory_config.buffer_type is BufferType.DRAM,
+    )
+
+
+def shard_width(source: TensorSpec, target: TensorSpec, width: int) -> int:
+    """Columns of a core's part."""
+    for tensor in (source, target):
+        if tensor.memory_config.shard_spec is not None:
+            return min(width, tensor.memory_config.shard_spec.shape[1])
+    return width
+
+
+def _cores(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> CoreRangeSet:
+    """The cores of the shards; for interleaved tensors as many as have work, in tile rows where the layout changes."""
+    for tensor in (target, source):
+        if tensor.memory_config.shard_spec is not None:
+            return tensor.memory_config.shard_spec.grid
+    whole_rows = source.layout is not target.layout
+    work = div_up(source.matrix[0], TILE) if whole_rows else pages_of(target, 1).all_pages
+    per_core = div_up(work, spec.grid.cores)
+    return first_cores(div_up(work, per_core), spec.grid.cols, spec.grid.rows)

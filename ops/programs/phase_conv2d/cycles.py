@@ -1,0 +1,154 @@
+"""What a program of output phases takes: the steps of the micro-op phase by phase, and the way of its sticks.
+
+Steps and their cycles are those of `ops.programs.conv2d.block_costs`; here is their order, and what is new in it
+(docs/phase-lowering.md, Assumptions):
+
+* Phases of a group share what is gathered, tilized and sent; their weights are read together, tile by tile.
+* A finished block gets its bias and is untilized phase by phase, into a buffer of its own, which is as wide as all
+  phases of the group. The second processor copies its sticks to their rows of the
+  output shard, once it has read the first weights of what follows. It copies within its own L1 as the first reader
+  gathers, those of one window together: so a copy takes what the reader of a 1x1 kernel takes for sticks as long.
+* An output in tiles is tilized from those sticks at the end, at the cost of the micro-op's own tilizing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from device.spec.device_spec import DeviceSpec
+from device.time.engine import Slots, Task, check_emptied, critical_cycles, task_of
+from device.time.stages import OperationCycles, Stage, binding_stage
+from ops.frame.axis import convolution_axis
+from ops.programs.conv2d.block_costs import Shipment, conv_steps
+from ops.programs.conv2d.cycles import core_groups, issued_flops, network_bytes, useful_flops, weight_bytes
+from ops.programs.conv2d.partition import HEIGHT
+from ops.programs.conv2d.walk import ConvTiming, Core, Ending, begin, bring_bias, walk_blocks
+from ops.programs.conv2d.work import ConvWork
+from ops.programs.phase_conv2d.work import PhaseConvWork, PhasePart
+
+
+def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """What a program of output phases takes on a device.
+
+    Args:
+        work: The program.
+        spec: The device.
+        contention: Whether the readers of weights share the bandwidth of DRAM.
+    """
+    timing = time_phases(work, spec, contention=contention)
+    groups = core_groups(work.parts[0].conv, timing)
+    multiplied, bias = _multiplied(work), _narrow(work)
+    return OperationCycles(
+        cycles=timing.end.cycles,
+        groups=groups,
+        bound_by=binding_stage(max(groups, key=lambda group: group.cycles).stages),
+        dram_read_bytes=sum(map(weight_bytes, multiplied)) + weight_bytes(bias) - weight_bytes(_without_bias(bias)),
+        network_bytes=sum(map(network_bytes, multiplied)) + network_bytes(bias) - network_bytes(_without_bias(bias)),
+        issued_flops=sum(map(issued_flops, multiplied)),
+        useful_flops=useful_flops(work.problem),
+        contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
+    )
+
+
+def _multiplied(work: PhaseConvWork) -> list[ConvWork]:
+    """The groups that multiply; the bias is read once, for all (`_narrow`)."""
+    return [_without_bias(part.conv) for part in work.parts if part.conv.k_blocks]
+
+
+def _without_bias(conv: ConvWork) -> ConvWork:
+    return replace(conv, problem=replace(conv.problem, bias=False))
+
+
+def _narrow(work: PhaseConvWork) -> ConvWork:
+    """A convolution whose output is as wide as one phase, which is what a bias is."""
+    conv = work.parts[0].conv
+    return replace(conv, layout=replace(conv.layout, shards=work.layout.shards))
+
+
+def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
+    """Walk through a program; arguments as of `phase_cycles`."""
+    steps = [conv_steps(part.conv, spec, contention=contention) for part in work.parts]
+    timing = begin(_multiplied(work) or [part.conv for part in work.parts], steps[0])
+    sticks = _Sticks(timing.cores, bias=conv_steps(_narrow(work), spec, contention=contention).bias)
+    for part, taken in zip(work.parts, steps, strict=True):
+        copy = _placing(work, part.beside, part.conv.layout.blocks.act_h_tiles)
+        lines = len(part.phases) // part.beside
+        placed = task_of({Stage.WRITER: lines * conv_steps(copy, spec).read.cycles})
+        finish = partial(sticks.finish, task=_finish(work, part, spec), placed=placed)
+        if part.conv.k_blocks:
+            walk_blocks(part.conv, taken, timing.cores, Ending(begun=sticks.place, finish=finish))
+        else:
+            for _ in range(part.conv.out_blocks):
+                finish(timing.cores)
+    sticks.place(timing.cores)
+    for core in timing.cores:
+        core.compute.wait(core.second.now)
+        if not work.options.untilize_out:
+            core.compute.work(conv_steps(_placing(work, 1, work.layout.shards.out_row_tiles), spec).tilize)
+    check_emptied("phase conv2d", [*sticks.buffers, *(buffer for core in timing.cores for buffer in core.buffers)])
+    return timing
+
+
+def _finish(work: PhaseConvWork, part: PhasePart, spec: DeviceSpec) -> Task | None:
+    """Bias and untilizing of a block of all phases of a group, one after the other."""
+    shards = replace(part.conv.layout.shards, out_width=work.layout.shards.out_width)
+    one = conv_steps(replace(part.conv, layout=replace(part.conv.layout, shards=shards)), spec).finish
+    return one and task_of({stage: len(part.phases) * cycles for stage, cycles in one.path.items()})
+
+
+def _placing(work: PhaseConvWork, beside: int, tile_rows: int) -> ConvWork:
+    """A 1x1 convolution whose activations are finished sticks: its reader copies them, and it tilizes them.
+
+    Args:
+        work: The program.
+        beside: Sticks that lie beside each other.
+        tile_rows: Rows of so many tiles.
+    """
+    conv, shards = work.parts[0].conv, work.layout.shards
+    axis = convolution_axis(input_length=1, kernel=1, stride=1, padding=(0, 0), dilation=1)
+    frame = replace(conv.problem.frame, rows=axis, columns=axis)
+    return replace(
+        conv,
+        problem=replace(conv.problem, frame=frame, in_format=work.sticks_format, bias=False),
+        layout=replace(
+            conv.layout,
+            config=replace(conv.layout.config, scheme=HEIGHT),
+            shards=replace(shards, in_width=shards.out_width * beside),
+            blocks=replace(conv.layout.blocks, act_h_tiles=tile_rows, act_w_tiles=shards.out_col_tiles),
+        ),
+    )
+
+
+class _Sticks:
+    """Finished blocks of some cores on their way to the output shards.
+
+    Attributes:
+        buffers: The buffer of each core.
+    """
+
+    def __init__(self, cores: Sequence[Core], *, bias: tuple[Task, Shipment] | None) -> None:
+        """Begins with no block finished; ``bias`` is how the bias comes, if there is one."""
+        self.buffers = [Slots("out_sticks", 1) for _ in cores]
+        self._unread_bias = bias
+        self._unplaced: Task | None = None  # how a finished block is copied that is still to be
+
+    def place(self, cores: Sequence[Core]) -> None:
+        """The second processors copy the block that was finished last, if they have not done so."""
+        if self._unplaced is not None:
+            for core, buffer in zip(cores, self.buffers, strict=True):
+                core.second.wait(buffer.front())
+                buffer.empty(core.second.work(self._unplaced))
+            self._unplaced = None
+
+    def finish(self, cores: Sequence[Core], *, task: Task | None, placed: Task) -> None:
+        """Bias and untilizing of a block; the bias is read once, behind the first block's weights."""
+        self.place(cores)  # no weights were read since: a phase without taps
+        for core, buffer in zip(cores, self.buffers, strict=True):
+            core.compute.wait(buffer.reserve())
+        bring_bias(self._unread_bias, cores)
+        self._unread_bias = None
+        for core, buffer in zip(cores, self.buffers, strict=True):
+            if task is not None:
+                core.compute.work(task)
+            buffer.fill(core.compute.now)
+        self._unplaced = placed

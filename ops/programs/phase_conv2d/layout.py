@@ -1,0 +1,238 @@
+"""How the output phases of a convolution lie on its cores: blocks, K blocks, and the lists that their readers follow.
+
+Cores and shards are those of the convolution over the frame with inserted zeros, so that the output lies where that
+puts it. A core computes the outputs of its own shard, phase after phase; all cores run through the same blocks, those
+of the core that has most windows of a phase.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import groupby, product
+
+import numpy as np
+
+from device.memory.tiles import TILE
+from device.numbers.integers import Integers, round_up
+from device.spec.device_spec import DeviceSpec
+from ops.frame.axis import OutputPhase, output_phases, tap_classes
+from ops.frame.frame import Frame
+from ops.frame.phases import phase_outputs
+from ops.programs.conv2d.blocks import KBlock, k_block_order, k_block_tiles, plan_blocks
+from ops.programs.conv2d.layout import ConvLayout
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.weights import WeightsLayout
+
+HEADER_WORDS = 2  # of a block: how many segments follow
+SEGMENT_WORDS = 3  # first stick, last stick, row of the output shard that belongs to the first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseGroup:
+    """Output phases that meet the same inputs, laid out together.
+
+    Attributes:
+        taps: Taps of each phase down and across, of those of the frame; phases row by row.
+        frames: Windows of each phase, and where its outputs lie.
+        beside: How many phases of a row there are.
+        problem: The dense convolution, with the windows of the phase that has most.
+        options: Its choices.
+        layout: Its blocks; cores and shards of the call, but that an output shard has other rows, and is as wide as all
+            phases together.
+    """
+
+    taps: tuple[tuple[range, range], ...]
+    frames: tuple[Frame, ...]
+    beside: int
+    problem: ConvProblem
+    options: ConvOptions
+    layout: ConvLayout
+
+    @property
+    def has_taps(self) -> bool:
+        """Whether it meets inputs at all: a kernel smaller than the stride leaves outputs that do not."""
+        return all(self.problem.kernel)
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        """(kh, kw) that blocks are cut for."""
+        return self.problem.kernel if self.has_taps else (1, 1)
+
+
+def phase_options(options: ConvOptions, frame: Frame, kernel: tuple[int, int]) -> ConvOptions:
+    """The caller's choices as the convolution of a phase has them.
+
+    It leaves sticks, in rows; one processor reads activations, and the other one weights. A whole window is one K block
+    where that is no longer than a kernel row of the frame, so that weights come in no more blocks than there.
+
+    Args:
+        options: The caller's choices.
+        frame: The frame with inserted zeros.
+        kernel: (kh, kw) of the phase.
+    """
+    whole = kernel[0] * kernel[1] <= frame.columns.taps
+    return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False, whole_windows=whole)
+
+
+def lay_out_phases(
+    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, spec: DeviceSpec, *, joins_rows: bool
+) -> tuple[PhaseGroup, ...]:
+    """The output phases of a convolution that is laid out over its frame with inserted zeros.
+
+    Phases that meet the same inputs are one group: what is gathered, tilized and sent for one of them serves all, and
+    finished sticks of phases beside each other lie beside each other in the output, too.
+
+    Args:
+        problem: The convolution.
+        options: The caller's choices.
+        layout: How it is laid out.
+        spec: The device.
+        joins_rows: Phases of different rows are in one group, too.
+
+    Raises:
+        DeviceError: The blocks can not be cut so.
+    """
+    down, across = ([*output_phases(axis, whole=True)] for axis in (problem.frame.rows, problem.frame.columns))
+    rows = [list(same) for _, same in groupby(down, _windows)] if joins_rows else [[one] for one in down]
+    columns = [list(same) for _, same in groupby(across, _windows)]
+    return tuple(_group(problem, options, layout, spec, above, beside) for above, beside in product(rows, columns))
+
+
+def _group(
+    problem: ConvProblem,
+    options: ConvOptions,
+    layout: ConvLayout,
+    spec: DeviceSpec,
+    above: list[OutputPhase],
+    beside: list[OutputPhase],
+) -> PhaseGroup:
+    """A group of the products of phases down and across."""
+    phases = list(product(above, beside))
+    frames = tuple(replace(problem.frame, rows=down.axis, columns=across.axis) for down, across in phases)
+    dense = replace(problem, frame=frames[0])
+    made = PhaseGroup(
+        taps=tuple((down.taps, across.taps) for down, across in phases),
+        frames=frames,
+        beside=len(beside),
+        problem=dense,
+        options=phase_options(options, problem.frame, dense.kernel),
+        layout=layout,
+    )
+    return _with_blocks(made, problem.frame, spec)
+
+
+def _windows(phase: OutputPhase) -> tuple[int, int, int]:
+    """What decides which inputs an output of a phase meets."""
+    return phase.axis.start, phase.axis.spacing, phase.axis.taps
+
+
+def _with_blocks(group: PhaseGroup, frame: Frame, spec: DeviceSpec) -> PhaseGroup:
+    """A group with rows and blocks of its own in the place of the call's."""
+    layout, options, phases = group.layout, group.options, len(group.frames)
+    begins, ends = group_windows(group, frame, layout)
+    shards = replace(
+        layout.shards,
+        out_rows=round_up(int((ends - begins).max()), TILE),
+        out_channels=layout.shards.out_channels * phases,
+        out_width=layout.shards.out_width * phases,
+    )
+    blocks = plan_blocks(
+        layout.config,
+        shards,
+        kernel=group.kernel,
+        act_block_h_override=options.act_block_h_override,
+        act_block_w_div=options.act_block_w_div,
+        full_inner_dim=options.joins_kernel_rows(layout.scheme),
+        dst_tiles=spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest),
+    )
+    return replace(group, layout=replace(layout, shards=shards, blocks=blocks, split_reader=False))
+
+
+def group_windows(group: PhaseGroup, frame: Frame, layout: ConvLayout) -> tuple[Integers, Integers]:
+    """First window of a group that each core computes, and last + 1: all that one of its phases needs there.
+
+    Args:
+        group: The group, whose first phase has most rows and columns.
+        frame: The frame with inserted zeros.
+        layout: How the convolution over it is laid out.
+    """
+    cores, most = layout.config.nhw_cores, group.frames[0]
+    begins, ends = np.full(cores, frame.outputs), np.zeros(cores, np.int64)
+    for phase in group.frames:
+        first, stop = phase_outputs(frame, phase, output_rows=layout.shards.out_rows, cores=cores)
+        some = stop > first
+        begins = np.where(some, np.minimum(begins, _as_numbered(first, phase, most)), begins)
+        ends = np.where(some, np.maximum(ends, _as_numbered(stop - 1, phase, most) + 1), ends)
+    return np.minimum(begins, ends), ends
+
+
+def _as_numbered(windows: Integers, phase: Frame, most: Frame) -> Integers:
+    """The numbers that windows of a phase have in one with as many rows and columns or more."""
+    line, column = np.divmod(windows, phase.columns.outputs)
+    image, row = np.divmod(line, phase.rows.outputs)
+    numbers: Integers = (image * most.rows.outputs + row) * most.columns.outputs + column
+    return numbers
+
+
+def group_k_blocks(group: PhaseGroup) -> tuple[KBlock, ...]:
+    """The K blocks of a group; none without taps."""
+    layout = group.layout
+    if not group.has_taps:
+        return ()
+    return k_block_order(
+        layout.config,
+        layout.shards,
+        layout.blocks,
+        group.kernel,
+        full_inner_dim=group.options.joins_kernel_rows(layout.scheme),
+    )
+
+
+def weights_of_phases(
+    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, whole: WeightsLayout
+) -> tuple[tuple[tuple[range, range], WeightsLayout], ...]:
+    """Taps and matrix of every part of the prepared weights, in their order.
+
+    They are those of all phases that there can be, so that every slice of an image reads the same weights.
+
+    Args:
+        problem: The convolution over the frame with inserted zeros.
+        options: The caller's choices.
+        layout: How it is laid out.
+        whole: What its own weights would be.
+    """
+    made = []
+    for taps in product(tap_classes(problem.frame.rows), tap_classes(problem.frame.columns)):
+        kernel = (len(taps[0]), len(taps[1]))
+        joins = phase_options(options, problem.frame, kernel).joins_kernel_rows(layout.scheme)
+        tiles = k_block_tiles(
+            layout.scheme,
+            layout.shards,
+            kernel,
+            act_block_w_div=options.act_block_w_div,
+            channel_cores=layout.config.channel_cores,
+            full_inner_dim=joins,
+        )
+        part = replace(whole, kernel=kernel, mirror=False, full_inner_dim=joins, k_block_rows=tiles * TILE)
+        made.append((taps, part))
+    return tuple(made)
+
+
+def phase_index_words(frame: Frame, groups: tuple[PhaseGroup, ...], layout: ConvLayout) -> int:
+    """Words of the list of one core: of the core with most of them.
+
+    For every block of every group: how many segments follow, then each of them, a line of the image at most. The list
+    tells both where windows begin and where their sticks belong.
+
+    Args:
+        frame: The frame with inserted zeros.
+        groups: All its phases.
+        layout: How the convolution over it is laid out.
+    """
+    words = np.zeros(layout.config.nhw_cores, np.int64)
+    for group in groups:
+        columns, height = group.frames[0].columns.outputs, group.layout.blocks.act_h_tiles * TILE
+        begins, ends = group_windows(group, frame, layout)
+        first = begins[:, None] + np.arange(0, group.layout.shards.out_rows, height)
+        last: Integers = np.minimum(first + height, ends[:, None]) - 1
+        segments = np.where(last >= first, last // columns - first // columns + 1, 0)
+        words += (HEADER_WORDS + SEGMENT_WORDS * segments).sum(axis=1)
+    return int(words.max())

@@ -1,0 +1,49 @@
+"""What a program of output phases computes: every phase by the micro-op's own rules, each stick then in its place."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from device.numbers.formats import Array
+from device.numbers.integers import round_up
+from ops.meaning import ValuesReading, given, matrix, row
+from ops.programs.conv2d.gather import HALF, Image, Reading, prepare_image
+from ops.programs.conv2d.values import convolve_into, packed
+from ops.programs.phase_conv2d.work import PhaseConvWork
+
+
+def phases_convolved(work: PhaseConvWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    """The output [1, 1, N*OH*OW, O] of sticks, prepared weights and, if there is one, a bias.
+
+    Sums of an output are those of the taps that its phase meets, in the order of its K blocks.
+    """
+    sticks, weights, *bias = map(given, inputs)
+    frame, matrices = work.problem.frame, matrix(weights)
+    added = row(bias[0]) if bias else None
+    made = work.sticks_format
+    channels, tiled = work.problem.out_channels, not work.options.untilize_out
+    held = round_up(channels, HALF) if work.problem.out_format.is_block else channels
+    result = np.empty((frame.batch, frame.rows.outputs, frame.columns.outputs, held), made.storage)
+    images: dict[bool, Image] = {}  # by what tilizing depends on, of all that phases differ in
+    for part in work.parts:
+        narrow = part.conv.layout.blocks.act_w_tiles == 1
+        if narrow not in images:
+            whole = replace(part.conv, problem=replace(part.conv.problem, frame=frame))
+            images[narrow] = prepare_image(Reading(whole, reading.arithmetic, reading.spec), matrix(sticks))
+        for phase in part.phases:
+            conv = Reading(part.conv_of(phase), reading.arithmetic, reading.spec)
+            rows = matrices[phase.weights.start : phase.weights.stop]
+            convolve_into(result, conv, images[narrow], rows, added, made)
+    values = _tilized(work, result, reading)[..., :channels] if tiled else result
+    return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
+
+
+def _tilized(work: PhaseConvWork, sticks: Array, reading: ValuesReading) -> Array:
+    """Sticks as tiles of the output's format."""
+    out = work.problem.out_format
+    keeps_tf32 = reading.spec.compute.fast_tilize_keeps_tf32 or work.layout.shards.out_col_tiles == 1
+    tiles = reading.arithmetic.tilize(
+        sticks.astype(np.float32), work.sticks_format, out, fp32_dest=work.options.fp32_dest, keeps_tf32=keeps_tf32
+    )
+    return packed(tiles, out)

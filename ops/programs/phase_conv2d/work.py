@@ -1,0 +1,71 @@
+"""What one program of output phases computes, as data for the readings of values and of cycles."""
+
+from dataclasses import dataclass, replace
+
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.plan import Work
+from ops.frame.frame import Frame
+from ops.programs.conv2d.layout import ConvLayout
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.work import ConvWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseOutputs:
+    """One output phase.
+
+    Attributes:
+        frame: Its windows over the image, and where its outputs lie in the call's.
+        weights: Rows of the prepared weights that are its matrix.
+    """
+
+    frame: Frame
+    weights: range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePart:
+    """Output phases that meet the same inputs, computed together.
+
+    Attributes:
+        conv: The micro-op over their windows, as many as the core with most of them has, in whole tiles. A core's
+            output is as wide as all its phases together, one beside the other. Without taps it has no K blocks, and
+            gives the bias or zeros.
+        phases: The phases, row by row.
+        beside: How many of them a row has, whose sticks of one window lie beside each other in the output.
+    """
+
+    conv: ConvWork
+    phases: tuple[PhaseOutputs, ...]
+    beside: int
+
+    def conv_of(self, phase: PhaseOutputs) -> ConvWork:
+        """The micro-op over the windows of one phase."""
+        return replace(self.conv, problem=replace(self.conv.problem, frame=phase.frame))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseConvWork(Work):
+    """One program of output phases.
+
+    Attributes:
+        problem: Sizes and formats of the call; its frame is the one with inserted zeros.
+        options: The caller's choices.
+        layout: Partition and shards of the call, as a convolution over that frame has them.
+        parts: All output phases, in the order in which they are computed.
+    """
+
+    problem: ConvProblem
+    options: ConvOptions
+    layout: ConvLayout
+    parts: tuple[PhasePart, ...]
+
+    @property
+    def sticks_format(self) -> DataFormat:
+        """What finished sticks are held in until they are in their places."""
+        return sticks_format(self.problem)
+
+
+def sticks_format(problem: ConvProblem) -> DataFormat:
+    """What finished sticks are held in: the output's format, or bfloat16 where that has no sticks."""
+    return FLOAT32 if problem.out_format == FLOAT32 else BFLOAT16

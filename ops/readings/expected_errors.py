@@ -1,0 +1,52 @@
+"""How far cycles are to be expected off: what models missed of measurements that their fit had not seen.
+
+The figures stand in `expected_errors.toml`, by what was measured and on which architecture (docs/cycles.md, Errors).
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedError:
+    """An error of a model.
+
+    Attributes:
+        share: Mean absolute error, of the measured cycles.
+        configurations: How many were measured.
+        architecture: On which it was measured.
+    """
+
+    share: float
+    configurations: int
+    architecture: str
+
+
+@cache
+def expected_errors() -> tuple[tuple[str, tuple[ExpectedError, ...]], ...]:
+    """All errors, by what was measured."""
+    table = tomllib.loads(files("ops.readings").joinpath("expected_errors.toml").read_text(encoding="utf-8"))
+    return tuple(
+        (
+            name,
+            tuple(
+                ExpectedError(share=row["mean"], configurations=row["configurations"], architecture=architecture)
+                for architecture, row in rows.items()
+            ),
+        )
+        for name, rows in table.items()
+    )
+
+
+def expected_error(measured_as: str, architecture: str) -> ExpectedError | None:
+    """What is to be expected of a model; None if nothing of its kind was measured anywhere.
+
+    Args:
+        measured_as: Under which name it was measured.
+        architecture: Where it runs; if it was measured on others alone, the largest of their errors counts.
+    """
+    rows = dict(expected_errors()).get(measured_as, ())
+    here = [one for one in rows if one.architecture == architecture]
+    return max(here or rows, key=lambda one: one.share, default=None)

@@ -1,0 +1,144 @@
+"""How the time of plans depends on each figure of a machine, the plans held: cycles are read again on a changed spec.
+
+Which figures a machine has is found out by looking: every number of its parts, at any depth. What decides plans alone
+is left out, and so are the tables of programs, which are no property of a machine by itself.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from math import log
+from typing import Any, Final, TypeAlias
+
+from device.errors import SpecError
+from device.spec.device_spec import DeviceSpec, machine_fields
+
+# Parts and figures that decide plans: the grid, sizes of memories, the planner's own rates.
+PLANNED: Final = (
+    "grid", "l1", "dram.bank_bytes", "dram.base_bytes", "reader.clock_ghz", "reader.local", "reader.dram",
+    "reader.multicast",
+)  # fmt: skip
+STEP: Final = 1.01  # to both sides, for the slope
+DIGITS: Final = 6  # further ones depend on the order of additions, which differs between versions of Python
+
+CyclesOn: TypeAlias = Callable[[DeviceSpec], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """What one figure of the machine means for the time of some plans.
+
+    Attributes:
+        figure: The figure, as part.field; of entries in a list, all of them together.
+        value: What it is; the first, of entries in a list.
+        cycles_elasticity: d log(cycles) / d log(figure).
+        time_elasticity: d log(time) / d log(figure), which differs where the figure is the clock.
+        doubled_time: Time with twice the figure, of the time as it is; None if no machine can have it.
+        halved_time: Time with half of it.
+    """
+
+    figure: str
+    value: float
+    cycles_elasticity: float
+    time_elasticity: float
+    doubled_time: float | None
+    halved_time: float | None
+
+
+def sensitivities(spec: DeviceSpec, cycles_on: CyclesOn) -> tuple[Sensitivity, ...]:
+    """Every figure that moves something, the strongest first.
+
+    Args:
+        spec: The machine.
+        cycles_on: Cycles of the plans on a machine.
+    """
+    before = cycles_on(spec)
+    if not before:
+        return ()
+    found = [_sensitivity(spec, path, before, cycles_on) for path in machine_figures(spec)]
+    moving = [one for one in found if one is not None]
+    return tuple(sorted(moving, key=lambda one: (-abs(one.time_elasticity), one.figure)))
+
+
+def machine_figures(spec: DeviceSpec) -> tuple[str, ...]:
+    """The numbers of a machine by their paths, in order."""
+    found = (path for name in machine_fields() for path in _paths(getattr(spec, name), name))
+    return tuple(dict.fromkeys(path for path in found if not _is_planned(path)))
+
+
+def scaled(spec: DeviceSpec, path: str, factor: float) -> DeviceSpec:
+    """The machine with one figure multiplied; whole numbers are rounded, but not to what they were.
+
+    Raises:
+        SpecError: No machine can have it.
+    """
+    changed: DeviceSpec = _scaled(spec, path.split("."), factor)
+    return changed
+
+
+def _is_planned(path: str) -> bool:
+    return any(path == one or path.startswith(f"{one}.") for one in PLANNED)
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    """Numbers at and below a value."""
+    if isinstance(value, bool | str):
+        return
+    if isinstance(value, int | float):
+        yield path
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _paths(getattr(value, field.name), f"{path}.{field.name}")
+    elif isinstance(value, tuple) and value and all(map(is_dataclass, value)):
+        yield from _paths(value[0], path)  # entries are alike
+
+
+def _scaled(value: Any, path: list[str], factor: float) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_scaled(entry, path, factor) for entry in value)
+    if path:
+        name, *rest = path
+        return replace(value, **{name: _scaled(getattr(value, name), rest, factor)})
+    if isinstance(value, float):
+        return value * factor
+    nearest = round(value * factor)
+    if nearest == value:
+        nearest += 1 if factor > 1 else -1
+    return nearest
+
+
+def _value(spec: DeviceSpec, path: str) -> float:
+    value: Any = spec
+    for name in path.split("."):
+        value = getattr(value[0] if isinstance(value, tuple) else value, name)
+    return float(value)
+
+
+def _sensitivity(spec: DeviceSpec, path: str, before: float, cycles_on: CyclesOn) -> Sensitivity | None:
+    """What a figure means; None if neither twice nor half of it moves anything, or if it can not be changed alone."""
+
+    def at(factor: float) -> tuple[float, float, float] | None:
+        """The figure, cycles and seconds on a changed machine."""
+        try:
+            other = scaled(spec, path, factor)
+        except SpecError:
+            return None
+        cycles = cycles_on(other)
+        return _value(other, path), cycles, cycles / other.clock_hz
+
+    value, seconds = _value(spec, path), before / spec.clock_hz
+    doubled, halved = at(2.0), at(0.5)
+    if all(one is None or one[1:] == (before, seconds) for one in (doubled, halved)):
+        return None
+    here = (value, before, seconds)
+    low, high = at(1 / STEP) or here, at(STEP) or here
+    if low == high:  # a power of two, perhaps
+        low, high = halved or here, doubled or here
+    span = log(high[0] / low[0])
+    return Sensitivity(
+        figure=path,
+        value=value,
+        cycles_elasticity=round(log(high[1] / low[1]) / span, DIGITS),
+        time_elasticity=round(log(high[2] / low[2]) / span, DIGITS),
+        doubled_time=None if doubled is None else round(doubled[2] / seconds, DIGITS),
+        halved_time=None if halved is None else round(halved[2] / seconds, DIGITS),
+    )

@@ -1,0 +1,69 @@
+"""Calls by output phases, planned."""
+
+import pytest
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16
+from device.plan import Operation
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
+from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.plan import plan_convolution
+from ops.meanings import load_spec
+
+
+class Planned:
+    """The plan of a call with its operations by name."""
+
+    def __init__(self, call, spec):
+        self.call = call
+        self.spec = spec
+        self.plan = plan_convolution(call, spec, free_l1_bytes=1 << 20)
+        self.operations = {step.name: step for step in self.plan.steps if isinstance(step, Operation)}
+
+    @property
+    def convolution(self):
+        return next(step for name, step in self.operations.items() if "onv2d" in name)
+
+    @property
+    def work(self):
+        return self.convolution.work
+
+    def buffers(self):
+        return {one.name: one for one in self.convolution.circular_buffers}
+
+
+@pytest.fixture
+def planned():
+    def make(
+        size=(8, 8), kernel=(2, 2), stride=(2, 2), channels=(32, 32), *, padding=(0, 0, 0, 0), scheme="HEIGHT_SHARDED",
+        spec="wormhole_n150", phases=True, bias=False, compute=None, batch=1, given=BFLOAT16, made=None, **config,
+    ):  # fmt: skip
+        rows = batch * size[0] * size[1]
+        place = TensorSpec((1, 1, rows, channels[0]), given, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
+        weight = TensorSpec((*channels, *kernel), BFLOAT16, Layout.ROW_MAJOR)
+        row = TensorSpec((1, 1, 1, channels[1]), BFLOAT16, Layout.ROW_MAJOR)
+        call = ConvArguments(
+            rules=CONV_TRANSPOSE2D_BY_PHASES if phases else CONV_TRANSPOSE2D,
+            input=Operand(spec=place, on_host=False),
+            weight=Operand(spec=weight, on_host=True),
+            bias=Operand(spec=row, on_host=True) if bias else None,
+            in_channels=channels[0],
+            out_channels=channels[1],
+            batch_size=batch,
+            input_height=size[0],
+            input_width=size[1],
+            kernel_size=kernel,
+            stride=stride,
+            padding=padding,
+            out_format=made,
+            conv_config=ConvConfig(
+                shard_layout=TensorMemoryLayout[scheme],
+                weights_format=BFLOAT16,
+                **{"output_layout": Layout.ROW_MAJOR} | config,
+            ),
+            compute_config=compute or ComputeConfig(fidelity_phases=4),
+        )
+        return Planned(call, load_spec(spec))
+
+    return make

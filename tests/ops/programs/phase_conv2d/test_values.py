@@ -1,0 +1,159 @@
+"""Values of output phases, against a plain reference: each output by itself, in the order of its phase's taps."""
+
+from itertools import product
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from device.matrix_unit.arithmetic import EXACT, FAST
+from device.memory.memory_config import Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.plan import Allocate
+from ops.calls.convolution.arguments import ComputeConfig
+from ops.meaning import ValuesReading
+from ops.programs.conv2d.gather import Reading
+from ops.programs.conv2d.meaning import MEANINGS as CONV2D
+from ops.programs.conv2d.weights import prepared_weights
+from ops.programs.phase_conv2d.values import phases_convolved
+from ops.programs.phase_conv2d.weights import prepared_phase_weights
+
+CONFIGS = {
+    "LoFi": ComputeConfig(fidelity_phases=1),
+    "HiFi4": ComputeConfig(fidelity_phases=4),
+    "HiFi2, 32-bit Dst": ComputeConfig(fidelity_phases=2, fp32_dest=True),
+    "HiFi3, sums in L1": ComputeConfig(fidelity_phases=3, packer_l1_acc=True),
+}
+GEOMETRIES = {
+    "2x2": {},
+    "3x3": {"kernel": (3, 3), "padding": (1, 1, 0, 1)},
+    "4x3, strides differ": {"kernel": (4, 3), "stride": (2, 3), "padding": (1, 2, 0, 1)},
+    "smaller than the stride": {"kernel": (1, 2), "stride": (2, 3)},
+}
+
+
+def numbers(planned, seed=0):
+    rng = np.random.default_rng(seed)
+    call = planned.call
+    sticks = rng.normal(size=(call.batch_size * call.input_height * call.input_width, call.in_channels))
+    kernel = rng.normal(size=call.weight.spec.shape)
+    row = rng.normal(size=call.out_channels)
+    return tuple(one.astype(ml_dtypes.bfloat16) for one in (sticks, kernel, row))
+
+
+def prepared(planned, kernel, preparing):
+    work = next(one.work for one in planned.plan.steps if isinstance(one, Allocate) and one.tensor == "weight.prepared")
+    return preparing(work, kernel)
+
+
+def phase_values(planned, sticks, kernel, row, arithmetic=EXACT):
+    reading = ValuesReading(spec=planned.spec, arithmetic=arithmetic)
+    bias = [] if planned.call.bias is None else [row[None]]
+    return phases_convolved(planned.work, [sticks, prepared(planned, kernel, prepared_phase_weights), *bias], reading)
+
+
+def frame_values(planned, sticks, kernel, row, arithmetic=EXACT):
+    reading = ValuesReading(spec=planned.spec, arithmetic=arithmetic)
+    bias = [] if planned.call.bias is None else [row[None]]
+    inputs = [sticks, prepared(planned, kernel, prepared_weights), *bias]
+    return CONV2D[0].values(planned.work, inputs, reading)
+
+
+def plainly(planned, sticks, kernel, row):
+    """Output by output: zeros where a tap lies outside, K block by K block through the packer, as the device does."""
+    call, work, options = planned.call, planned.work, planned.work.options
+    (height, width), channels = (call.input_height, call.input_width), call.in_channels
+    frame, wide = work.problem.frame, {"fp32_dest": options.fp32_dest}
+    taps = kernel[..., ::-1, ::-1].astype(np.float32)
+    images = sticks.astype(np.float32).reshape(-1, height, width, channels)
+    result = np.empty((call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels), np.float32)
+    for part in work.parts:
+        conv = part.conv
+        mode, partials = Reading(conv, EXACT, planned.spec).mode, conv.partials_format
+        for image, phase in product(range(call.batch_size), part.phases):
+            down, across = phase.frame.rows, phase.frame.columns
+            for m, n in product(range(down.outputs), range(across.outputs)):
+                place = (image, down.first + m * down.distance, across.first + n * across.distance)
+                packed = dst = None
+                rows = range(down.taps if across.taps else 0)
+                blocks = [rows] if down.taps * across.taps <= call.kernel_size[1] else [[i] for i in rows]
+                for number, block in enumerate(blocks if rows else []):
+                    gathered, matrix = [], []
+                    for i, j in product(block, range(across.taps)):
+                        y, x = m + down.start + i * down.spacing, n + across.start + j * across.spacing
+                        inside = 0 <= y < height and 0 <= x < width
+                        gathered.append(images[image, y, x] if inside else np.zeros(channels, np.float32))
+                        # The tap of the frame that meets this input under this output.
+                        row_of, column_of = (
+                            y * call.stride[0] + frame.rows.before - place[1],
+                            x * call.stride[1] + frame.columns.before - place[2],
+                        )
+                        matrix.append(taps[:, :, row_of, column_of])
+                    last = number == len(blocks) - 1 and call.bias is None
+                    dst = None
+                    if packed is not None and (last or not conv.l1_accumulation):
+                        dst = EXACT.unpack(packed, partials, **wide)
+                    dst = EXACT.product(np.concatenate(gathered)[None], np.concatenate(matrix), dst, mode=mode)
+                    if last:
+                        break
+                    made = EXACT.pack(dst, partials, **wide)
+                    adds = packed is not None and conv.l1_accumulation
+                    packed = EXACT.accumulate_l1(packed, made, partials) if adds else made
+                if packed is not None and call.bias is not None:
+                    dst = EXACT.unpack(packed, partials, **wide)
+                if dst is None:
+                    dst = np.zeros((1, call.out_channels), np.float32)
+                if call.bias is not None:
+                    dst = EXACT.add_bias(dst, row.astype(np.float32), **wide)
+                dst = EXACT.unpack(EXACT.pack(dst, partials, **wide), partials, **wide)
+                result[place] = EXACT.pack(dst, BFLOAT16, **wide)[0]
+    return result.reshape(1, 1, -1, call.out_channels)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES.values(), ids=GEOMETRIES)
+@pytest.mark.parametrize("compute", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("bias", [False, True], ids=["plain", "biased"])
+def test_values_are_exact_to_their_own_order(planned, geometry, compute, bias):
+    made = planned((3, 4), **geometry, bias=bias, compute=compute, batch=2)
+    given = numbers(made)
+    got = phase_values(made, *given).astype(np.float32)
+    assert np.array_equal(got, plainly(made, *given))
+
+
+@pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED"])
+@pytest.mark.parametrize("geometry", ["2x2", "smaller than the stride"])
+@pytest.mark.parametrize("compute", ["LoFi", "HiFi4", "HiFi2, 32-bit Dst"])
+def test_where_blocks_are_the_same_rows_are_those_of_the_frame_lowering(planned, scheme, geometry, compute):
+    options = {"scheme": scheme, "compute": CONFIGS[compute], "channels": (256, 32), "bias": True} | GEOMETRIES[
+        geometry
+    ]
+    phase, frame = (planned((5, 6), **options, phases=phases) for phases in (True, False))
+    given = numbers(phase)
+    assert np.array_equal(phase_values(phase, *given), frame_values(frame, *given))
+
+
+@pytest.mark.parametrize("made", [BFLOAT16, BFLOAT8_B])
+def test_tiles_of_16_bits_or_less_are_those_of_the_frame_lowering(planned, made):
+    options = {"output_layout": Layout.TILE, "made": made, "channels": (32, 48)}
+    phase, frame = (planned((5, 6), **options, phases=phases) for phases in (True, False))
+    given = numbers(phase)
+    assert np.array_equal(phase_values(phase, *given), frame_values(frame, *given))
+
+
+def test_a_float32_in_tiles_is_cut_as_tilizing_cuts_it(planned):
+    options = {
+        "output_layout": Layout.TILE,
+        "made": FLOAT32,
+        "compute": ComputeConfig(fidelity_phases=4, fp32_dest=True),
+    }
+    made = planned((3, 4), **options)
+    got = phase_values(made, *numbers(made))
+    assert got.dtype == np.float32
+    assert np.array_equal(got, EXACT.unpack(got, FLOAT32, fp32_dest=True))
+
+
+def test_the_fast_arithmetic_is_near(planned):
+    made = planned((5, 6), kernel=(3, 3), bias=True, compute=CONFIGS["HiFi2, 32-bit Dst"])
+    given = numbers(made)
+    exact, fast = (phase_values(made, *given, arithmetic=one).astype(np.float32) for one in (EXACT, FAST))
+    np.testing.assert_allclose(fast, exact, rtol=0, atol=0.125)

@@ -1,0 +1,44 @@
+"""What inserted zeros cost: the document's tables are those of the tool, and phases never take longer."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.zeros import BEGIN, DEVICES, END, LOWERINGS, cost_of, main, tables, updated
+from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "phase-lowering.md"
+LAYERS = read_layers(DEFAULT_LAYERS)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_phases_take_at_most_the_cycles_of_the_frame_and_fit(layer, device):
+    frame, phase = (cost_of(layer, device, lowering) for lowering in LOWERINGS)
+    assert phase.cycles <= frame.cycles
+    assert phase.scheme == frame.scheme
+    assert phase.headroom_bytes >= frame.headroom_bytes
+
+
+def test_the_document_has_the_tables_that_the_tool_prints():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    printed = "\n".join(tables(list(DEVICES)))
+    assert text == updated(text, f"\n{printed}\n"), f"python -m tools.zeros --update {DOCUMENT}"
+
+
+def test_a_document_without_marks_is_refused():
+    assert updated(f"a\n{BEGIN}old\n{END}b\n", "new\n") == f"a\n{BEGIN}new\n{END}b\n"
+    with pytest.raises(ValueError, match="has no lines"):
+        updated("a\n", "new\n")
+
+
+def test_it_prints_what_it_would_write(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["tools.zeros", "--device", "wormhole_n150"])
+    main()
+    printed = capsys.readouterr().out
+    document = tmp_path / "some.md"
+    document.write_text(BEGIN + END)
+    monkeypatch.setattr(sys, "argv", ["tools.zeros", "--device", "wormhole_n150", "--update", str(document)])
+    main()
+    assert document.read_text() == f"{BEGIN}\n{printed}\n{END}"

@@ -1,0 +1,180 @@
+"""What reports say of every stage of every device operation that calls lead to is said by its program, and is true."""
+
+import numpy as np
+import pytest
+
+import ttsim
+from device.memory.memory_config import BufferType
+from device.time.stages import Stage
+from ops.readings.cycles import run_cycles
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.layers.run import Settings, call, place
+
+DEVICES = ("wormhole_n150", "blackhole_p150")
+ALIKE = {Stage.START, Stage.MATH}  # kernels start and the matrix unit multiplies, whatever the program
+CONV = {
+    "in_channels": 64,
+    "out_channels": 32,
+    "batch_size": 1,
+    "input_height": 32,
+    "input_width": 32,
+    "kernel_size": (3, 3),
+    "stride": (2, 2),
+    "padding": (1, 1),
+}
+SLICED = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceWidth, num_slices=2)
+SCHEMES = ttsim.TensorMemoryLayout
+
+
+def tensor(shape, dtype=ttsim.bfloat16, layout=ttsim.ROW_MAJOR_LAYOUT):
+    return ttsim.Tensor(np.broadcast_to(np.float32(0), shape), dtype, layout=layout)
+
+
+def convolutions(device):
+    """Transposed convolutions from everywhere, by every scheme, whole and in slices."""
+    weights = tensor((64, 32, 3, 3))
+    for layout in (ttsim.ROW_MAJOR_LAYOUT, ttsim.TILE_LAYOUT):
+        for memory in (ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG, None):
+            given = tensor((1, 1, 1024, 64), layout=layout)
+            x = given if memory is None else given.to(device, memory)
+            for scheme in (SCHEMES.HEIGHT_SHARDED, SCHEMES.BLOCK_SHARDED, SCHEMES.WIDTH_SHARDED):
+                config = ttsim.Conv2dConfig(shard_layout=scheme, output_layout=layout, act_block_h_override=32)
+                sliced = SLICED if memory is not ttsim.L1_MEMORY_CONFIG else None
+                for slices in [None, sliced] if sliced else [None]:
+                    ttsim.conv_transpose2d(
+                        input_tensor=x, weight_tensor=weights, device=device, conv_config=config,
+                        dram_slice_config=slices, **CONV,
+                    )  # fmt: skip
+            x.deallocate()
+    x = tensor((1, 1, 1024, 64)).to(device)
+    ttsim.conv_transpose2d(input_tensor=x, weight_tensor=weights, device=device, lowering="phase", **CONV)
+    ttsim.conv_transpose2d(
+        input_tensor=x, weight_tensor=tensor((64, 32, 1, 1)), device=device,
+        **CONV | {"kernel_size": (1, 1), "stride": (1, 1), "padding": (0, 0)},
+    )  # fmt: skip
+
+
+def others(device):
+    """Conversions, products, oneDNN's directions."""
+    x = tensor((1, 1, 1024, 60)).to(device)
+    tiles = ttsim.to_layout(x, ttsim.TILE_LAYOUT)
+    ttsim.to_layout(tiles, ttsim.ROW_MAJOR_LAYOUT)
+    ttsim.typecast(tiles, ttsim.bfloat8_b)
+    ttsim.reshape(x, (1, 1, 60, 1024))
+    near = ttsim.to_memory_config(tiles, ttsim.L1_MEMORY_CONFIG)
+    ttsim.reshape(near, (1, 1, 2048, 30))
+    shards = ttsim.ShardSpec(ttsim.CoreGrid(x=8, y=4).core_range_set(), (32, 64), ttsim.ShardOrientation.ROW_MAJOR)
+    sharded = ttsim.MemoryConfig(SCHEMES.HEIGHT_SHARDED, ttsim.BufferType.L1, shards)
+    ttsim.to_memory_config(ttsim.to_memory_config(near, sharded), ttsim.DRAM_MEMORY_CONFIG)
+    ttsim.matmul(tiles, tensor((60, 512), layout=ttsim.TILE_LAYOUT).to(device))
+    ttsim.matmul(near, tensor((60, 512), layout=ttsim.TILE_LAYOUT).to(device))
+    image, kernel = np.broadcast_to(np.float32(0), (1, 16, 16, 32)), np.broadcast_to(np.float32(0), (3, 3, 32, 32))
+    axes = {"strides": (2, 2), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1), "device": device}
+    for lowering in ("frame", "phase"):
+        ttsim.onednn.conv_transpose(image, kernel, lowering=lowering, **axes)
+    gradient = np.broadcast_to(np.float32(0), (1, 33, 33, 32))
+    ttsim.onednn.conv_transpose_backward_data(gradient, kernel, **axes)
+    ttsim.onednn.conv_transpose_backward_weights(image, gradient, weights_shape=(3, 3, 32, 32), **axes)
+
+
+def timed_on(name):
+    with ttsim.open_device(spec=name, l1_small_size=131072, values="off") as device, ttsim.profile(device) as profile:
+        convolutions(device)
+        others(device)
+        found = [(one, call_) for call_ in profile.calls for one in run_cycles(call_.plan, device.spec).operations]
+    for layer in read_layers(DEFAULT_LAYERS):
+        placed = place(layer, make_inputs(layer, values=False), Settings(spec=device.spec, values="off"))
+        for ran in call(placed).profile.calls:
+            found += [(one, ran) for one in run_cycles(ran.plan, device.spec).operations]
+    return [one for one, _ in found]
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def timed(request):
+    return timed_on(request.param)
+
+
+def test_many_operations_are_told(timed):
+    assert len({one.name for one in timed}) >= 14
+
+
+def test_every_stage_is_told_by_its_program(timed):
+    pairs = {
+        (one.name, stage.stage)
+        for one in timed
+        if one.cycles is not None
+        for group in one.cycles.groups
+        for stage in group.stages
+        if stage.stage not in ALIKE | set(one.account.stages)
+    }
+    assert not pairs
+
+
+def test_who_reads_dram_says_so_and_nobody_else(timed):
+    """A movement's reader and writer; B5 of a review had ReshapeView gather activations from L1."""
+    for one in timed:
+        if one.cycles is None or one.cycles.issued_flops or one.name == "HaloDeviceOperation":
+            continue
+        words = one.account.stages
+        assert ("from DRAM" in words.get(Stage.READER, "")) == bool(one.cycles.dram_read_bytes), one
+        assert ("to DRAM" in words.get(Stage.WRITER, "")) == bool(one.cycles.dram_written_bytes), one
+
+
+def test_shares_lie_between_nothing_and_all(timed):
+    for one in timed:
+        if one.cycles is None:
+            continue
+        for group in one.cycles.groups:
+            assert group.cycles <= one.cycles.cycles + 0.5
+            for stage in group.stages:
+                assert 0 <= stage.critical_cycles <= one.cycles.cycles * (1 + 1e-9)
+                assert 0 <= stage.busy_cycles <= one.cycles.cycles * (1 + 1e-9), (one.name, stage)
+
+
+def test_a_place_in_memory_is_told_as_the_plan_has_it():
+    with ttsim.open_device(spec=DEVICES[0], values="off") as device, ttsim.profile(device) as profile:
+        tiles = tensor((1, 1, 256, 64), layout=ttsim.TILE_LAYOUT)
+        for memory, where in ((ttsim.DRAM_MEMORY_CONFIG, "DRAM"), (ttsim.L1_MEMORY_CONFIG, "the L1 of all cores")):
+            first = ttsim.to_memory_config(tiles.to(device), memory)
+            ttsim.matmul(first, tensor((64, 64), layout=ttsim.TILE_LAYOUT).to(device))
+            (made,) = run_cycles(profile.calls[-1].plan, device.spec).operations
+            assert made.account.stages[Stage.READER] == f"the first operand is read from {where}, tile by tile"
+            in_dram = first.memory_config().buffer_type is BufferType.DRAM
+            second_bytes = made.cycles.dram_read_bytes
+            assert second_bytes > 0
+            assert in_dram == (memory is ttsim.DRAM_MEMORY_CONFIG)
+
+
+def facts_of(layer_name):
+    """Facts of the convolution of one of the eight layers, on the device that it was tuned for."""
+    layer = next(one for one in read_layers(DEFAULT_LAYERS) if one.name == layer_name)
+    placed = place(layer, make_inputs(layer, values=False), Settings(spec=timed_spec(), values="off"))
+    (ran,) = call(placed).profile.calls
+    conv = run_cycles(ran.plan, timed_spec()).operations[-1]
+    return {fact.name: fact.value for fact in conv.account.facts}, [fact.text for fact in conv.account.facts]
+
+
+def timed_spec():
+    return ttsim.load_spec(DEVICES[0])
+
+
+def test_how_a_block_sharded_convolution_was_planned():
+    """d4.up: 128 x 128 -> 256 x 256 outputs on 8 rows of cores: 8,192 rows a core, 256 tiles, 32 blocks of 8."""
+    values, texts = facts_of("vgg_unet.d4.up")
+    assert values["scheme"] == "BLOCK_SHARDED"
+    assert (values["input_cores"], values["output_cores"]) == (64, 16)
+    assert values["core_tiles"] == (256, 1)
+    assert "sub-blocks of 8x1 (Dst holds 8 tiles)" in texts
+    assert (values["act_block_tiles"], values["out_blocks"], values["k_blocks"]) == ((8, 1), 256 // 8, 16)
+    assert (values["weight_readers"], values["weight_passes"]) == (2, 32)
+    assert values["split_reader"] is values["act_double_buffer"] is values["weights_double_buffer"] is True
+    assert "input on 64 of 64 cores (8 for rows, 8 for channels)" in texts
+    assert "each weight 32 times, once for every output block" in texts
+
+
+def test_how_a_height_sharded_convolution_was_planned():
+    values, texts = facts_of("vanilla_unet.upconv3")
+    assert (values["scheme"], values["out_blocks"], values["split_reader"]) == ("HEIGHT_SHARDED", 2, False)
+    assert (values["weight_readers"], values["weight_passes"], values["l1_accumulation"]) == (1, 1, True)
+    assert "all weights stay in L1" in texts

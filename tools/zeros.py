@@ -1,0 +1,132 @@
+"""What inserted zeros cost: the layers of the main job in both lowerings, as the tables of docs/phase-lowering.md.
+
+usage: python -m tools.zeros [--device NAME ...] [--update FILE]
+
+Cycles are those of the whole call, of its halo and of its convolution; headroom is what L1 has left at the tightest
+moment, so that a call with any fits. --update writes the tables into a document, between the lines that mark them.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from device.errors import ArgumentError, DeviceError
+from ops.meanings import load_spec
+from tools.command import run_tool
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.layers.run import Settings, call, place, summary_of
+from ttsim.types.layer import Layer
+
+DEVICES = ("wormhole_n150", "blackhole_p150")
+LOWERINGS = ("frame", "phase")
+BEGIN, END = "<!-- python -m tools.zeros -->\n", "<!-- end -->\n"
+HEADINGS = ("layer", "scheme, cores", "frame", "phase", "of it", "halo", "convolution", "bound by", "headroom, KiB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """One layer in one lowering.
+
+    Attributes:
+        scheme: How it is sharded, and on how many cores.
+        cycles: Of the whole call.
+        halo: Of its halo.
+        convolution: Of its convolution.
+        bound_by: The stage that binds the convolution.
+        headroom_bytes: Least room between circular buffers and L1 buffers.
+    """
+
+    scheme: str
+    cycles: float
+    halo: float
+    convolution: float
+    bound_by: str
+    headroom_bytes: int
+
+
+def cost_of(layer: Layer, device: str, lowering: str) -> Cost:
+    """What a layer takes.
+
+    Raises:
+        DeviceError: It does not fit.
+    """
+    placed = place(layer, make_inputs(layer, values=False), Settings(spec=load_spec(device), values="off"))
+    placed = replace(placed, arguments=placed.arguments | {"lowering": lowering})
+    with placed.device:
+        called = call(placed)
+        summary = summary_of(placed, called)
+    made = called.profile.report().calls[0]
+    by_name = {one.name: one for one in made.operations}
+    convolution = next(one for name, one in by_name.items() if "onv2d" in name)
+    partition = summary.partitions[0]
+    return Cost(
+        scheme=f"{partition.scheme.removesuffix('_SHARDED')}, {partition.output_cores}",
+        cycles=made.total.cycles,
+        halo=by_name["HaloDeviceOperation"].cycles,
+        convolution=convolution.cycles,
+        bound_by=convolution.bound_by,
+        headroom_bytes=summary.l1.headroom_bytes,
+    )
+
+
+def cells(layer: Layer, device: str) -> list[str]:
+    """A row of the table; what does not fit is said in place of the figures."""
+    try:
+        frame, phase = (cost_of(layer, device, lowering) for lowering in LOWERINGS)
+    except (ArgumentError, DeviceError) as error:
+        return [layer.name, str(error).splitlines()[0], *[""] * (len(HEADINGS) - 2)]
+    return [
+        layer.name,
+        frame.scheme,
+        f"{frame.cycles:,.0f}",
+        f"{phase.cycles:,.0f}",
+        f"{phase.cycles / frame.cycles:.0%}",
+        f"{frame.halo:,.0f}, {phase.halo:,.0f}",
+        f"{frame.convolution:,.0f}, {phase.convolution:,.0f}",
+        f"{frame.bound_by}, {phase.bound_by}",
+        f"{frame.headroom_bytes / 1024:.0f}, {phase.headroom_bytes / 1024:.0f}",
+    ]
+
+
+def tables(devices: list[str]) -> Iterator[str]:
+    """The lines of a table for each device."""
+    layers = read_layers(DEFAULT_LAYERS)
+    for device in devices:
+        yield f"{device}, cycles; of two figures the first is the frame lowering's:"
+        yield ""
+        yield f"| {' | '.join(HEADINGS)} |"
+        yield f"|{'---|' * len(HEADINGS)}"
+        yield from (f"| {' | '.join(cells(layer, device))} |" for layer in layers)
+        yield ""
+
+
+def updated(document: str, text: str) -> str:
+    """A document with the text between its marks; ValueError if it has none."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"the document has no lines {BEGIN.strip()} and {END.strip()}, between which tables belong")
+    return f"{before}{begin}{text}{end}{after}"
+
+
+def main() -> None:
+    """Print the tables, or write them into a document."""
+    parser = argparse.ArgumentParser(
+        prog="tools.zeros", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", nargs="+", default=list(DEVICES), help="names of the catalog, or TOML files")
+    parser.add_argument("--update", type=Path, help="the document")
+    options = parser.parse_args()
+    text = "\n".join(tables(options.device))
+    if options.update is None:
+        print(text, end="")
+        return
+    document = options.update.read_text(encoding="utf-8")
+    options.update.write_text(updated(document, f"\n{text}\n"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool("tools.zeros", main))

@@ -1,0 +1,44 @@
+"""Cycles as whole numbers: the one place where they are rounded, so that sums are exact and the same everywhere.
+
+Models count in fractions, whose last digits depend on the order of additions, which differs between versions of Python.
+What is rounded here is first cut to `DIGITS`, so that such digits decide nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from device.time.stages import CoreGroupCycles, OperationCycles, StageCycles
+
+DIGITS: Final = 6  # decimals of a cycle that a model is trusted with
+
+
+def whole(cycles: float) -> int:
+    """The nearest whole number of cycles; of two the even one."""
+    if isinstance(cycles, int):
+        return cycles
+    return int(cycles) if cycles.is_integer() else round(round(cycles, DIGITS))
+
+
+def whole_operation(timed: OperationCycles) -> OperationCycles:
+    """An operation in whole cycles: no group of cores ends after it, and critical cycles still add up to its own."""
+    cycles = whole(timed.cycles)
+    return replace(
+        timed,
+        cycles=cycles,
+        groups=tuple(_whole_group(group, cycles) for group in timed.groups),
+        contention_cycles=min(cycles, whole(timed.contention_cycles)),
+    )
+
+
+def _whole_group(group: CoreGroupCycles, most: int) -> CoreGroupCycles:
+    return replace(group, cycles=min(most, whole(group.cycles)), stages=tuple(_whole_stages(group.stages)))
+
+
+def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
+    """Critical cycles are rounded where they end on the path, one stage behind the other."""
+    end = 0.0
+    for one in stages:
+        begin, end = end, end + one.critical_cycles
+        critical = whole(end) - whole(begin)
+        yield StageCycles(one.stage, whole(one.busy_cycles), whole(one.stall_cycles), critical)
