@@ -1,7 +1,7 @@
 """A device: its description, its memories, its program cache, and who listens. It knows no operation."""
 
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 from weakref import ReferenceType
@@ -10,7 +10,7 @@ from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryErr
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
 from device.memory.allocator import Allocator
 from device.memory.buffers import Buffer, Memory
-from device.memory.circular_buffers import Region, check, place
+from device.memory.circular_buffers import Region, check, check_count, place
 from device.memory.layouts import BufferSpec
 from device.memory.memory_config import BufferType
 from device.memory.turn import Turn
@@ -182,10 +182,12 @@ class Machine:
             One address for each circular buffer.
 
         Raises:
-            CircularBufferError: They are larger than L1 or meet its buffers.
+            CircularBufferError: There are too many, they are larger than L1 or meet its buffers.
             DeviceClosedError: The device was closed.
         """
         self._require_open()
+        noun = "dataflow buffer" if dataflow else "circular buffer"
+        self._refuse_if(lambda: check_count(len(circular_buffers), self.spec.l1, noun=noun))
         self._programs_made += 1
         self.record(CircularBuffersFreed())
         requests = [(one.size_bytes, one.cores) for one in circular_buffers if one.view_of is None]
@@ -202,7 +204,7 @@ class Machine:
                 kind = (view, dataflow, one.scratchpad)
                 self.record(CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, *kind))
         if placed:
-            self._check(placement.regions, noun="dataflow buffer" if dataflow else "circular buffer")
+            self._check(placement.regions, noun=noun)
         return tuple(addresses)
 
     def cache_program(self, key: Hashable, resident: Sequence[Buffer] = ()) -> None:
@@ -322,8 +324,13 @@ class Machine:
     def _check(self, regions: Sequence[Region], *, noun: str) -> None:
         """Refuse circular buffers that do not fit."""
         lowest = self._allocator.lowest_l1_address
+        program = self._programs_made
+        self._refuse_if(lambda: check(regions, self.spec.l1, lowest_l1_address=lowest, program=program, noun=noun))
+
+    def _refuse_if(self, rule: Callable[[], None]) -> None:
+        """Record what a rule refuses."""
         try:
-            check(regions, self.spec.l1, lowest_l1_address=lowest, program=self._programs_made, noun=noun)
+            rule()
         except CircularBufferError as error:
             self.record(Refused(str(error)))
             raise

@@ -21,8 +21,10 @@ from ops.meanings import load_spec
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import DEFAULT_DEVICE, Settings, run_layer
+from ttsim.report.devices import explained
 from ttsim.report.printable import printable
-from ttsim.report.writers.json import devices_as_json, layers_as_json
+from ttsim.report.writers.field_table import print_fields
+from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_layers
 from ttsim.runtime.device import SPEC_VARIABLE, Values
 from ttsim.types.layer import Layer
@@ -69,6 +71,8 @@ def build_parser() -> argparse.ArgumentParser:
     add_layer_flags(run)
     devices = commands.add_parser("devices", help="list devices and show their figures")
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
+    devices.add_argument("--explain", action="store_true", help="each field's unit and source, and what it moves")
+    devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser
 
@@ -111,7 +115,17 @@ def run_command(options: argparse.Namespace) -> int:
 
 def devices_command(options: argparse.Namespace) -> int:
     """Show devices. Returns the exit code."""
-    specs = [load_spec(name) for name in options.names or catalog_names()]
+    if options.only and not options.explain:
+        raise ArgumentError("devices: --only chooses among the fields of --explain; give both or neither")
+    names = options.names or catalog_names()
+    if options.explain:
+        explained_devices = [explained(name, options.only) for name in names]
+        if options.json:
+            print(fields_as_json(explained_devices))
+        for device in () if options.json else explained_devices:
+            print_fields(console(), device)
+        return 0
+    specs = [load_spec(name) for name in names]
     if options.json:
         print(devices_as_json(specs))
     else:

@@ -57,6 +57,25 @@ def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement
     return Placement(tuple(addresses), tuple(Region(cores, end) for cores, end in levels.items()))
 
 
+def check_count(count: int, l1: L1Spec, *, noun: str = "circular buffer") -> None:
+    """Refuse a program of more circular buffers than a core has.
+
+    Args:
+        count: Of the program, numbered from 0.
+        l1: The memory.
+        noun: What the real library calls these buffers.
+
+    Raises:
+        CircularBufferError: With the real library's text in the first line (tt-metal, circular_buffer_config.cpp).
+    """
+    if count > l1.circular_buffers:
+        raise CircularBufferError(
+            f"Buffer index ({l1.circular_buffers}) exceeds max number of circular buffers per core "
+            f"({l1.circular_buffers})\nThe program has {count} {noun}s: turn a bias, a split reader or config tensors "
+            "in DRAM off, or give the device more (l1.circular_buffers)"
+        )
+
+
 def check(
     regions: Iterable[Region],
     l1: L1Spec,

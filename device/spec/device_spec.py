@@ -24,6 +24,7 @@ from device.spec.figures import (
 )
 from device.spec.parts import (
     ComputeSpec,
+    DataMovementSpec,
     DramSpec,
     GridSpec,
     L1Spec,
@@ -57,6 +58,7 @@ class DeviceSpec:
         l1: Memory of a core.
         dram: Memory outside the cores.
         noc: The networks.
+        data_movement: The data movement processors of a core.
         compute: The compute threads.
         reader: Cost model of the real planner.
         tables: What programs cost, in tables that their models read by `costs_of`.
@@ -69,6 +71,7 @@ class DeviceSpec:
     l1: L1Spec
     dram: DramSpec
     noc: NocSpec
+    data_movement: DataMovementSpec
     compute: ComputeSpec
     reader: ReaderRates
     tables: tuple[Table, ...]
@@ -178,11 +181,37 @@ def load_spec(device: str | Path | DeviceSpec, costs: Sequence[type[Costs]] = ()
     """
     if isinstance(device, DeviceSpec):
         return device.checked(costs) if costs else device
-    return DeviceSpec.from_dict(_read(device, origin=Path(), seen=()), costs)
+    return DeviceSpec.from_dict(_values(device), costs)
 
 
-def _read(device: str | Path, *, origin: Path, seen: tuple[str, ...]) -> dict[str, Any]:
-    """The values of a TOML file and of what it extends; relative paths start at ``origin``."""
+@dataclass(frozen=True, slots=True)
+class DeviceFile:
+    """A TOML file of a device.
+
+    Attributes:
+        key: What tells it from others.
+        folder: Where relative paths start.
+        text: What it says.
+        values: The same, read.
+    """
+
+    key: str
+    folder: Path
+    text: str
+    values: dict[str, Any]
+
+    @property
+    def extends(self) -> Any:
+        """What it says that it extends; None for nothing."""
+        return self.values.get(_EXTENDS)
+
+
+def device_file(device: str | Path, origin: Path = Path()) -> DeviceFile:
+    """The file of a name of the catalog, or at a path that starts at ``origin``.
+
+    Raises:
+        SpecError: The name is unknown, or the file can not be read.
+    """
     if not isinstance(device, str | Path):
         known = ", ".join(catalog_names())
         raise SpecError(f"a device is named by text, path or DeviceSpec, not by {shown(device)}; names are {known}")
@@ -205,14 +234,35 @@ def _read(device: str | Path, *, origin: Path, seen: tuple[str, ...]) -> dict[st
             )
         key, folder = device, origin
         text = files("device").joinpath("spec", "catalog", f"{device}.toml").read_text(encoding="utf-8")
-    if key in seen:
-        raise SpecError(f"device {key!r} extends itself ({' -> '.join((*seen, key))}); cut one {_EXTENDS!r}")
     try:
-        values = tomllib.loads(text)
+        return DeviceFile(key, folder, text, tomllib.loads(text))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SpecError(f"device file {key!r} is no TOML: {error}") from error
-    base = values.pop(_EXTENDS, None)
-    return values if base is None else _merge(_read(base, origin=folder, seen=(*seen, key)), values)
+
+
+def extended_files(device: str | Path) -> tuple[DeviceFile, ...]:
+    """The file of a device, before it what it extends, and so on.
+
+    Raises:
+        SpecError: One of them can not be read, or extends itself.
+    """
+    found = [device_file(device)]
+    while found[0].extends is not None:
+        base = device_file(found[0].extends, found[0].folder)
+        if base.key in (keys := [one.key for one in reversed(found)]):
+            raise SpecError(
+                f"device {base.key!r} extends itself ({' -> '.join((*keys, base.key))}); cut one {_EXTENDS!r}"
+            )
+        found.insert(0, base)
+    return tuple(found)
+
+
+def _values(device: str | Path) -> dict[str, Any]:
+    """The values of a device's files, laid over each other."""
+    merged: dict[str, Any] = {}
+    for one in extended_files(device):
+        merged = _merge(merged, {key: value for key, value in one.values.items() if key != _EXTENDS})
+    return merged
 
 
 def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,6 +151,20 @@ class NocSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataMovementSpec:
+    """The processors of a core that issue reads and writes.
+
+    Attributes:
+        processors: How many work side by side.
+    """
+
+    processors: int
+
+    def __post_init__(self) -> None:
+        require_positive("data_movement", self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeSpec:
     """The compute threads of a core.
 

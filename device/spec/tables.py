@@ -9,11 +9,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar, cast
 
-from device.spec.figures import check_table, convert, from_mapping, replace_fields, require_positive, to_plain
+from device.spec.figures import (
+    check_table,
+    convert,
+    from_mapping,
+    replace_fields,
+    require_positive,
+    require_share,
+    to_plain,
+)
 
 
 class Costs:
-    """Constants of a program's model: numbers above zero. A frozen dataclass of them derives from this.
+    """Constants of a program's model: numbers above zero, and no share above 1. A frozen dataclass derives from this.
 
     Attributes:
         TABLE: The table of a device file that holds them.
@@ -24,6 +32,8 @@ class Costs:
 
     def __post_init__(self) -> None:
         require_positive(self.TABLE, self)
+        shares = [one.name for one in fields(cast(Any, self)) if one.name.endswith("_share")]
+        require_share(self.TABLE, self, *shares)
 
 
 CostsT = TypeVar("CostsT", bound=Costs)

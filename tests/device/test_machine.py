@@ -89,6 +89,15 @@ def test_programs_that_do_not_fit_are_refused_after_they_were_recorded() -> None
         device.make_program("Conv2dDeviceOperation", [circular("a", device.spec.l1.usable_bytes)], {})
 
 
+def test_a_program_of_too_many_circular_buffers_is_refused_before_any_is_placed() -> None:
+    device = Machine(load_spec("wormhole_n150").replace(l1_circular_buffers=2))
+    device.recorders.append(heard := [])
+    device.make_program("MoveDeviceOperation", [circular("a", 64), circular("b", 64)], {})
+    with pytest.raises(CircularBufferError, match=r"^Buffer index \(2\) exceeds max number of circular"):
+        device.make_program("Conv2dDeviceOperation", [circular(name, 64) for name in "abc"], {})
+    assert [type(one).__name__ for one in heard[-2:]] == ["CircularBufferAllocated", "Refused"]
+
+
 def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared() -> None:
     device = Machine("wormhole_n150", l1_small_bytes=4096)
     first, second, again = (device.allocate(rows(device, 1), name) for name in ("first", "second", "again"))

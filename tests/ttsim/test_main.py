@@ -50,6 +50,18 @@ def test_the_same_run_prints_the_same_bytes(capsys):
     assert capsys.readouterr().out == first
 
 
+def test_fields_of_a_device_are_explained(capsys):
+    assert main(["devices", "--explain", "blackhole_p100", "--only", "dram.access"]) == 0
+    text = capsys.readouterr().out
+    for shown in ("blackhole_p100", "dram.access_ns", "smaller", "cycles of", "[latencies] 486 cycles"):
+        assert shown in text
+    assert main(["devices", "--explain", "blackhole_p100", "--only", "dram.access", "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["devices"]
+    assert [field["name"] for field in entry["fields"]] == ["dram.access_ns"]
+    assert main(["devices", "--only", "dram"]) == 2
+    assert "--only chooses among the fields of --explain" in capsys.readouterr().err
+
+
 def test_values_off_has_no_accuracy(capsys):
     assert main(["run", *SMALL, "--values", "off", "--json"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)["layers"]

@@ -58,7 +58,8 @@ def fit_constants(
     prior = np.array([priors[name] for name in names])
 
     def values_at(logs: Vector) -> dict[str, float]:
-        return dict(zip(names, (prior * np.exp(logs)).tolist(), strict=True))
+        found = zip(names, (prior * np.exp(logs)).tolist(), strict=True)
+        return {name: min(value, 1.0) if name.endswith("_share") else value for name, value in found}
 
     def costs_of(found: Vector, logs: Vector) -> Vector:
         scaled = found / SPREAD

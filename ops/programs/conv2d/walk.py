@@ -13,6 +13,7 @@ from typing import TypeAlias
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.data_movement import movers
 from device.time.engine import BEGIN, Moment, Processor, Slots, Task, after, check_emptied
 from ops.programs.conv2d.block_costs import ConvSteps, Shipment, conv_steps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
@@ -26,7 +27,8 @@ class Core:
 
     Attributes:
         reader: Reads and multicasts activations.
-        second: Reads or receives weights, and reads activations if the reader is split.
+        second: Reads or receives weights.
+        splitter: Reads activations if the reader is split: the second one, unless there is a third.
         compute: The compute threads.
         act: Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT; with activation reuse the tile
             rows of a row of the image).
@@ -36,8 +38,9 @@ class Core:
         weights: K blocks of weights.
     """
 
-    reader: Processor = field(default_factory=Processor)
-    second: Processor = field(default_factory=Processor)
+    reader: Processor
+    second: Processor
+    splitter: Processor
     compute: Processor = field(default_factory=Processor)
     act: Slots
     second_act: Slots
@@ -47,8 +50,8 @@ class Core:
 
     @property
     def processors(self) -> tuple[Processor, ...]:
-        """All of them."""
-        return self.reader, self.second, self.compute
+        """Each once."""
+        return tuple(dict.fromkeys((self.reader, self.second, self.splitter, self.compute)))
 
     @property
     def buffers(self) -> tuple[Slots, ...]:
@@ -140,6 +143,9 @@ def _core(works: Sequence[ConvWork], spec: DeviceSpec) -> Core:
     if options.reuses_activations(scheme):
         held = div_up(works[0].problem.frame.columns.outputs, TILE)
     return Core(
+        reader=reader,
+        second=second,
+        splitter=splitter,
         act=Slots("act", held),
         second_act=Slots("act_second_reader", held),
         row_major=Slots("act_row_major", 2 if scheme is WIDTH else 1),
@@ -159,8 +165,8 @@ def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], end
                 core.reader.wait(core.act.reserve())
                 core.act.fill(core.reader.work(steps.read))
                 if steps.second_read is not None:
-                    core.second.wait(core.second_act.reserve())
-                    core.second_act.fill(core.second.work(steps.second_read))
+                    core.splitter.wait(core.second_act.reserve())
+                    core.second_act.fill(core.splitter.work(steps.second_read))
             if out_block == 0:
                 _ship_weights(steps.weights, cores)
             else:
@@ -192,7 +198,7 @@ def _gather_reusing(work: ConvWork, steps: ConvSteps, again: tuple[Task, Task], 
     second = height // 2 if steps.second_read is not None else 0
     parts = [
         (core.reader, core.act, height - second, steps.read, again[0], steps.tilize),
-        (core.second, core.second_act, second, steps.second_read, again[1], steps.second_tilize),
+        (core.splitter, core.second_act, second, steps.second_read, again[1], steps.second_tilize),
     ]
     for row in range(height - second):
         for reader, buffer, rows, read, reused_read, tilize in parts:
@@ -237,15 +243,15 @@ def _multicast_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], 
 
 def _gather(steps: ConvSteps, core: Core, tile_rows: int) -> None:
     """A block of a core's own channels is gathered and tilized."""
-    reader, second, compute = core.processors
-    second.wait(core.row_major.reserve())
+    reader, splitter, compute = core.reader, core.splitter, core.compute
+    splitter.wait(core.row_major.reserve())
     begun = reader.now
     for _ in range(tile_rows):
         reader.wait(core.row_major.reserve())
         reader.work(steps.read)
         if steps.second_read is not None:
-            second.wait(begun)
-            reader.wait(second.work(steps.second_read))
+            splitter.wait(begun)
+            reader.wait(splitter.work(steps.second_read))
         core.row_major.fill(reader.now)
         compute.wait(core.row_major.front())
         compute.work(steps.tilize)

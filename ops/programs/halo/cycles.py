@@ -93,9 +93,11 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     """The recurrence: both processors of every core and its untilizing, block by block."""
     halo, costs = plan.arguments, spec.costs_of(HaloCosts)
     untilize = untilize_block_cycles(halo, spec)
-    begun = costs.start_cycles + _config_cycles(plan, spec)
+    alone = spec.data_movement.processors == 1  # it does what both would, in turn
+    begun = costs.start_cycles + _in_turn(_config_cycles(plan, spec), alone=alone)
     stick, zero = stick_bytes(halo), not filled_by_stick
-    padded = begun[:, None] + np.stack([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
+    filled = np.stack([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
+    padded = begun[:, None] + _in_turn(filled, alone=alone)
     ends = list(padded)
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
@@ -106,10 +108,16 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
             if block >= UNTILIZE_BUFFER_BLOCKS:
                 untilized = np.maximum(untilized, given_back[processor][block - UNTILIZE_BUFFER_BLOCKS])
             untilized = untilized + untilize
-        ends[processor] = np.maximum(ends[processor], untilized) + transfers[processor][:, block]
+        before = ends[1 - processor] if alone and number else ends[processor]
+        ends[processor] = np.maximum(before, untilized) + transfers[processor][:, block]
         given_back[processor].append(ends[processor])
     answers = [_answer_cycles(spec, *work) for work in zip(traffic.filling, traffic.sending, strict=True)]
     return HaloTimes(begun, padded, np.stack(ends) + np.stack(answers))
+
+
+def _in_turn(cycles: Floats, *, alone: bool) -> Floats:
+    """[processors, ...] cycles of both processors; of a single one, those of both together."""
+    return np.broadcast_to(cycles.sum(axis=0), cycles.shape) if alone else cycles
 
 
 def _config_cycles(plan: HaloPlan, spec: DeviceSpec) -> Floats:

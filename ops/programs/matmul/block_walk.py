@@ -10,6 +10,7 @@ that waits for nobody, and a block is there when the banks have delivered it tog
 from dataclasses import dataclass
 from math import isclose
 
+from device.time.data_movement import movers
 from device.time.engine import Moment, Processor, Slots, Task, check_emptied, stage_report, task_of
 from device.time.stages import Stage, StageCycles
 from ops.programs.matmul.interleaved import BUFFERING
@@ -36,6 +37,7 @@ class MatmulSteps:
         second_dram: They deliver the second operand.
         write_dram: They take an output block of every core.
         parts: Parts in which an output block is finished, each written while the next is on its way.
+        processors: Data movement processors of a core.
     """
 
     out_blocks: int
@@ -52,6 +54,7 @@ class MatmulSteps:
     second_dram: Task | None = None
     write_dram: Task | None = None
     parts: int = 1
+    processors: int = 2
 
     def multiply_of(self, k_block: int) -> Task:
         """How a K block is multiplied, of those of an output block."""
@@ -67,13 +70,15 @@ class MatmulTiming:
 
     Attributes:
         first: Brings the first operand.
-        second: Brings the second operand and writes the output.
+        second: Brings the second operand.
+        writer: Writes the output: the second one, unless there is a third.
         compute: The compute threads.
         dram: The banks of all cores.
     """
 
     first: Processor
     second: Processor
+    writer: Processor
     compute: Processor
     dram: Processor
 
@@ -86,14 +91,14 @@ class MatmulTiming:
     def stages(self) -> tuple[StageCycles, ...]:
         """What every stage did."""
         return stage_report(
-            (self.first, self.second, self.compute, self.dram),
+            (self.first, self.second, self.writer, self.compute, self.dram),
             self._last.now,
             waits={Stage.READER: self.first, Stage.WEIGHT_READER: self.second, Stage.MATH: self.compute},
         )
 
     @property
     def _last(self) -> Processor:
-        return max(self.compute, self.second, key=lambda processor: processor.now.cycles)
+        return max(self.compute, self.writer, self.second, key=lambda processor: processor.now.cycles)
 
 
 def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
@@ -103,8 +108,9 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
         step: The program, for messages.
         steps: Its steps.
     """
-    first, second, compute, dram = (Processor() for _ in range(4))
-    for processor in (first, second, compute):
+    first, second, writer = movers(steps.processors, 3)
+    compute, dram = Processor(), Processor()
+    for processor in dict.fromkeys((first, second, writer, compute)):
         processor.work(steps.start)
     dram.wait(compute.now)
     in0, in1, out = Slots("in0", BUFFERING), Slots("in1", BUFFERING), Slots("out", 1)
@@ -130,7 +136,8 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
             left -= 1
             after = [processor.now.cycles for processor in (first, second, compute)]
             alike = left - 1  # the last one is done in parts
-            if alike > 0 and steps.k_blocks - left > BUFFERING and all(map(_is_same, before, after)):
+            steady = first is not second and all(map(_is_same, before, after))
+            if alike > 0 and steps.k_blocks - left > BUFFERING and steady:
                 # All wait for the slowest, and will do so block after block.
                 for processor, task in ((first, steps.first), (second, steps.second), (compute, steps.multiply_of(1))):
                     processor.go_on(alike, task, pace)
@@ -145,11 +152,11 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
         out.fill(compute.now)
         if steps.write is not None:
             for moment in ready:
-                second.wait(moment)
-                _move(second, write, dram, write_dram)
-        out.empty(compute.now if steps.write is None else second.now)
+                writer.wait(moment)
+                _move(writer, write, dram, write_dram)
+        out.empty(compute.now if steps.write is None else writer.now)
     check_emptied(step, (in0, in1, out))
-    return MatmulTiming(first, second, compute, dram)
+    return MatmulTiming(first, second, writer, compute, dram)
 
 
 def _part(task: Task | None, parts: int) -> Task | None:

@@ -144,6 +144,7 @@ def _steps(work: MatmulWork, spec: DeviceSpec, places: Places) -> MatmulSteps:
         finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if work.problem.bias else None,
         write=None if places.output is Place.OWN else _write_task(work, spec),
         parts=_parts(work),
+        processors=spec.data_movement.processors,
     )
 
 

@@ -46,7 +46,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
     free = _stages(movement, spec, contention=False)
     stages = _stages(movement, spec, contention=contention)
     start = _start_cycles(movement, spec)
-    body = _overlapped(stages, movement)
+    body = _overlapped(stages, movement, spec)
     cycles = start + body
     shown = (
         StageCycles(Stage.START, start),
@@ -60,7 +60,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
         dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
         dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
         network_bytes=sum(pages.all_bytes for pages in _sides(movement) if pages.access not in INSIDE),
-        contention_cycles=body - _overlapped(free, movement),
+        contention_cycles=body - _overlapped(free, movement, spec),
     )
 
 
@@ -77,9 +77,14 @@ def _start_cycles(movement: Movement, spec: DeviceSpec) -> float:
     return start
 
 
-def _overlapped(stages: dict[Stage, float], movement: Movement) -> float:
-    """The slowest stage, and a block of each other; DRAM works for all of them at any time."""
-    working = [cycles for stage, cycles in stages.items() if stage is not Stage.DRAM]
+def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec) -> float:
+    """The slowest stage, and a block of each other; DRAM works for all of them at any time.
+
+    Reading and writing are one stage where one data movement processor does both.
+    """
+    moving = [stages[Stage.READER], stages[Stage.WRITER]]
+    working = [sum(moving)] if spec.data_movement.processors == 1 else moving
+    working += [stages[stage] for stage in (Stage.TILIZE, Stage.MATH, Stage.UNTILIZE)]
     slowest = max(working)
     return max(stages[Stage.DRAM], slowest + (sum(working) - slowest) / movement.blocks)
 

@@ -13,6 +13,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.data_movement import side_by_side_cycles
 from device.time.dram import shared_cycles
 from device.time.engine import task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
@@ -74,9 +75,10 @@ def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool
         Stage.WRITER: share * write,
         Stage.DRAM: shared_cycles(spec, moved) if contention else 0.0,
     }
+    moving = side_by_side_cycles(spec, stages[Stage.READER], stages[Stage.WRITER])
     return _operation(
         stages,
-        costs.start_cycles + max(stages.values()),
+        costs.start_cycles + max(moving, *stages.values()),
         costs.start_cycles,
         _grid_cores(cores, spec),
         read_bytes=work.rows * work.sections * in_bytes,
@@ -150,6 +152,7 @@ def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSte
         multiply_last=last_product,
         finish=task_of({Stage.UNTILIZE: gather.out_tiles * untilize_cycles / outs}),
         write=task_of({Stage.WRITER: gather.rows * write_cycles / outs}),
+        processors=spec.data_movement.processors,
     )
 
 

@@ -68,7 +68,7 @@ def _narrow(work: PhaseConvWork) -> ConvWork:
 def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
     """Walk through a program; arguments as of `phase_cycles`."""
     steps = [conv_steps(part.conv, spec, contention=contention) for part in work.parts]
-    timing = begin(_multiplied(work) or [part.conv for part in work.parts], steps[0])
+    timing = begin(_multiplied(work) or [part.conv for part in work.parts], steps[0], spec)
     sticks = _Sticks(timing.cores, bias=conv_steps(_narrow(work), spec, contention=contention).bias)
     for part, taken in zip(work.parts, steps, strict=True):
         copy = _placing(work, part.beside, part.conv.layout.blocks.act_h_tiles)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import CircularBufferError
-from device.memory.circular_buffers import Region, check, place
+from device.memory.circular_buffers import Region, check, check_count, place
 from device.spec.device_spec import load_spec
 
 L1 = load_spec("wormhole_n150").l1
@@ -78,3 +78,12 @@ def test_buffers_on_one_core_never_overlap_when_ranges_are_equal_or_apart(
         for later, (_, other) in list(enumerate(chosen))[index + 1 :]:
             if cores == other:
                 assert placement.addresses[later] >= placement.addresses[index] + size_bytes
+
+
+def test_a_program_has_no_more_circular_buffers_than_a_core() -> None:
+    check_count(32, L1)
+    with pytest.raises(CircularBufferError) as error:
+        check_count(33, L1)
+    first, second = str(error.value).split("\n")
+    assert first == "Buffer index (32) exceeds max number of circular buffers per core (32)"
+    assert second.startswith("The program has 33 circular buffers: turn a bias")

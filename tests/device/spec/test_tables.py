@@ -110,3 +110,14 @@ def test_a_spec_that_nobody_checked_is_checked_when_it_is_opened():
     with pytest.raises(SpecError, match="pool_costs: stick_cycles must be a number above zero"):
         load_spec(spec, (PoolCosts,))
     assert load_spec(device(), (PoolCosts,)) == device()
+
+
+def test_a_share_is_no_more_than_the_whole():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Shares(Costs):
+        TABLE: ClassVar[str] = "shares"
+        stick_share: float
+
+    assert Shares(stick_share=1.0).stick_share == 1.0
+    with pytest.raises(SpecError, match=r"^shares: stick_share must be a part of 1, not 1\.5"):
+        Shares(stick_share=1.5)

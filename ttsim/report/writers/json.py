@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
+from ttsim.report.devices import DeviceFigures
 from ttsim.report.memory.figures import LayerResult
 from ttsim.report.plain import text
 
@@ -29,3 +30,8 @@ def entry(result: LayerResult) -> dict[str, Any]:
 def devices_as_json(specs: Sequence[DeviceSpec]) -> str:
     """A document with the figures of devices."""
     return text({"format": FORMAT, "devices": [spec.to_dict() for spec in specs]})
+
+
+def fields_as_json(devices: Sequence[DeviceFigures]) -> str:
+    """A document with every field of devices, and what it moves."""
+    return text({"format": FORMAT, "devices": [asdict(device) for device in devices]})

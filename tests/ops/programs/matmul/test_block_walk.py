@@ -112,3 +112,25 @@ def test_a_walk_that_loses_a_block_is_found_out(monkeypatch):
     monkeypatch.setattr(Slots, "empty", lambda slots, moment: None if slots.name == "out" else empty(slots, moment))
     with pytest.raises(DeviceError, match="matmul: circular buffer 'out' still holds 1 blocks"):
         walk_blocks("matmul", steps())
+
+
+@pytest.mark.parametrize(
+    ("processors", "cycles"),
+    [
+        (1, 82),  # 10 + 6, 10 + 6, and 4 until the last product; written 5 cycles later; the same once more
+        (2, 50),  # 10, 20, multiplied by 24 and written by 29; then the second operand comes, at 35 and 41, and 4 + 5
+        (3, 49),  # which need not wait for the writing: the first one is there at 30 and 40, and 4 + 5
+    ],
+)
+def test_processors_share_what_is_to_be_moved(processors, cycles):
+    two_blocks = MatmulSteps(
+        out_blocks=2,
+        k_blocks=2,
+        start=task_of({Stage.START: 0.0}),
+        first=task_of({Stage.READER: 10.0}),
+        second=task_of({Stage.WEIGHT_READER: 6.0}),
+        multiply=task_of({Stage.MATH: 4.0}),
+        write=task_of({Stage.WRITER: 5.0}),
+        processors=processors,
+    )
+    assert walk_blocks("matmul", two_blocks).cycles == cycles

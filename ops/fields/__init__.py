@@ -1,0 +1,1 @@
+"""The fields of a device: their units, which way they are better, and what each of them moves."""

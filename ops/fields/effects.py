@@ -1,0 +1,181 @@
+"""What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are held."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from types import MappingProxyType
+from typing import Final
+
+from device.errors import TTSimError
+from device.events import Event
+from device.machine import Machine
+from device.plan import Operation, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.fields.field import Field, others, scaled
+from ops.fields.held import LAUNCH, Held, held_launches, held_operations, plan_or_refusal, with_model
+from ops.fields.samples import L1_SMALL_BYTES, Sample
+from ops.readings.memory import run_memory
+
+PLAN: Final = "plan"
+MEMORY: Final = "memory"
+VALUES: Final = "values"
+CYCLES: Final = "cycles"
+LAUNCHES: Final = "launches"
+REPORT: Final = "report"
+NEAR = (2.0, 0.5)
+FAR = tuple(2.0 ** (sign * step) for step in range(2, 13) for sign in (-1, 1))  # where a limit may bind at last
+SAME = 1e-9  # of cycles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a field moves.
+
+    Attributes:
+        field: The field.
+        moves: Of plan, memory, values, cycles, launches and report.
+        elasticity: Of each program whose cycles move, log(cycles) over log(figure), the mean of its operations:
+            between the value and its double or half, whichever moves more; farther off where neither does.
+    """
+
+    field: Field
+    moves: tuple[str, ...]
+    elasticity: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """How things are before a field is changed.
+
+    Attributes:
+        spec: The device.
+        calls: What is planned anew.
+        planned: What is decided of each call, and where its tensors lie.
+        before: Cycles of what is held.
+        programs_tables: Tables that plans do not read.
+    """
+
+    spec: DeviceSpec
+    calls: tuple[Sample, ...]
+    planned: Mapping[str, tuple[object, object]]
+    before: Mapping[Held, float]
+    programs_tables: frozenset[str]
+
+
+def effects(
+    fields: Sequence[Field],
+    calls: Sequence[Sample],
+    spec: DeviceSpec,
+    *,
+    planned: Sequence[Sample] = (),
+    programs_tables: Iterable[str] = (),
+) -> tuple[Effect, ...]:
+    """What each of some fields moves.
+
+    Args:
+        fields: Of the device.
+        calls: The calls.
+        spec: The device.
+        planned: Further calls, of whose time nothing is asked.
+        programs_tables: Tables that plans do not read.
+    """
+    held: tuple[Held, ...] = (*with_model(held_operations(calls, spec), spec), held_launches(calls, spec))
+    every = (*planned, *calls)
+    ground = _Ground(
+        spec=spec,
+        calls=every,
+        planned={call.name: _outcome(call, spec) for call in every},
+        before={one: one.cycles(spec) for one in held},
+        programs_tables=frozenset(programs_tables),
+    )
+    return tuple(_effect(field, ground) if field.numeric else _effect_of_another(field, ground) for field in fields)
+
+
+def _effect(field: Field, ground: _Ground) -> Effect:
+    """What a number moves: at its double and its half, or as far from it as it takes to move something."""
+    near, far = (_changed(ground.spec, field, factors) for factors in (NEAR, FAR))
+    replan = field.path[0] not in ground.programs_tables
+    elasticity = _elasticity(near, ground)
+    moves = _timed(elasticity)
+    for changed in near.values() if replan else ():
+        moves |= _replanned(changed, ground)
+    for factor, changed in far.items():
+        if moves:
+            break
+        elasticity = _elasticity({factor: changed}, ground)
+        moves = _timed(elasticity) | (_replanned(changed, ground) if replan else set())
+    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType(elasticity))
+
+
+def _effect_of_another(field: Field, ground: _Ground) -> Effect:
+    """What it moves that a field which is no number is another: of a flag also values, of a text what is shown."""
+    moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
+    for changed in others(ground.spec, field):
+        moved = {one.program: 0.0 for one, was in ground.before.items() if abs(one.cycles(changed) / was - 1) > SAME}
+        moves |= _replanned(changed, ground) | _timed(moved)
+    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
+
+
+def _timed(elasticity: Mapping[str, float]) -> set[str]:
+    """Whether kernels take another time, and what passes between them."""
+    return {LAUNCHES if program == LAUNCH else CYCLES for program in elasticity}
+
+
+def _in_order(moves: Collection[str]) -> tuple[str, ...]:
+    return tuple(one for one in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if one in moves)
+
+
+def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> dict[float, DeviceSpec]:
+    """Devices with so many times as much of a field, as far as there are such devices."""
+    found = ((factor, scaled(spec, field, factor)) for factor in factors)
+    return {factor: changed for factor, changed in found if changed is not None}
+
+
+def _elasticity(changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[str, float]:
+    """Of each program that moves; the mean of its operations."""
+    found: dict[str, list[float]] = {}
+    for one, cycles in ground.before.items():
+        slopes = [log(one.cycles(device) / cycles) / log(factor) for factor, device in changed.items()]
+        found.setdefault(one.program, []).append(max(slopes, key=abs, default=0.0))
+    return {
+        program: sum(slopes) / len(slopes)
+        for program, slopes in found.items()
+        if any(abs(slope) > SAME for slope in slopes)
+    }
+
+
+def _replanned(changed: DeviceSpec, ground: _Ground) -> set[str]:
+    """Whether plans, and places in memory, are others on a changed device."""
+    moves: set[str] = set()
+    for call in ground.calls:
+        for what, was, now in zip((PLAN, MEMORY), ground.planned[call.name], _outcome(call, changed), strict=True):
+            if was != now:
+                moves.add(what)
+        if len(moves) > 1:
+            break
+    return moves
+
+
+def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
+    """What is decided of a call: its operations with their circular buffers; and where everything lies."""
+    plan = plan_or_refusal(call, spec)
+    if isinstance(plan, str):
+        return plan, None
+    decided = [
+        (step.name, step.work, step.circular_buffers, step.refused) if isinstance(step, Operation) else type(step)
+        for step in plan.steps
+    ]
+    return decided, _places(call, plan, spec)
+
+
+def _places(call: Sample, plan: Plan, spec: DeviceSpec) -> object:
+    """All that happens in memory, or why it does not fit."""
+    events: list[Event] = []
+    try:
+        with Machine(spec, l1_small_bytes=L1_SMALL_BYTES) as machine:
+            machine.recorders.append(events)
+            given = {name: machine.allocate(one.buffer(spec), name) for name, one in call.given.items()}
+            run_memory(plan, machine, given)
+    except TTSimError as error:
+        return str(error)
+    return events

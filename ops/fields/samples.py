@@ -1,0 +1,261 @@
+"""A set of calls that together run every program there is, small enough to be planned on any device in a moment."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    Layout,
+    MemoryConfig,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.calls.conv2d.rules import CONV2D
+from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
+from ops.calls.convolution.arguments import (
+    ComputeConfig,
+    ConvArguments,
+    ConvConfig,
+    ConvRules,
+    Operand,
+    SliceConfig,
+    SliceType,
+)
+from ops.calls.convolution.plan import plan_convolution
+from ops.calls.matmul.arguments import MatmulArguments
+from ops.calls.matmul.plan import plan_matmul
+from ops.calls.onednn.backward_data import plan_backward_data
+from ops.calls.onednn.backward_weights import plan_backward_weights
+from ops.calls.onednn.forward import Lowering, plan_forward
+from ops.calls.onednn.problem import Deconvolution
+from ops.definition.geometry import plan_geometry
+from ops.fields.sample_movements import movement_plans
+
+L1_SMALL_BYTES = 32768
+HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A call.
+
+    Attributes:
+        name: What is special about it.
+        plan: Its plan on a device; raises `TTSimError` where the device can not do it.
+        given: Tensors of the plan that are on the device before.
+    """
+
+    name: str
+    plan: Callable[[DeviceSpec], Plan]
+    given: Mapping[str, TensorSpec]
+
+
+def samples() -> tuple[Sample, ...]:
+    """Calls that together run every program, and move tensors in every way."""
+    return (*_convolutions(), *_matmuls(), *_deconvolutions(), *_movements())
+
+
+def planners_samples() -> tuple[Sample, ...]:
+    """Convolutions whose readers the planner may split or not: of every format, and where its rates decide."""
+    formats = (
+        _convolution(
+            f"split reader of {in_format} to {out_format}, {'32' if wide else '16'}-bit Dst",
+            CONV2D,
+            padding=1,
+            size=(64, 64),
+            channels=(32, 32),
+            data_format=in_format,
+            out_format=out_format,
+            compute_config=ComputeConfig(fp32_dest=wide),
+            config=ConvConfig(shard_layout=HEIGHT, weights_format=BFLOAT8_B),
+        )
+        for in_format in (FLOAT32, BFLOAT16)
+        for out_format in (FLOAT32, BFLOAT16, BFLOAT8_B)
+        for wide in (False, True)
+    )
+    near = (
+        _convolution(
+            f"split reader of {channels[0]} to {channels[1]} channels",
+            CONV2D,
+            padding=1,
+            size=(192, 256),
+            channels=channels,
+            config=ConvConfig(shard_layout=HEIGHT, weights_format=BFLOAT8_B, act_block_h_override=height),
+        )
+        for channels, height in (((8, 64), 128), ((32, 256), 64))
+    )
+    return (*formats, *near)
+
+
+def _convolution(
+    name: str,
+    rules: ConvRules = CONV_TRANSPOSE2D,
+    *,
+    size: tuple[int, int] = (16, 16),
+    channels: tuple[int, int] = (64, 64),
+    kernel: int = 3,
+    stride: int = 1,
+    padding: int = 0,
+    data_format: DataFormat = BFLOAT16,
+    layout: Layout = Layout.ROW_MAJOR,
+    place: MemoryConfig = L1_MEMORY_CONFIG,
+    bias: bool = False,
+    config: ConvConfig,
+    **others: Any,
+) -> Sample:
+    """A convolution of one image."""
+    sides = channels if rules.transposed else channels[::-1]
+    image = TensorSpec((1, 1, size[0] * size[1], channels[0]), data_format, layout, place)
+    row = Operand(spec=TensorSpec((1, 1, 1, channels[1]), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    call = ConvArguments(
+        rules=rules,
+        input=Operand(spec=image, on_host=False),
+        weight=Operand(spec=TensorSpec((*sides, kernel, kernel), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
+        bias=row if bias else None,
+        in_channels=channels[0],
+        out_channels=channels[1],
+        batch_size=1,
+        input_height=size[0],
+        input_width=size[1],
+        kernel_size=(kernel, kernel),
+        stride=(stride, stride),
+        padding=(padding,) * 4,
+        conv_config=config,
+        **others,
+    )
+
+    def plan(spec: DeviceSpec) -> Plan:
+        return plan_convolution(call, spec, free_l1_bytes=spec.l1.usable_bytes - L1_SMALL_BYTES)
+
+    return Sample(name, plan, {"input": image})
+
+
+def _convolutions() -> Iterator[Sample]:
+    """Each scheme and path of a convolution."""
+    wide = ComputeConfig(fidelity_phases=4, fp32_dest=True)
+    cut = partial(SliceConfig, num_slices=2)
+    tiled = partial(_convolution, layout=Layout.TILE, padding=1)
+    yield _convolution("HEIGHT", kernel=2, stride=2, config=ConvConfig(shard_layout=HEIGHT))
+    yield _convolution(
+        "HEIGHT, split reader, double buffers",
+        kernel=2,
+        stride=2,
+        bias=True,
+        compute_config=wide,
+        config=ConvConfig(
+            shard_layout=HEIGHT,
+            force_split_reader=True,
+            enable_act_double_buffer=True,
+            enable_weights_double_buffer=True,
+            config_tensors_in_dram=True,
+            output_layout=Layout.ROW_MAJOR,
+            act_block_h_override=64,
+        ),
+        size=(64, 64),
+    )
+    yield _convolution(
+        "HEIGHT, wide rows out", channels=(32, 320), config=ConvConfig(shard_layout=HEIGHT, output_layout=Layout(0))
+    )
+    yield tiled("HEIGHT, few bits", stride=2, config=ConvConfig(shard_layout=HEIGHT, weights_format=BFLOAT8_B))
+    yield tiled("BLOCK", channels=(256, 256), bias=True, config=ConvConfig(shard_layout=BLOCK, act_block_h_override=32))
+    yield _convolution(
+        "BLOCK, double buffers",
+        CONV2D,
+        stride=2,
+        padding=1,
+        channels=(128, 256),
+        config=ConvConfig(shard_layout=BLOCK, enable_act_double_buffer=True, enable_weights_double_buffer=True),
+    )
+    yield tiled("WIDTH", channels=(512, 256), size=(8, 8), config=ConvConfig(shard_layout=WIDTH))
+    yield _convolution(
+        "WIDTH, narrow", channels=(256, 256), size=(8, 8), padding=1, config=ConvConfig(shard_layout=WIDTH)
+    )
+    from_dram = partial(_convolution, place=DRAM_MEMORY_CONFIG, stride=2, size=(32, 32), config=ConvConfig())
+    for kind in (SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH):
+        yield from_dram(f"{kind.name} slices", slice_config=cut(slice_type=kind))
+    in_rows = cut(slice_type=SliceType.DRAM_HEIGHT)
+    yield from_dram("DRAM_HEIGHT slices of tiles", layout=Layout.TILE, slice_config=in_rows)
+    yield _convolution(
+        "1x1 as a matmul", CONV2D, kernel=1, size=(32, 32), channels=(256, 128), layout=Layout.TILE, config=ConvConfig()
+    )
+    yield _convolution("auto", CONV2D, padding=1, bias=True, config=ConvConfig(), place=DRAM_MEMORY_CONFIG)
+
+
+def _matmuls() -> Iterator[Sample]:
+    """Each program of a matmul."""
+
+    def matrix(*shape: int, data_format: DataFormat, place: MemoryConfig) -> TensorSpec:
+        return TensorSpec(shape, data_format, Layout.TILE, place)
+
+    for name, rows, depth, columns, data_format, place in (
+        ("both operands sent", 8192, 1024, 1024, BFLOAT16, DRAM_MEMORY_CONFIG),
+        ("few rows", 32, 512, 2048, BFLOAT8_B, DRAM_MEMORY_CONFIG),
+        ("few columns", 2048, 512, 32, BFLOAT16, DRAM_MEMORY_CONFIG),
+        ("from L1", 128, 96, 128, FLOAT32, L1_MEMORY_CONFIG),
+    ):
+        first = matrix(rows, depth, data_format=data_format, place=place)
+        second = matrix(depth, columns, data_format=data_format, place=place)
+        call = MatmulArguments(first=first, second=second, bias=None, out_format=None, memory_config=place)
+        yield Sample(f"matmul, {name}", partial(_plan_matmul, call), {"input": first, "weight": second})
+
+    for side, place in ((1024, DRAM_MEMORY_CONFIG), (128, L1_MEMORY_CONFIG)):
+        first = matrix(side, side, data_format=BFLOAT16, place=place)
+        call = MatmulArguments(
+            first=first, second=first, bias=None, out_format=None, memory_config=place, transpose_a=True
+        )
+        given = {"input": first, "weight": first}
+        yield Sample(f"matmul, {side} rows and columns transposed", partial(_plan_matmul, call), given)
+    place = L1_MEMORY_CONFIG
+    first, second, row = (matrix(*sides, data_format=BFLOAT16, place=place) for sides in ((64, 96), (96, 64), (1, 64)))
+    for activation in ("relu", "sigmoid"):
+        call = MatmulArguments(
+            first=first, second=second, bias=row, out_format=None, memory_config=place, activation=(activation, ())
+        )
+        given = {"input": first, "weight": second, "bias": row}
+        yield Sample(f"matmul, bias and {activation} by themselves", partial(_plan_matmul, call), given)
+
+
+def _plan_matmul(call: MatmulArguments, spec: DeviceSpec) -> Plan:
+    return plan_matmul(call, spec, free_l1_bytes=spec.l1.usable_bytes)
+
+
+def _deconvolution(side: int, kernel: int, data_format: DataFormat = FLOAT32) -> Deconvolution:
+    """A call of oneDNN's on a square image."""
+    padding = (kernel // 2,) * 2
+    return Deconvolution(
+        geometry=plan_geometry((side,) * 2, (kernel,) * 2, stride=(2, 2), pad_before=padding, pad_after=padding),
+        batch=1,
+        in_channels=32,
+        out_channels=32,
+        groups=1,
+        data_format=data_format,
+    )
+
+
+def _deconvolutions() -> Iterator[Sample]:
+    """Each direction and lowering of oneDNN's."""
+    for lowering in Lowering:
+        forward = partial(plan_forward, _deconvolution(16, 3), bias=False, lowering=lowering)
+        yield Sample(f"ConvTranspose, {lowering.value}", forward, {})
+    empty = partial(plan_forward, _deconvolution(8, 1, BFLOAT16), bias=True, lowering=Lowering.PHASE)
+    yield Sample("ConvTranspose, empty phases", empty, {})
+    yield Sample("gradient of the data", partial(plan_backward_data, _deconvolution(16, 3)), {})
+    yield Sample("gradient of the weights", partial(plan_backward_weights, _deconvolution(16, 3)), {})
+    yield Sample("gradient of the weights, in bands", partial(plan_backward_weights, _deconvolution(64, 3)), {})
+
+
+def _movements() -> Iterator[Sample]:
+    """Programs that only move, one by one."""
+    for name, plan in movement_plans():
+        yield Sample(name, partial(_as_it_is, plan), plan.tensors)
+
+
+def _as_it_is(plan: Plan, spec: DeviceSpec) -> Plan:
+    """A plan that no device changes."""
+    return plan

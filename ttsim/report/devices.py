@@ -1,0 +1,99 @@
+"""The fields of a device as a report shows them: value, unit, which way is better, what each moves, and its source."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device.spec.device_spec import DeviceSpec
+from ops.fields.effects import CYCLES, LAUNCHES, Effect, effects
+from ops.fields.field import fields_of
+from ops.fields.samples import planners_samples, samples
+from ops.fields.sources import source_of, sources_of
+from ops.fields.words import words_of
+from ops.meanings import COSTS, load_spec
+
+TIMED = (CYCLES, LAUNCHES)
+SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldFigures:
+    """A field of a device.
+
+    Attributes:
+        name: As a file has it, with its table.
+        value: What it is.
+        unit: Of the value; empty of plain numbers, texts and flags.
+        better: Which way a machine is better, for programs that stay as they are: "larger", "smaller" or neither.
+        meaning: What it means.
+        moves: Of plan, memory, values, cycles of kernels, launches between them, and report.
+        elasticity: By program: log(cycles) over log(figure).
+        source: The comment behind it.
+    """
+
+    name: str
+    value: Any
+    unit: str
+    better: str
+    meaning: str
+    moves: tuple[str, ...]
+    elasticity: Mapping[str, float]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFigures:
+    """A device.
+
+    Attributes:
+        name: As a user named it.
+        fields: In the order of its file.
+    """
+
+    name: str
+    fields: tuple[FieldFigures, ...]
+
+
+def explained(device: str | Path, only: str = "") -> DeviceFigures:
+    """What the fields of a device are and move.
+
+    Args:
+        device: A name of the catalog, or the path of a TOML file.
+        only: Of its fields, those whose name contains this.
+
+    Raises:
+        SpecError: There is no such device.
+    """
+    spec, sources = load_spec(device), sources_of(device)
+    fields = tuple(
+        FieldFigures(
+            name=effect.field.name,
+            value=effect.field.value,
+            unit=effect.field.unit,
+            better=effect.field.better.value,
+            meaning=words_of(effect.field.path),
+            moves=effect.moves,
+            elasticity=dict(effect.elasticity),
+            source=source_of(effect.field.name, sources),
+        )
+        for effect in _effects(spec, only)
+    )
+    return DeviceFigures(name=spec.name, fields=fields)
+
+
+def _effects(spec: DeviceSpec, only: str) -> tuple[Effect, ...]:
+    """Measured on all samples."""
+    wanted = [field for field in fields_of(spec) if only in field.name]
+    tables = [costs.TABLE for costs in COSTS]
+    return effects(wanted, samples(), spec, planned=planners_samples(), programs_tables=tables)
+
+
+def moved(field: FieldFigures) -> Iterator[str]:
+    """What a field moves, in words; cycles by program."""
+    yield from (one for one in field.moves if one not in TIMED)
+    shares = [(program, share) for program, share in field.elasticity.items() if abs(share) >= SHOWN_ELASTICITY]
+    if shares:
+        yield "cycles of " + ", ".join(f"{program} {share:+.3f}" for program, share in shares)
+    else:
+        yield from (one for one in field.moves if one in TIMED)
