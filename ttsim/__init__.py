@@ -80,6 +80,7 @@ _NAMES_OF = {
     "ttsim.functions.matmul": ("linear", "matmul"),
     "ttsim.functions.pooling": ("max_pool2d",),
     "ttsim.functions.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),
+    "ttsim.functions.rearranging": ("pad", "permute", "transpose"),
     "ttsim.functions.relaying": (
         "interleaved_to_sharded",
         "move",
@@ -145,7 +146,7 @@ _NAMES_OF = {
     ),
     "ttsim.types.shapes": ("ROW_MAJOR_LAYOUT", "TILE_LAYOUT", "TILE_SIZE", "Shape"),
 }  # every public name stands once, under the module that makes it
-_MODULES = ("errors", "graph", "onednn")  # modules of this package that are public names themselves
+_MODULES = ("errors", "experimental", "graph", "onednn")  # modules of this package that are public names themselves
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 
 __all__ = sorted((*_HOME_OF, *_MODULES))

@@ -16,7 +16,7 @@ from device.memory.memory_config import (
 )
 from device.spec.device_spec import DeviceSpec
 from ops.meanings import load_spec
-from ttsim import errors, graph, onednn
+from ttsim import errors, experimental, graph, onednn
 from ttsim.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -75,6 +75,11 @@ from ttsim.functions.pooling import (
     max_pool2d,
 )
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
+from ttsim.functions.rearranging import (
+    pad,
+    permute,
+    transpose,
+)
 from ttsim.functions.relaying import (
     interleaved_to_sharded,
     move,
@@ -211,6 +216,7 @@ __all__ = [
     "errors",
     "estimate_cycles",
     "exp",
+    "experimental",
     "float32",
     "from_device",
     "from_numpy",
@@ -235,6 +241,8 @@ __all__ = [
     "multiply",
     "onednn",
     "open_device",
+    "pad",
+    "permute",
     "prepare_conv_transpose2d_bias",
     "prepare_conv_transpose2d_weights",
     "profile",
@@ -260,6 +268,7 @@ __all__ = [
     "to_layout",
     "to_memory_config",
     "to_torch",
+    "transpose",
     "typecast",
     "uint8",
     "uint16",
