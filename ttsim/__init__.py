@@ -91,6 +91,7 @@ _NAMES_OF = {
         "tilize_with_val_padding",
         "tilize_with_zero_padding",
         "untilize",
+        "untilize_with_unpadding",
     ),
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
     "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),

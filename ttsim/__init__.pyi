@@ -90,6 +90,7 @@ from ttsim.functions.relaying import (
     tilize_with_val_padding,
     tilize_with_zero_padding,
     untilize,
+    untilize_with_unpadding,
 )
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
@@ -274,4 +275,5 @@ __all__ = [
     "uint16",
     "uint32",
     "untilize",
+    "untilize_with_unpadding",
 ]

@@ -13,7 +13,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.plan import Plan
-from ops.calls.relaying.layouts import plan_tilize, plan_untilize
+from ops.calls.relaying.layouts import plan_tilize, plan_untilize, plan_untilize_with_unpadding
 from ops.calls.relaying.places import (
     plan_interleaved_to_sharded,
     plan_move,
@@ -272,6 +272,40 @@ def untilize(
     device = required_device("untilize", input_tensor)
     plan = plan_untilize(input_tensor.spec, device.spec, place=memory_config, on_one_core=not use_multicore)
     return carried_out("untilize", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def untilize_with_unpadding(
+    input_tensor: Tensor,
+    output_tensor_end: object,
+    *,
+    memory_config: MemoryConfig | None = None,
+    use_multicore: bool = True,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """The first rows and columns of tiles as rows; block floats become bfloat16.
+
+    Args:
+        input_tensor: Tiles on the device.
+        output_tensor_end: The last index that is kept, on each axis; padding is not.
+        memory_config: Where the rows go; None for where the tiles are.
+        use_multicore: Accepted as in ttnn; all cores work.
+        sub_core_grids: Not simulated.
+
+    Raises:
+        ArgumentTypeError: ``output_tensor_end`` is no sequence of integers.
+        ArgumentError: What is not simulated is asked for, or the end lies beyond the tensor.
+        OutOfMemoryError: No room.
+    """
+    _require_default("untilize_with_unpadding", sub_core_grids=sub_core_grids)
+    shape = tuple(end + 1 for end in _integers("output_tensor_end", output_tensor_end))
+    sides = tuple(input_tensor.shape)
+    if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
+        raise ArgumentError(f"untilize_with_unpadding: output_tensor_end must lie within {list(sides)}, before padding")
+    device = required_device("untilize_with_unpadding", input_tensor)
+    plan = plan_untilize_with_unpadding(input_tensor.spec, shape, device.spec, place=memory_config)
+    return carried_out("untilize_with_unpadding", plan, input_tensor, device)
 
 
 def required_device(owner: str, tensor: Tensor) -> Device:

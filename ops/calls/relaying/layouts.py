@@ -79,6 +79,17 @@ def plan_untilize(
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
+def plan_untilize_with_unpadding(
+    source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
+    builder = PlanBuilder(spec, {"input": source})
+    where = source.memory_config if place is None else place
+    made = rows_of(source, shape, where)
+    result = untilized_by(builder, builder.tensor("input"), made, "output", whole=False)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
 def plan_typecast(
     source: TensorSpec, data_format: DataFormat, spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:

@@ -136,4 +136,9 @@ def dealt(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, made
 
 
 def _work(conversion: Conversion, source: PlanTensor, made: TensorSpec) -> LayOut:
-    return LayOut(conversion=conversion, source_format=source.spec.data_format, data_format=made.data_format)
+    return LayOut(
+        conversion=conversion,
+        source_format=source.spec.data_format,
+        data_format=made.data_format,
+        kept=None if made.shape == source.spec.shape else made.shape,
+    )

@@ -22,15 +22,19 @@ class LayOut(Work):
         conversion: By which program.
         source_format: Format of the source.
         data_format: Format of the result.
+        kept: Shape of what is kept of the source, from its first element on; None for all.
     """
 
     conversion: Conversion
     source_format: DataFormat
     data_format: DataFormat
+    kept: tuple[int, ...] | None = None
 
 
 def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
     values = given(inputs[0])
+    if work.kept is not None:
+        values = values[tuple(slice(side) for side in work.kept)]
     if work.source_format == work.data_format:
         return values
     return typecast(values, work.source_format, work.data_format)

@@ -54,6 +54,12 @@ def test_every_change_is_a_device_operation_and_keeps_the_values(device):
         assert np.array_equal(result.to_numpy(), VALUES)
 
 
+def test_tiles_are_cut_to_the_rows_that_are_asked_for(device):
+    names, result, _ = operations(lambda: ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49]))
+    assert names == ["UntilizeWithUnpadding"]
+    assert np.array_equal(result.to_numpy(), VALUES[:, :, :40, :50])
+
+
 def test_nothing_runs_where_nothing_changes(device):
     x = placed(device)
     names, result, _ = operations(lambda: ttnn.to_layout(ttnn.to_memory_config(x, x.memory_config()), x.layout))
