@@ -80,7 +80,7 @@ _NAMES_OF = {
     "ttsim.functions.matmul": ("linear", "matmul"),
     "ttsim.functions.pooling": ("max_pool2d",),
     "ttsim.functions.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),
-    "ttsim.functions.rearranging": ("pad", "permute", "transpose"),
+    "ttsim.functions.rearranging": ("pad", "permute", "transpose", "upsample"),
     "ttsim.functions.relaying": (
         "interleaved_to_sharded",
         "move",

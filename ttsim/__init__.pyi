@@ -79,6 +79,7 @@ from ttsim.functions.rearranging import (
     pad,
     permute,
     transpose,
+    upsample,
 )
 from ttsim.functions.relaying import (
     interleaved_to_sharded,
@@ -276,4 +277,5 @@ __all__ = [
     "uint32",
     "untilize",
     "untilize_with_unpadding",
+    "upsample",
 ]
