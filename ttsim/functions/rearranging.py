@@ -130,7 +130,9 @@ def upsample(
         OutOfMemoryError: No room.
     """
     factors: list[Any] = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor, scale_factor]
-    whole = len(factors) == 2 and all(isinstance(one, Real) and one > 0 and one == int(one) for one in factors)
+    whole = len(factors) == 2 and all(
+        isinstance(one, Real) and float(one) > 0 and float(one).is_integer() for one in factors
+    )
     if not whole or mode != "nearest":
         raise ArgumentError(
             f"upsample: only whole factors of mode 'nearest' are simulated, not {shown(scale_factor)} of {shown(mode)}"

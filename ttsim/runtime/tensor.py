@@ -1,7 +1,6 @@
 """Tensors: shape, format, layout and place, with values on the host or in a buffer of a device.
 
-A host tensor keeps its values in logical order, rounded to its format. A device tensor owns a buffer; the last tensor
-that shares one frees it.
+A host tensor keeps its values in logical order, rounded to its format. A device tensor owns a buffer.
 """
 
 from collections.abc import Sequence
