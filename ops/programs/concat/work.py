@@ -8,8 +8,10 @@ import numpy as np
 
 from device.numbers.formats import Array
 from device.plan import Work
+from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
 
@@ -43,4 +45,8 @@ def _cycles(work: Concatenate, ends: Ends, reading: CyclesReading) -> OperationC
     return movement_cycles(copy_movement(read, ends.written, reading.spec), reading.spec, contention=reading.contention)
 
 
-MEANINGS: Final = (Meaning(work=Concatenate, values=_joined, cycles=_cycles),)
+def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
+    return movement_account(copy_movement(ends.read, ends.written, spec))
+
+
+MEANINGS: Final = (Meaning(work=Concatenate, values=_joined, cycles=_cycles, account=_account),)

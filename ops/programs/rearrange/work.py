@@ -12,8 +12,10 @@ import numpy as np
 from device.matrix_unit.typecast import typecast
 from device.numbers.formats import Array, DataFormat
 from device.plan import Work
+from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
 
@@ -122,12 +124,16 @@ def _meaning(work: type[W], values: Callable[[W, Array], Array]) -> Meaning[W]:
     def of_first(one: W, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
         return values(one, given(inputs[0]))
 
-    return Meaning(work=work, values=of_first, cycles=_cycles)
+    return Meaning(work=work, values=of_first, cycles=_cycles, account=_account)
 
 
 def _cycles(work: Work, ends: Ends, reading: CyclesReading) -> OperationCycles:
     movement = copy_movement(ends.read, ends.written, reading.spec)
     return movement_cycles(movement, reading.spec, contention=reading.contention)
+
+
+def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
+    return movement_account(copy_movement(ends.read, ends.written, spec))
 
 
 MEANINGS: Final = (

@@ -7,8 +7,10 @@ from typing import Final
 from device.matrix_unit.typecast import typecast
 from device.numbers.formats import Array, DataFormat
 from device.plan import Work
+from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import relayout_movement
 from ops.programs.movement.work import Conversion
@@ -45,4 +47,8 @@ def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles
     return movement_cycles(movement, reading.spec, contention=reading.contention)
 
 
-MEANINGS: Final = (Meaning(work=LayOut, values=_values, cycles=_cycles),)
+def _account(work: LayOut, ends: Ends, spec: DeviceSpec) -> Account:
+    return movement_account(relayout_movement(work.conversion, ends.read, ends.written, spec))
+
+
+MEANINGS: Final = (Meaning(work=LayOut, values=_values, cycles=_cycles, account=_account),)
