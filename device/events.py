@@ -78,6 +78,7 @@ class CircularBufferAllocated(NamedTuple):
         cores: Where it is.
         view: Whether it lies on a tensor's shard and takes no L1 of its own.
         dataflow: Whether it is a dataflow buffer.
+        scratchpad: Whether it is a scratchpad, which is one of them, too.
     """
 
     operation: str
@@ -87,6 +88,7 @@ class CircularBufferAllocated(NamedTuple):
     cores: CoreRangeSet
     view: bool
     dataflow: bool = False
+    scratchpad: bool = False
 
     @property
     def shown(self) -> bool:

@@ -51,6 +51,7 @@ class Machine:
         spec: What it is made of.
         memory: Live buffers, by address.
         program_cache: Buffers that stay as long as a program stays cached, by the program's key.
+        keeps_programs: Whether programs are cached at all.
         recorders: Lists to which every event is appended.
         closed: Whether it was closed.
         turn: Held by the thread whose call runs; taken by whoever changes what lies on the device.
@@ -72,6 +73,7 @@ class Machine:
         self._orphans: deque[_Owner] = deque()
         self.memory = Memory()
         self.program_cache: dict[Hashable, tuple[Buffer, ...]] = {}
+        self.keeps_programs = True
         self.recorders: list[list[Event]] = []
         self.closed = False
         self._buffers_made = 0
@@ -94,7 +96,7 @@ class Machine:
         """Another device in the same state, to try things on: buffers have twins without contents, nobody listens."""
         other = Machine(self.spec, l1_small_bytes=self.l1_small_bytes)
         other._allocator = self.allocator.copy()
-        other.closed = self.closed
+        other.closed, other.keeps_programs = self.closed, self.keeps_programs
         other._buffers_made, other._programs_made = self._buffers_made, self._programs_made
         twins = {}
         for one in self.memory.live():
@@ -194,21 +196,29 @@ class Machine:
         placement = place(requests, self.spec.l1)
         local = iter(placement.addresses)
         addresses = []
+        shown = not placed or dataflow or bool(requests)  # views alone allocate nothing, and a capture shows nothing
         for one in circular_buffers:
             view = one.view_of is not None
             address = next(local) if one.view_of is None else tensors[one.view_of] + one.offset_bytes
             address = address if placed else 0
             addresses.append(address)
-            self.record(
-                CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, view, dataflow)
-            )
+            if shown:
+                kind = (view, dataflow, one.scratchpad)
+                self.record(CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, *kind))
         if placed:
             self._check(placement.regions, noun=noun)
         return tuple(addresses)
 
     def cache_program(self, key: Hashable, resident: Sequence[Buffer] = ()) -> None:
-        """Remember a program and the buffers that stay with it; a program of the same key is dropped."""
+        """Remember a program and the buffers that stay with it; a program of the same key is dropped.
+
+        A machine that keeps no programs frees the buffers at once.
+        """
         self._require_open()
+        if not self.keeps_programs:
+            for buffer in resident:
+                self.free(buffer)
+            return
         for buffer in self.program_cache.pop(key, ()):
             self.free(buffer)
         self.program_cache[key] = tuple(resident)

@@ -35,6 +35,7 @@ class CircularBuffer:
         cores: Where it lives.
         view_of: Name of the tensor whose shard it is placed on; None if it takes L1 of its own, bottom-up.
         offset_bytes: Distance from the start of that shard.
+        scratchpad: Whether it is room for one processor alone, which a capture calls a scratchpad.
     """
 
     name: str
@@ -44,6 +45,7 @@ class CircularBuffer:
     cores: CoreRangeSet
     view_of: str | None = None
     offset_bytes: int = 0
+    scratchpad: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from device.spec.tables import Costs
 from ops.launch.costs import DispatchCosts
 from ops.meaning import Meanings
 from ops.programs.actions.costs import ComputeCosts, TransferCosts
+from ops.programs.concat.work import MEANINGS as CONCAT
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.meaning import MEANINGS as CONV2D
 from ops.programs.eltwise.meaning import MEANINGS as ELTWISE
@@ -25,11 +26,15 @@ from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.meaning import MEANINGS as MOVEMENT
 from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
 from ops.programs.phase_conv2d.meaning import MEANINGS as PHASE_CONV2D
+from ops.programs.pool2d.meaning import MEANINGS as POOL2D
+from ops.programs.rearrange.work import MEANINGS as REARRANGE
+from ops.programs.tiling.work import MEANINGS as TILING
 
 MEANINGS: Final[Meanings] = MappingProxyType(
     {
         meaning.work: meaning
         for meaning in (
+            *CONCAT,
             *CONV2D,
             *ELTWISE,
             *HALO,
@@ -37,6 +42,9 @@ MEANINGS: Final[Meanings] = MappingProxyType(
             *MOVEMENT,
             *PATCH_MATMUL,
             *PHASE_CONV2D,
+            *POOL2D,
+            *REARRANGE,
+            *TILING,
         )
     }
 )

@@ -59,7 +59,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "recording": {"fitting", "report", "runtime", "types"},
         "layers": {"functions", "recording", "report", "runtime", "types"},
         "graph": {"recording", "runtime", "types"},
-        "experimental": {"runtime", "types"},
+        "experimental": {"functions", "runtime", "types"},
         "onednn": {"functions", "runtime"},
         "preprocessing": {"functions", "runtime", "types"},
         "model_preprocessing": {"preprocessing"},

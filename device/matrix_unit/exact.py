@@ -141,6 +141,33 @@ def accumulate_step(
     return _normalize(total, exponent, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
 
 
+def multiplied_elements(left: Array, right: Array, *, fp32_dest: bool, minus_one_quirk: bool) -> Array:
+    """The element-wise product in all four fidelity phases, each added to what Dst holds after the one before.
+
+    Args:
+        left: uint32 bit patterns of the operand in SrcA, any shape.
+        right: Those of the operand in SrcB.
+        fp32_dest: Whether Dst keeps 32 bits of a number, otherwise 16.
+        minus_one_quirk: See ``MatrixUnitMode``.
+
+    Returns:
+        uint32, the same shape.
+    """
+    dst = np.zeros((left.size, 1), np.uint32)
+    for number in range(4):
+        added = _group_sum_of_pairs(right.reshape(-1, 1), left.reshape(-1, 1), phase_of(number))
+        old = _read_dst(dst)
+        exponent = np.maximum(added.exponent, old.exponent)
+        total = np.zeros(dst.shape, np.int64)
+        for term, half_down in ((added, added.negative), (old, np.zeros_like(old.negative))):
+            magnitude = _align(term.magnitude, exponent - term.exponent, half_down)
+            if not fp32_dest:
+                magnitude = _shift_right(magnitude, GUARD_BITS, half_down) << GUARD_BITS
+            total += np.where(term.negative, -magnitude, magnitude)
+        dst = _normalize(total, exponent, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
+    return dst.reshape(left.shape)
+
+
 @cache
 def _minus_one_quirks() -> Mapping[str, bool]:
     """Of every architecture in the catalog."""
@@ -162,8 +189,18 @@ def _significands(bits: Array) -> tuple[Array, Array, Array]:
 
 def _group_sum(activations: Array, weights: Array, phase: Phase) -> _Term:
     """Eight products, aligned to the largest of their exponents and added: [rows, 8] and [8, cols]."""
-    negative_b, exponent_b, significand_b = (field[:, :, None] for field in _significands(activations))
-    negative_a, exponent_a, significand_a = (field[None] for field in _significands(weights))
+    return _sum_of_products(activations[:, :, None], weights[None], phase)
+
+
+def _group_sum_of_pairs(activations: Array, weights: Array, phase: Phase) -> _Term:
+    """A product of each pair: [pairs, 1] and [pairs, 1]."""
+    return _sum_of_products(activations[:, :, None], weights[:, :, None], phase)
+
+
+def _sum_of_products(activations: Array, weights: Array, phase: Phase) -> _Term:
+    """Products along the second of three axes, aligned to the largest of their exponents and added."""
+    negative_b, exponent_b, significand_b = _significands(activations)
+    negative_a, exponent_a, significand_a = _significands(weights)
     part_a = (significand_a >> 1) & 31 if phase.low_weight else significand_a >> 6
     part_b = (significand_b & 15) << 3 if phase.low_activation else significand_b >> 4
     present = (exponent_a != 0) & (exponent_b != 0)

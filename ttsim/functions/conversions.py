@@ -9,7 +9,11 @@ from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
+from device.plan import Plan
+from ops.calls.relaying.layouts import plan_to_layout, plan_typecast
+from ops.calls.relaying.places import plan_to_memory_config
 from ttsim.runtime.device import Device
+from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.types.dtypes import DataType
@@ -170,14 +174,19 @@ def to_layout(
     sub_core_grids: CoreRangeSet | None = None,
     pad_value: float = 0.0,
 ) -> Tensor:
-    """The tensor in another layout, and data type and place if given; itself if nothing changes.
+    """The tensor in another layout, and data type and place if given; itself if it has the layout.
 
-    Which cores convert (``sub_core_grids``) is not simulated, and padding (``pad_value``) never reaches a result.
-    Block floats exist in tiles only: in rows they become bfloat16, as the real library's untilize makes them.
+    On a device this is a device operation. Which cores convert (``sub_core_grids``) is not simulated, and padding
+    (``pad_value``) never reaches a result. Block floats exist in tiles only: in rows they become bfloat16.
     """
     require_type("to_layout", Tensor, tensor=tensor)
     require_type("to_layout", Layout, layout=layout)
     require_type_or_none("to_layout", DataType, dtype=dtype)
+    device = tensor.device()
+    if device is not None:
+        data_format = None if dtype is None else dtype.format
+        plan = plan_to_layout(tensor.spec, layout, device.spec, place=memory_config, data_format=data_format)
+        return _carried_out("to_layout", plan, tensor, device)
     if layout is Layout.ROW_MAJOR and tensor.dtype.format.is_block:
         tensor = tensor.with_dtype(DataType.BFLOAT16)
     changed = tensor if tensor.layout is layout else tensor.to(layout)
@@ -201,7 +210,7 @@ def typecast(
     output_tensor: Tensor | None = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
-    """The tensor rounded to another data type; itself if nothing changes.
+    """The tensor in another data type: on a device by a device operation, whatever type it has.
 
     Args:
         input_tensor: The tensor.
@@ -215,9 +224,12 @@ def typecast(
     """
     require_type("typecast", Tensor, input_tensor=input_tensor)
     require_type("typecast", DataType, dtype=dtype)
-    changed = to_dtype(input_tensor, dtype)
-    if memory_config is not None:
-        changed = to_memory_config(changed, memory_config)
+    device = input_tensor.device()
+    if device is None:
+        changed = to_dtype(input_tensor, dtype)
+    else:
+        plan = plan_typecast(input_tensor.spec, dtype.format, device.spec, place=memory_config)
+        changed = _carried_out("typecast", plan, input_tensor, device)
     return changed if output_tensor is None else stored_in(output_tensor, changed)
 
 
@@ -227,7 +239,7 @@ def to_memory_config(
     dtype: DataType | None = None,
     output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """The device tensor in another place; itself if it is there and its data type stays.
+    """The device tensor in another place, by a device operation; itself if it is there and its data type stays.
 
     An ``output_tensor`` of the same shape takes the result.
     """
@@ -235,10 +247,21 @@ def to_memory_config(
         return stored_in(output_tensor, to_memory_config(tensor, memory_config, dtype))
     require_type("to_memory_config", Tensor, tensor=tensor)
     require_type("to_memory_config", MemoryConfig, memory_config=memory_config)
-    changed = tensor if dtype is None else to_dtype(tensor, dtype)
-    if changed.device() is not None and changed.spec.memory_config == memory_config:
-        return changed
-    return changed.with_memory_config(memory_config)
+    require_type_or_none("to_memory_config", DataType, dtype=dtype)
+    device = tensor.device()
+    if device is None or tensor.made_by is not None:  # what was prepared keeps its padding
+        return tensor.with_memory_config(memory_config)
+    data_format = None if dtype is None else dtype.format
+    plan = plan_to_memory_config(tensor.spec, memory_config, device.spec, data_format=data_format)
+    return _carried_out("to_memory_config", plan, tensor, device)
+
+
+@on_device
+def _carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
+    """The result of a plan of one tensor, "input"."""
+    require_allocated(tensor)
+    with device.function(f"ttnn.{owner}"):
+        return run(plan, {"input": tensor}, device)["output"]
 
 
 def deallocate(tensor: Tensor, force: bool = True) -> None:

@@ -25,6 +25,7 @@ MESH_ID = 1  # the real library numbers the first mesh so
 DEVICE_ID = 0  # and the first device of it
 CIRCULAR = ("circular_buffer_allocate", "globally_allocated")  # kind of node, and what it calls a view
 DATAFLOW = ("dataflow_buffer_allocate", "borrows_memory")
+SCRATCHPAD = "scratchpad_allocate"
 
 
 def nodes(events: Iterable[Event]) -> list[Node]:
@@ -46,9 +47,9 @@ def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
             number = node["connections"][0] if node["connections"] else -1
             make = BufferAllocated if kind == "buffer_allocate" else BufferFreed
             found.append(make(number, "", int(params.get("address", 0)), _buffer(params)))
-        elif kind in (CIRCULAR[0], DATAFLOW[0]):
-            dataflow = kind == DATAFLOW[0]
-            view = str(params[DATAFLOW[1] if dataflow else CIRCULAR[1]]) == "1"
+        elif kind in (CIRCULAR[0], DATAFLOW[0], SCRATCHPAD):
+            dataflow = kind != CIRCULAR[0]
+            view = str(params.get(DATAFLOW[1] if dataflow else CIRCULAR[1])) == "1"
             size, address = int(params["size"]), int(params["address"])
             found.append(CircularBufferAllocated("", "", size, address, CoreRangeSet(), view, dataflow))
         elif kind == "circular_buffer_deallocate_all":
@@ -128,14 +129,15 @@ class _Writer:
 
     def _circular_buffer(self, event: CircularBufferAllocated) -> None:
         kind, view = DATAFLOW if event.dataflow else CIRCULAR
+        lies_on = {} if event.scratchpad else {view: "1" if event.view else "0"}
         params = {
             "address": event.address,
             "core_range_set": str(event.cores),
             "device_id": DEVICE_ID,
-            view: "1" if event.view else "0",
+            **lies_on,
             "size": event.size_bytes,
         }
-        self._child(kind, params)
+        self._child(SCRATCHPAD if event.scratchpad else kind, params)
 
     def _buffer_event(self, event: BufferAllocated | BufferFreed) -> None:
         buffer, key = event.buffer, (event.number, event.address)

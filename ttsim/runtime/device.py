@@ -188,15 +188,17 @@ class Device:
         return len(self.machine.program_cache)
 
     def enable_program_cache(self) -> None:
-        """Does nothing: the program cache is always on, as in ttnn."""
+        """Keeps programs from now on, as a device does that nobody told otherwise."""
+        self.machine.keeps_programs = True
 
     def clear_program_cache(self) -> None:
         """Forgets all programs and frees what they keep in memory."""
         in_turn(self.machine, self.listened().clear_program_cache)
 
     def disable_and_clear_program_cache(self) -> None:
-        """Clears the program cache; it cannot be disabled."""
+        """Forgets all programs and keeps none: what they hold in memory is freed when they have run."""
         self.clear_program_cache()
+        self.machine.keeps_programs = False
 
     def close(self) -> None:
         """Frees everything, when the calls of other threads are done; closing twice is harmless."""

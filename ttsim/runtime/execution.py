@@ -30,6 +30,7 @@ from ttsim.runtime.turns import in_turn
 P = ParamSpec("P")
 R = TypeVar("R")
 
+PREPARED = frozenset({"weight", "bias"})  # operands that may have been prepared, by their names in plans
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
 
 
@@ -102,19 +103,21 @@ def run(
     if computes and input_shape is not None:
         arrays["input"] = _sticks(arrays["input"], *input_shape)
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
-    buffers = place(plan, held, device, useful_flops=useful_flops)
+    buffers = held | place(plan, held, device, useful_flops=useful_flops)
     results = {}
     prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
     for role, name in plan.results.items():
         own = tensors.get(name)
-        if own is None:
+        if own is None or buffers.get(name) is not held.get(name):  # its own, or moved to another place
             own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], made_by=prepared.get(name))
         results[role] = own
     if dispatch and device.traces.capturing is not None:
         device.traces.capturing.calls.append(_traced(plan, tensors, arrays, results, device, input_shape))
     if computes:
         made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
-        for name in set(plan.results.values()) - set(tensors):
+        for name in set(plan.results.values()):
+            if made[name] is arrays.get(name) and buffers.get(name) is held.get(name):
+                continue
             buffers[name].store(made[name], plan.tensors[name])
     return results
 
@@ -200,7 +203,7 @@ def _told_apart(device: Device) -> str:
 
 def _array(name: str, tensor: Tensor) -> Array:
     """A tensor's values as a plan reads them: what was prepared with its padding, all else without."""
-    prepared = tensor.device() is not None and name != "input"
+    prepared = tensor.device() is not None and name in PREPARED
     return tensor.padded_values() if prepared else tensor.values()
 
 

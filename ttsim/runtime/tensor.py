@@ -1,7 +1,6 @@
 """Tensors: shape, format, layout and place, with values on the host or in a buffer of a device.
 
-A host tensor keeps its values in logical order, rounded to its format. A device tensor owns a buffer; the last tensor
-that shares one frees it. Tensors have no arithmetic of their own.
+A host tensor keeps its values in logical order, rounded to its format. A device tensor owns a buffer.
 """
 
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
 from ttsim.runtime.arrays import default_type, frozen, numbers, padded, rounded, torch_from_numpy
 from ttsim.runtime.device import Device
+from ttsim.runtime.operators import Operators
 from ttsim.runtime.printing import printed
 from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed
 from ttsim.runtime.tensor_facts import TensorFacts
@@ -29,7 +29,7 @@ from ttsim.types.shapes import Shape, resolved_shape
 from ttsim.types.signature import require_type_or_none
 
 
-class Tensor(TensorFacts):
+class Tensor(TensorFacts, Operators):
     """A tensor of ttnn.
 
     Attributes:

@@ -238,7 +238,14 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         output=output,
         resident=[indices],
         circular_buffers=() if refused else made,
-        key=("conv2d", work, weights.padded_shape),
+        key=("conv2d", _of_sticks(work), halo.spec.memory_config, weights.padded_shape),
         refused=refused,
         unfinished=unfinished,
     )
+
+
+def _of_sticks(work: ConvWork) -> ConvWork:
+    """The work as its cached program knows it: sticks of a frame, whatever the halo made them of."""
+    problem = work.problem
+    known = replace(problem, in_format=problem.act_format, row_major=True, sliced=False, held_channels=0)
+    return replace(work, problem=known)

@@ -6,6 +6,7 @@ from typing import Final
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.meaning import Account, Ends
+from ops.programs.eltwise.binary import Binary
 from ops.programs.eltwise.operations import Activate, AddRow
 
 STAGES: Final = MappingProxyType(
@@ -20,6 +21,6 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def eltwise_account(work: AddRow | Activate, ends: Ends, spec: DeviceSpec) -> Account:
+def eltwise_account(work: AddRow | Activate | Binary, ends: Ends, spec: DeviceSpec) -> Account:
     """An element-wise program."""
     return Account(stages=STAGES, composed_of="reading, unpacking, packing and writing of tiles as in other programs")

@@ -3,13 +3,18 @@
 Source: tt-metal 0.81.1, compared with recorded runs and with its planner.
 """
 
+from dataclasses import replace
+from math import prod
 from typing import Final
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
+from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanTensor
+from ops.programs.eltwise.sharding import lies_in_place
 
 BUFFERING: Final = 2  # tiles of each buffer
 
@@ -39,12 +44,37 @@ def activation_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBu
     return (_buffer("argument", tensor.data_format, spec), _buffer("result", tensor.data_format, spec))
 
 
-def _buffer(name: str, data_format: DataFormat, spec: DeviceSpec) -> CircularBuffer:
+def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """The same where argument and result may be shards that lie in place: then views of them."""
+    if not lies_in_place(read.spec, written.spec):
+        return activation_buffers(read.spec, spec)
+    return (shard_view("argument", read, spec), shard_view("result", written, spec))
+
+
+def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
+    """A buffer on all cores of a device that lies on the shards of a tensor, in tiles or in rows as long as tiles."""
+    shards = tensor.spec.memory_config.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards to lie on")
+    pages = prod(shards.shape) // TILE**2
+    return replace(
+        _buffer(name, tensor.spec.data_format, spec),
+        size_bytes=pages * tensor.spec.data_format.tile_bytes,
+        view_of=tensor.name,
+    )
+
+
+def tiles_of(name: str, tiles: int, data_format: DataFormat, spec: DeviceSpec) -> CircularBuffer:
+    """So many tiles of a format on all cores of a device."""
+    return _buffer(name, data_format, spec, tiles)
+
+
+def _buffer(name: str, data_format: DataFormat, spec: DeviceSpec, tiles: int = BUFFERING) -> CircularBuffer:
     """Tiles of a format on all cores of a device."""
     page_bytes = data_format.tile_bytes
     return CircularBuffer(
         name=name,
-        size_bytes=BUFFERING * page_bytes,
+        size_bytes=tiles * page_bytes,
         page_bytes=page_bytes,
         data_format=data_format,
         cores=first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows),

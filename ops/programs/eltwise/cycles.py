@@ -60,7 +60,7 @@ def add_row_cycles(
         contention: Whether the cores share the bandwidth of DRAM.
     """
     row, matrix = work.row_format.tile_bytes, work.data_format.tile_bytes
-    fetched = _wait_cycles(read, spec, matrix)
+    fetched = wait_cycles(read, spec, matrix)
     if fetched:
         fetched += read_page_cycles(spec, row)
     spread = unpack_tile_cycles(spec, row) + pack_tile_cycles(spec, row)  # the row is put into every row of a tile
@@ -69,9 +69,9 @@ def add_row_cycles(
         unpack=unpack_tile_cycles(spec, matrix) + unpack_tile_cycles(spec, row) + spread,
         math=spec.costs_of(ComputeCosts).add_tile_cycles,
         pack=pack_tile_cycles(spec, matrix),
-        write=_write_cycles(written, spec),
+        write=write_cycles(written, spec),
     )
-    return _operation(steps, read, written, (matrix + row) if fetched else 0, spec, contention=contention)
+    return operation_cycles(steps, read, written, (matrix + row) if fetched else 0, spec, contention=contention)
 
 
 def activation_cycles(
@@ -79,25 +79,25 @@ def activation_cycles(
 ) -> OperationCycles:
     """Cycles of a program of a function of every element; arguments as of `add_row_cycles`."""
     tile_bytes = work.data_format.tile_bytes
-    fetched = _wait_cycles(read, spec, tile_bytes)
+    fetched = wait_cycles(read, spec, tile_bytes)
     steps = Steps(
         read=fetched,
         unpack=unpack_tile_cycles(spec, tile_bytes),
         math=spec.costs_of(ComputeCosts).vector_tile_cycles,
         pack=pack_tile_cycles(spec, tile_bytes),
-        write=_write_cycles(written, spec),
+        write=write_cycles(written, spec),
     )
-    return _operation(steps, read, written, tile_bytes if fetched else 0, spec, contention=contention)
+    return operation_cycles(steps, read, written, tile_bytes if fetched else 0, spec, contention=contention)
 
 
-def _wait_cycles(tensor: TensorSpec, spec: DeviceSpec, tile_bytes: int) -> float:
+def wait_cycles(tensor: TensorSpec, spec: DeviceSpec, tile_bytes: int) -> float:
     """Until a tile is there: nothing if it lies in the core's own shard."""
     if tensor.memory_config.is_sharded():
         return 0.0
     return waited_read_cycles(spec, tile_bytes, in_dram=tensor.memory_config.buffer_type is BufferType.DRAM)
 
 
-def _write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:
+def write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:
     """Between two tiles that are written."""
     if tensor.memory_config.is_sharded():
         return 0.0
@@ -105,7 +105,7 @@ def _write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:
     return max(issue, tensor.data_format.tile_bytes / spec.noc.link_bytes_per_cycle)
 
 
-def _operation(
+def operation_cycles(
     steps: Steps, read: TensorSpec, written: TensorSpec, step_bytes: int, spec: DeviceSpec, *, contention: bool
 ) -> OperationCycles:
     """All tiles of the core that has most of them, and of all cores together."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from device.matrix_unit.arithmetic import Arithmetic
 from device.numbers.activations import VectorUnitMode, apply_activation
-from device.numbers.formats import FLOAT32, GROUP, Array, DataFormat
-from device.numbers.integers import round_up
+from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.plan import Work
+from ops.programs.eltwise.binary import packed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -
         return np.asarray(matrix + used, np.float32)
     seen = arithmetic.unpack(matrix.astype(np.float32), work.data_format, fp32_dest=wide)
     total = arithmetic.add_bias(seen, arithmetic.unpack(used, work.row_format, fp32_dest=wide), fp32_dest=wide)
-    return _packed(total, work.data_format, arithmetic, wide=wide)
+    return packed(total, work.data_format, arithmetic, wide=wide)
 
 
 def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciprocal_table: bool) -> Array:
@@ -76,12 +76,4 @@ def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciproc
     else:
         mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=reciprocal_table)
         dst = apply_activation(dst, work.name, work.parameters, mode=mode)
-    return _packed(dst, work.data_format, arithmetic, wide=wide)
-
-
-def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide: bool) -> Array:
-    columns = dst.shape[-1]
-    if data_format.is_block:
-        dst = np.pad(dst, [(0, 0)] * (dst.ndim - 1) + [(0, round_up(columns, GROUP) - columns)])
-    packed = arithmetic.pack(dst, data_format, fp32_dest=wide)
-    return packed[..., :columns].astype(data_format.storage)
+    return packed(dst, work.data_format, arithmetic, wide=wide)

@@ -220,3 +220,35 @@ def test_activation_reuse_gives_the_same_values():
         output = run(device, image, weight, conv_config=config, padding=(1, 1), stride=(1, 1))
         outputs.append(output.to_numpy().astype(float))
     assert outputs[0].tolist() == outputs[1].tolist()
+
+
+def test_tiles_and_rows_share_the_program_behind_their_halos():
+    with ttsim.open_device(l1_small_size=32768, spec="wormhole_n150", values="off") as device:
+        weights = ttsim.Tensor(np.zeros((64, 64, 3, 3), np.float32), ttsim.bfloat16)
+        caches = []
+        for layout in (ttsim.ROW_MAJOR_LAYOUT, ttsim.TILE_LAYOUT):
+            x = ttsim.Tensor(np.zeros((1, 1, 4096, 64), np.float32), ttsim.bfloat16, layout=layout).to(device)
+            config = ttsim.Conv2dConfig(shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+            ttsim.conv2d(
+                input_tensor=ttsim.to_memory_config(x, ttsim.L1_MEMORY_CONFIG), weight_tensor=weights, device=device,
+                in_channels=64, out_channels=64, batch_size=1, input_height=64, input_width=64, kernel_size=(3, 3),
+                stride=(1, 1), padding=(1, 1), conv_config=config,
+            )  # fmt: skip
+            caches.append({key for key in device.machine.program_cache if key[0] == "conv2d"})
+    assert caches[0] == caches[1] != set()
+
+
+def test_a_device_that_keeps_no_programs_frees_what_they_hold():
+    with ttsim.open_device(l1_small_size=32768, spec="wormhole_n150", values="off") as device:
+        weights = ttsim.Tensor(np.zeros((64, 64, 3, 3), np.float32), ttsim.bfloat16)
+        x = ttsim.Tensor(np.zeros((1, 1, 256, 64), np.float32), ttsim.bfloat16).to(device)
+        counts = []
+        for switch in (device.disable_and_clear_program_cache, device.enable_program_cache):
+            switch()
+            result = ttsim.conv2d(
+                input_tensor=x, weight_tensor=weights, device=device, in_channels=64, out_channels=64, batch_size=1,
+                input_height=16, input_width=16, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1),
+            )  # fmt: skip
+            ttsim.deallocate(result)
+            counts.append((device.num_program_cache_entries() > 0, len(list(device.machine.memory.live())) > 1))
+    assert counts == [(False, False), (True, True)]

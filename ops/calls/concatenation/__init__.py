@@ -1,0 +1,1 @@
+"""ttnn.concat: checks and plan."""

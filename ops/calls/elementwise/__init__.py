@@ -1,0 +1,1 @@
+"""Functions of single elements, of one tensor or two: arguments, checks and plans."""

@@ -1,0 +1,74 @@
+"""The plan of a function of every element of a tensor on the device.
+
+Rules: ttnn 0.81.1, compared with recorded plans.
+"""
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import MemoryConfig
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.meanings import MEANINGS
+from ops.programs.eltwise.circular_buffers import unary_buffers
+from ops.programs.eltwise.operations import Activate
+from ops.programs.eltwise.sharding import on_all_cores, with_shards
+
+
+def plan_unary(
+    source: TensorSpec,
+    function: tuple[str, tuple[float, ...]],
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    target: TensorSpec | None = None,
+) -> Plan:
+    """Plan a function of the tensor "input".
+
+    Args:
+        source: The tensor.
+        function: ttnn's name in lower case, and its parameters.
+        spec: The device.
+        place: Where the result goes; None for where the tensor is.
+        target: The caller's tensor "target" that the result is written into, if there is one.
+
+    Raises:
+        DeviceError: The result does not fit the place, or the caller's tensor.
+    """
+    given = {"input": source} if target is None else {"input": source, "target": target}
+    builder = PlanBuilder(spec, given)
+    read = builder.tensor("input")
+    if target is not None and (target.shape, target.layout) != (source.shape, source.layout):
+        raise DeviceError(
+            f"Unary: Preallocated output shape must match computed shape. Computed: Shape({list(source.shape)}), "
+            f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape and layout"
+        )
+    written = builder.tensor("target") if target is not None else PlanTensor("output", _result(source, place, spec))
+    work = Activate(name=function[0], parameters=function[1], data_format=source.data_format)
+    made = builder.run(
+        "UnaryDeviceOperation",
+        work,
+        [read] if target is None else [read, written],
+        output=written if target is None else None,
+        circular_buffers=unary_buffers(read, written, spec),
+        dataflow=True,
+        key=("unary", work, source.layout, source.memory_config, written.spec.memory_config, _shape_key(source)),
+    )
+    return builder.finish({"output": made.name}, known_works=MEANINGS)
+
+
+def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> TensorSpec:
+    """What the result is: padded as the tensor is, unless its shards say otherwise."""
+    where = source.memory_config if place is None else place
+    if not where.is_sharded():
+        return TensorSpec(source.shape, source.data_format, source.layout, where, source.padded_shape)
+    if where.shard_spec is None:
+        held = source.memory_config.shard_spec
+        shards = on_all_cores(source.padded_shape, where.memory_layout, spec) if held is None else held
+        where = with_shards(where, shards)
+    return TensorSpec(source.shape, source.data_format, source.layout, where)
+
+
+def _shape_key(source: TensorSpec) -> tuple[int, ...] | None:
+    """Rows have a program for each shape, tiles one for all."""
+    return None if source.layout.name == "TILE" else source.padded_shape

@@ -1,0 +1,1 @@
+"""ttnn.max_pool2d: arguments, checks and plan."""

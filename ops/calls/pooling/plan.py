@@ -1,0 +1,136 @@
+"""The plan of ttnn.max_pool2d: shard, halo, move, pool.
+
+Rules: ttnn 0.81.1, compared with recorded plans.
+"""
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.integers import div_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.pooling.arguments import PoolArguments
+from ops.calls.pooling.sharding import PoolShards, chosen_cores, input_memory, pool_shards
+from ops.calls.relaying.places import placed
+from ops.meanings import MEANINGS
+from ops.programs.conv2d.layout import sharded_input
+from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words
+from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
+from ops.programs.movement.placement import move_up
+from ops.programs.movement.reshape import flattened, reshaped
+from ops.programs.pool2d.circular_buffers import PoolSizes, pool_buffers
+from ops.programs.pool2d.work import MaxPool
+
+
+def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
+    """Plan a call, validated; its images are the tensor "input"."""
+    builder = PlanBuilder(spec, {"input": call.source})
+    source = builder.tensor("input")
+    flat = reshaped(builder, source, flattened(call.source.shape), "input.flat")
+    if call.source.memory_config.shard_spec is None:
+        sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
+    else:
+        sharded = flat
+    shards = pool_shards(call, sharded_input(sharded.spec.memory_config))
+    halo = _halo_arguments(call, sharded, shards)
+    sticks = _halo(builder, halo, sharded)
+    own = builder.is_own(sharded)
+    if call.deallocate_input or call.source.memory_config.buffer_type.name == "DRAM":
+        builder.free(sharded)
+    if call.reallocate_halo:
+        move_up(builder, sticks)
+    result = _pool(builder, call, halo, sticks, shards)
+    if call.place is not None:
+        pooled = result
+        result = placed(builder, pooled, call.place, "output.placed")
+        if result is not pooled:
+            builder.free(pooled)
+    builder.free(sticks)
+    if own and builder.is_live(sharded):
+        builder.free(sharded)
+    if builder.is_own(flat) and builder.is_live(flat):
+        builder.free(flat)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards) -> HaloArguments:
+    held = sharded.spec.memory_config.shard_spec
+    if held is None:
+        raise AssertionError("the input of a pool is sharded")
+    return HaloArguments(
+        frame=call.frame,
+        scheme=shards.config.scheme,
+        orientation=shards.config.orientation,
+        cores=shards.config.cores,
+        nhw_cores=shards.config.nhw_cores,
+        channel_cores=shards.config.channel_cores,
+        input_rows=held.shape[0],
+        output_rows=shards.rows,
+        shard_width=held.shape[1],
+        data_format=sharded.spec.data_format,
+        tiled=sharded.spec.layout is Layout.TILE,
+        input_matrix=sharded.spec.matrix,
+    )
+
+
+def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
+    plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
+    work = HaloWork(plan=plan, fp32_dest=False)
+    return builder.run(
+        "HaloDeviceOperation",
+        work,
+        [sharded],
+        output=PlanTensor("halo", plan.output),
+        resident=[PlanTensor(name, one) for name, one in plan.resident],
+        circular_buffers=plan.circular_buffers,
+        key=("pool halo", work),
+    )
+
+
+def _pool(
+    builder: PlanBuilder, call: PoolArguments, halo: HaloArguments, sticks: PlanTensor, shards: PoolShards
+) -> PlanTensor:
+    work = MaxPool(
+        frame=call.frame,
+        channels=call.channels,
+        channel_cores=shards.config.channel_cores,
+        core_outputs=shards.rows,
+        in_format=sticks.spec.data_format,
+        data_format=call.data_format,
+        tiled=call.tiled,
+    )
+    words = reader_index_words(
+        call.frame, output_rows=shards.rows, cores=shards.config.nhw_cores, block_rows=(shards.rows,)
+    )
+    indices = PlanTensor("reader_indices", config_tensor_spec(halo, words))
+    shape = (1, 1, call.frame.outputs, call.channels)
+    layout = Layout.TILE if call.tiled else Layout.ROW_MAJOR
+    made = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
+    held = sticks.spec.memory_config.shard_spec
+    channels = div_up(call.channels, shards.config.channel_cores)
+    stick_elements = 0 if held is None else held.shape[0] * channels
+    sizes = PoolSizes(
+        taps=work.taps,
+        channels=channels,
+        out_shard=(shards.rows, shards.columns),
+        data_format=call.data_format,
+        tiled=call.tiled,
+    )
+    buffers = pool_buffers(
+        sizes,
+        halo=sticks.name,
+        halo_bytes=stick_elements * (sticks.spec.data_format.element_bytes or 0),
+        indices=indices.name,
+        indices_bytes=words * WORD_BYTES,
+        output=made.name,
+        cores=shards.config.cores,
+    )
+    return builder.run(
+        "Pool2D",
+        work,
+        [sticks],
+        output=made,
+        resident=[indices],
+        circular_buffers=buffers,
+        key=("pool", work, sticks.spec.memory_config, made.spec.memory_config),
+    )

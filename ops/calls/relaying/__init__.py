@@ -1,0 +1,1 @@
+"""Calls that lay a tensor out anew: other places, other layouts, other formats."""

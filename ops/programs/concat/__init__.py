@@ -1,0 +1,1 @@
+"""The program that puts tensors one behind the other: its work, buffers, values and cycles."""

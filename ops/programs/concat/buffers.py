@@ -1,0 +1,99 @@
+"""The buffers of concatenations, in order of allocation.
+
+Source: tt-metal 0.81.1 (data_movement/concat), compared with recorded plans.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from device.cores import CoreRange, CoreRangeSet, first_cores
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT16, DataFormat
+from device.numbers.integers import div_up, round_up
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanTensor
+
+BUFFERING = 2
+
+
+def shard_views(tensors: Sequence[PlanTensor]) -> tuple[CircularBuffer, ...]:
+    """Views of the shards of all inputs and of the result."""
+    return tuple(_view(f"shards_{number}", tensor) for number, tensor in enumerate(tensors))
+
+
+def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    """Of two tensors in tiles of HEIGHT shards: views, and rows of tiles that are turned, joined and turned back.
+
+    Block floats are bfloat16 while they are turned.
+    """
+    tensors = [*inputs, made]
+    views = shard_views(tensors)
+    data_format = made.spec.data_format
+    turned = BFLOAT16 if data_format.is_block else data_format
+    widths = [_shard(tensor)[1] // TILE for tensor in tensors]
+    cores = views[0].cores
+    rows = [buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
+    return (*views, *rows, buffer("turned_back", widths[-1], data_format, cores))
+
+
+def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Two pages on their way through each core, on as many cores as there are pages, column by column."""
+    rows, columns = made.matrix
+    page_bytes = columns * (made.data_format.element_bytes or 0)
+    pages = rows
+    if made.layout is Layout.TILE:
+        page_bytes, pages = made.data_format.tile_bytes, rows * columns // TILE**2
+    cores = CoreRangeSet()
+    used = min(pages, spec.grid.cores)
+    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).ranges:
+        cores = cores.union(CoreRangeSet(one))
+    aligned = round_up(page_bytes, spec.dram.alignment_bytes)
+    return (
+        CircularBuffer(
+            name="pages",
+            size_bytes=BUFFERING * aligned,
+            page_bytes=aligned,
+            data_format=made.data_format,
+            cores=cores,
+        ),
+    )
+
+
+def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Of tiles whose columns end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
+    read = sum(one.matrix[1] // TILE for one in inputs)
+    written = made.matrix[1] // TILE
+    rows = made.matrix[0] // TILE
+    used = div_up(rows, div_up(rows, spec.grid.cores))
+    chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
+    cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
+    sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
+    return tuple(buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())
+
+
+def buffer(name: str, tiles: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
+    """So many tiles."""
+    page_bytes = data_format.tile_bytes
+    return CircularBuffer(
+        name=name, size_bytes=tiles * page_bytes, page_bytes=page_bytes, data_format=data_format, cores=cores
+    )
+
+
+def _view(name: str, tensor: PlanTensor) -> CircularBuffer:
+    shards, data_format = tensor.spec.memory_config.shard_spec, tensor.spec.data_format
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards to lie on")
+    size = prod(shards.shape) * data_format.tile_bytes // TILE**2
+    return CircularBuffer(
+        name=name, size_bytes=size, page_bytes=size, data_format=data_format, cores=shards.grid, view_of=tensor.name
+    )
+
+
+def _shard(tensor: PlanTensor) -> tuple[int, int]:
+    shards = tensor.spec.memory_config.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards")
+    return shards.shape

@@ -1,0 +1,138 @@
+"""Sums, differences and products of two tensors, or of a tensor and a number: what they do to numbers.
+
+Two operands of which one is as wide as float32 and the other is not go through a 16-bit Dst unless the result is
+float32. Products of one format, and sums of float32 tensors, are computed by the vector unit; others by the matrix
+unit, which adds operands of 11-bit significands (`device.matrix_unit.packer.add_bias`) and multiplies in four fidelity
+phases. Source: tt-metal 0.81.1 (binary_ng); that products of two formats are the matrix unit's is recorded, once.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+
+from device.matrix_unit.arithmetic import Arithmetic
+from device.matrix_unit.exact import multiplied_elements
+from device.numbers.activations import VectorUnitMode, apply_activation
+from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, Array, DataFormat, quantize
+from device.numbers.integers import round_up
+from device.numbers.vector_unit import rounded_to_even_bfloat16
+from device.plan import Work
+from device.spec.parts import ComputeSpec
+
+RELU: Final = "relu"
+
+
+class BinaryOperation(Enum):
+    """What is done to two operands; values are ttnn's names."""
+
+    ADD = "add"
+    SUBTRACT = "subtract"
+    MULTIPLY = "multiply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary(Work):
+    """Two tensors, or a tensor and a number, element by element; sides of length 1 are repeated.
+
+    Attributes:
+        operation: What is done.
+        left_format: Format of the first operand.
+        right_format: Format of the second; None for a number.
+        scalar: The number, if the second operand is one.
+        data_format: Format of the result.
+        activations: Functions of the result in order, each with its parameters.
+    """
+
+    operation: BinaryOperation
+    left_format: DataFormat
+    right_format: DataFormat | None = None
+    scalar: float | None = None
+    data_format: DataFormat
+    activations: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+    @property
+    def by_vector_unit(self) -> bool:
+        """Whether the vector unit computes it."""
+        if self.operation is BinaryOperation.MULTIPLY:
+            return self.right_format in (None, self.left_format)
+        return self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
+
+    @property
+    def scalar_format(self) -> DataFormat:
+        """What a number is packed as: the tensor's own format for the vector unit, unless that is a block float."""
+        return self.left_format if self.by_vector_unit and not self.left_format.is_block else BFLOAT16
+
+    @property
+    def second_format(self) -> DataFormat:
+        """Format of the second operand, tensor or number."""
+        return self.scalar_format if self.right_format is None else self.right_format
+
+    @property
+    def fp32_dest(self) -> bool:
+        """Whether Dst is 32 bits wide."""
+        return self.data_format == FLOAT32 or self.left_format == self.second_format == FLOAT32
+
+
+def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
+    """The result of an operation.
+
+    Args:
+        work: Which.
+        left: The first operand in storage of its format.
+        right: The second one; None for a number.
+        arithmetic: What is rounded where.
+        compute: Figures of the device's math units.
+
+    Returns:
+        The broadcast shape, in storage of the result's format.
+    """
+    wide = work.fp32_dest
+    second = np.asarray(work.scalar, np.float32) if right is None else right.astype(np.float32)
+    if right is None:
+        second = quantize(second, work.scalar_format).astype(np.float32)
+    shape = np.broadcast_shapes(left.shape, second.shape)
+    first, other = (
+        np.broadcast_to(_seen(one, data_format, work, arithmetic), shape).copy()
+        for one, data_format in ((left.astype(np.float32), work.left_format), (second, work.second_format))
+    )
+    dst = _combined(work, first, other, arithmetic, compute)
+    last_relu = bool(work.activations) and work.activations[-1][0] == RELU
+    mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
+    for name, parameters in work.activations[: -1 if last_relu else None]:
+        dst = np.maximum(dst, np.float32(0)) if name == RELU else apply_activation(dst, name, parameters, mode=mode)
+    return packed(dst, work.data_format, arithmetic, wide=wide, relu=last_relu)
+
+
+def packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide: bool, relu: bool = False) -> Array:
+    """Dst as the packer writes it: [..., columns] in storage of a format."""
+    columns = dst.shape[-1] if dst.ndim else 1
+    if data_format != FLOAT32:
+        dst = np.where(np.isnan(dst), np.float32(np.inf), dst)  # the packer knows no NaN
+    if data_format.is_block:
+        dst = np.pad(dst, [(0, 0)] * (dst.ndim - 1) + [(0, round_up(columns, GROUP) - columns)])
+    made = arithmetic.pack(dst, data_format, fp32_dest=wide, relu=relu)
+    return made[..., :columns].astype(data_format.storage)
+
+
+def _seen(values: Array, data_format: DataFormat, work: Binary, arithmetic: Arithmetic) -> Array:
+    """An operand where it is computed on: whole in a 32-bit Dst of the vector unit, else as the matrix unit has it."""
+    if work.by_vector_unit and work.fp32_dest:
+        return values
+    return arithmetic.unpack(values, data_format, fp32_dest=work.fp32_dest)
+
+
+def _combined(work: Binary, left: Array, right: Array, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
+    """Dst, as wide as the work has it."""
+    if work.operation is BinaryOperation.MULTIPLY and not work.by_vector_unit and arithmetic.slice_by_slice:
+        bits = [one.view(np.uint32) for one in (left, right)]
+        quirk = compute.minus_one_quirk
+        return multiplied_elements(*bits, fp32_dest=work.fp32_dest, minus_one_quirk=quirk).view(np.float32)
+    if work.operation is BinaryOperation.MULTIPLY:
+        product = np.asarray(left * right, np.float32)
+        return product if work.fp32_dest else rounded_to_even_bfloat16(product)
+    addend = right if work.operation is BinaryOperation.ADD else -right
+    if work.by_vector_unit:
+        return np.asarray(left + addend, np.float32)
+    return arithmetic.add_bias(left, addend, fp32_dest=work.fp32_dest)

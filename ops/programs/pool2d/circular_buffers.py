@@ -1,0 +1,104 @@
+"""The circular buffers of a pool program, in order of allocation, and the L1 that they take together.
+
+Source: tt-metal 0.81.1 (pool_utils), compared with recorded plans.
+"""
+
+from dataclasses import dataclass
+
+from device.cores import CoreRangeSet
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT16, UINT16, DataFormat
+from device.numbers.integers import div_up, round_up
+from device.plan import CircularBuffer
+
+FACE = 16  # columns of a face, and rows that are tilized without the rest of their tile
+WIDEST = 8  # tiles of channels that are reduced at once
+BUFFERING = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSizes:
+    """What decides the buffers.
+
+    Attributes:
+        taps: Numbers under a window.
+        channels: Channels of a core.
+        out_shard: Rows and columns of a shard of the result.
+        data_format: Format of the result.
+        tiled: The result is in tiles.
+    """
+
+    taps: int
+    channels: int
+    out_shard: tuple[int, int]
+    data_format: DataFormat
+    tiled: bool
+
+    @property
+    def channel_tiles(self) -> int:
+        """Tiles of a core's channels."""
+        return div_up(self.channels, TILE)
+
+    @property
+    def window_bytes(self) -> int:
+        """Bytes of the sticks under a window, whole tiles."""
+        rows = self.taps if self.taps <= FACE else TILE
+        elements = min(self.channel_tiles, WIDEST) * TILE * rows
+        return 2 * round_up(elements, TILE**2)
+
+    @property
+    def out_bytes(self) -> int:
+        """Bytes of a shard of the result."""
+        rows, columns = self.out_shard
+        if self.tiled:
+            return rows * columns // TILE**2 * self.data_format.tile_bytes
+        return rows * columns * (BFLOAT16.element_bytes or 0)
+
+    @property
+    def l1_bytes(self) -> int:
+        """Bytes of all that is no view of an input."""
+        pre_tilized = BFLOAT16.tile_bytes * self.channel_tiles if self.tiled else 0
+        return (
+            3 * BFLOAT16.tile_bytes + 2 * BUFFERING * self.window_bytes + pre_tilized + round_up(self.out_bytes, TILE)
+        )
+
+
+def pool_buffers(
+    sizes: PoolSizes, *, halo: str, halo_bytes: int, indices: str, indices_bytes: int, output: str, cores: CoreRangeSet
+) -> tuple[CircularBuffer, ...]:
+    """The buffers.
+
+    Args:
+        sizes: What decides them.
+        halo: Name of the sticks.
+        halo_bytes: Bytes of a shard of them.
+        indices: Name of the lists that say where windows begin.
+        indices_bytes: Bytes of a list, of which each of two readers takes half.
+        output: Name of the result.
+        cores: Where the program runs.
+    """
+
+    def buffer(
+        name: str, size_bytes: int, view_of: str | None = None, data_format: DataFormat = BFLOAT16
+    ) -> CircularBuffer:
+        return CircularBuffer(
+            name=name,
+            size_bytes=size_bytes,
+            page_bytes=size_bytes,
+            data_format=data_format,
+            cores=cores,
+            view_of=view_of,
+        )
+
+    tile = BFLOAT16.tile_bytes
+    made = [
+        buffer("scalar", BUFFERING * tile),
+        buffer("least", tile),
+        buffer("sticks", halo_bytes, halo),
+        buffer("reader_indices", round_up(indices_bytes // 2, 4), indices, UINT16),
+        *(buffer(f"windows_{reader}", BUFFERING * sizes.window_bytes) for reader in (0, 1)),
+    ]
+    if sizes.tiled:
+        made.append(buffer("untilized", tile * sizes.channel_tiles))
+    made.append(buffer("output", sizes.out_bytes, output, sizes.data_format))
+    return tuple(made)

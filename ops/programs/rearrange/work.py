@@ -1,0 +1,145 @@
+"""What the programs compute that put numbers in another order, and what they take.
+
+Cycles are composed: pages of the source are waited for and those of the result written, as in measured copies.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+
+from device.matrix_unit.typecast import typecast
+from device.numbers.formats import Array, DataFormat
+from device.plan import Work
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles
+from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.programs.movement.account import movement_account
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movements import copy_movement
+
+W = TypeVar("W", bound=Work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permute(Work):
+    """Axes in another order.
+
+    Attributes:
+        shape: Of the source.
+        axes: The axis of the source that each axis of the result is.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PadWith(Work):
+    """A number around a tensor.
+
+    Attributes:
+        shape: Of the source.
+        padding: Before and behind, for each axis.
+        value: The number.
+    """
+
+    shape: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat(Work):
+    """Every pixel of [N, H, W, C] several times, down and across.
+
+    Attributes:
+        shape: Of the source.
+        scale: How often, down and across.
+    """
+
+    shape: tuple[int, ...]
+    scale: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelsLast(Work):
+    """[1, B, C, H*W] becomes [1, 1, B*H*W, channels], zeros behind the channels.
+
+    Attributes:
+        shape: Of the source.
+        channels: Of the result.
+    """
+
+    shape: tuple[int, ...]
+    channels: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelsFirst(Work):
+    """[1, 1, H*W, C] becomes [1, 1, C, H*W] in another format.
+
+    Attributes:
+        shape: Of the source.
+        source_format: Format of it.
+        data_format: Format of the result.
+    """
+
+    shape: tuple[int, ...]
+    source_format: DataFormat
+    data_format: DataFormat
+
+
+def permuted(work: Permute, values: Array) -> Array:
+    """The axes in order."""
+    return np.ascontiguousarray(values.reshape(work.shape).transpose(work.axes))
+
+
+def padded(work: PadWith, values: Array) -> Array:
+    """The number around the tensor, as its format holds it."""
+    return np.pad(values.reshape(work.shape), work.padding, constant_values=np.asarray(work.value, values.dtype))
+
+
+def repeated(work: Repeat, values: Array) -> Array:
+    """Pixels down, then across."""
+    down, across = work.scale
+    return values.reshape(work.shape).repeat(down, axis=1).repeat(across, axis=2)
+
+
+def channels_last(work: ChannelsLast, values: Array) -> Array:
+    """Pixels of all images, channels last."""
+    _, batch, channels, pixels = work.shape
+    rows = values.reshape(batch, channels, pixels).transpose(0, 2, 1).reshape(1, 1, batch * pixels, channels)
+    return np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, work.channels - channels)))
+
+
+def channels_first(work: ChannelsFirst, values: Array) -> Array:
+    """Pixels last."""
+    turned = np.ascontiguousarray(values.reshape(work.shape).swapaxes(-1, -2))
+    return typecast(turned, work.source_format, work.data_format)
+
+
+def _meaning(work: type[W], values: Callable[[W, Array], Array]) -> Meaning[W]:
+    def of_first(one: W, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+        return values(one, given(inputs[0]))
+
+    return Meaning(work=work, values=of_first, cycles=_cycles, account=_account)
+
+
+def _cycles(work: Work, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    movement = copy_movement(ends.read, ends.written, reading.spec)
+    return movement_cycles(movement, reading.spec, contention=reading.contention)
+
+
+def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
+    return movement_account(copy_movement(ends.read, ends.written, spec))
+
+
+MEANINGS: Final = (
+    _meaning(Permute, permuted),
+    _meaning(PadWith, padded),
+    _meaning(Repeat, repeated),
+    _meaning(ChannelsLast, channels_last),
+    _meaning(ChannelsFirst, channels_first),
+)

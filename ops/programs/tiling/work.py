@@ -1,0 +1,54 @@
+"""What the programs compute that lay a tensor out anew, and change its format on the way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from device.matrix_unit.typecast import typecast
+from device.numbers.formats import Array, DataFormat
+from device.plan import Work
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles
+from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.programs.movement.account import movement_account
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movements import relayout_movement
+from ops.programs.movement.work import Conversion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayOut(Work):
+    """The same numbers in another place, another order of bytes, or another format.
+
+    Attributes:
+        conversion: By which program.
+        source_format: Format of the source.
+        data_format: Format of the result.
+        kept: Shape of what is kept of the source, from its first element on; None for all.
+    """
+
+    conversion: Conversion
+    source_format: DataFormat
+    data_format: DataFormat
+    kept: tuple[int, ...] | None = None
+
+
+def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    values = given(inputs[0])
+    if work.kept is not None:
+        values = values[tuple(slice(side) for side in work.kept)]
+    if work.source_format == work.data_format:
+        return values
+    return typecast(values, work.source_format, work.data_format)
+
+
+def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    movement = relayout_movement(work.conversion, ends.read, ends.written, reading.spec)
+    return movement_cycles(movement, reading.spec, contention=reading.contention)
+
+
+def _account(work: LayOut, ends: Ends, spec: DeviceSpec) -> Account:
+    return movement_account(relayout_movement(work.conversion, ends.read, ends.written, spec))
+
+
+MEANINGS: Final = (Meaning(work=LayOut, values=_values, cycles=_cycles, account=_account),)

@@ -1,0 +1,53 @@
+"""Sums, differences and products of single elements, worked by hand."""
+
+import numpy as np
+import pytest
+
+from device.matrix_unit.arithmetic import EXACT
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.spec.device_spec import load_spec
+from ops.programs.eltwise.binary import Binary, BinaryOperation, combined
+
+COMPUTE = load_spec("wormhole_n150").compute
+
+
+def result(work, left, right=None):
+    arrays = [None if one is None else np.array([one], np.float32) for one in (left, right)]
+    return float(combined(work, *arrays, EXACT, COMPUTE)[0])
+
+
+def work(operation, **fields):
+    return Binary(operation=operation, **{"left_format": BFLOAT16, "data_format": BFLOAT16, **fields})
+
+
+def test_a_small_addend_is_rounded_to_the_larger_operand_first():
+    both = work(BinaryOperation.ADD, right_format=BFLOAT16)
+    assert result(both, 1.0, 2.0**-8) == 1.0078125  # 1 + 1/256 lies halfway between 1 and 1 + 1/128: up
+    assert result(both, 1.0, -(2.0**-9)) == 1.0  # 1 - 1/512 is 255.5/256, and goes up, too
+
+
+def test_a_number_is_packed_as_bfloat16():
+    assert result(work(BinaryOperation.SUBTRACT, scalar=1.7), 2.0) == 0.296875  # 2 - 1.703125
+
+
+def test_a_product_of_one_format_is_rounded_to_even():
+    squared = work(BinaryOperation.MULTIPLY, right_format=BFLOAT16)
+    assert result(squared, 1.0 + 2.0**-7, 1.5) == 1.5 + 2.0**-6  # 193.5 / 128 is a tie, and 194 even
+    assert result(squared, 1.0 + 3 * 2.0**-7, 1.5) == 196 / 128  # 196.5 / 128 is a tie, and 196 even
+
+
+def test_a_product_of_two_formats_takes_four_phases():
+    mixed = work(BinaryOperation.MULTIPLY, right_format=BFLOAT8_B)
+    # -0.466796875 is -0.4375 and -0.029296875: -308 / 1024, then 20.625 / 1024 more is 329 with 8 bits, which is 330
+    assert result(mixed, -0.466796875, 0.6875) == -330 / 1024
+
+
+def test_float32_operands_keep_their_bits():
+    wide = work(BinaryOperation.ADD, left_format=FLOAT32, right_format=FLOAT32, data_format=FLOAT32)
+    assert result(wide, 1.0, 2.0**-20) == 1.0 + 2.0**-20
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_relu_comes_last(sign):
+    rectified = work(BinaryOperation.MULTIPLY, scalar=sign, activations=(("relu", ()),))
+    assert result(rectified, 3.0) == max(3.0 * sign, 0.0)

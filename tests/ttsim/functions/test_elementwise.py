@@ -1,0 +1,111 @@
+"""Functions of single elements as users call them: what runs, where the result lies, what is refused."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
+
+
+@pytest.fixture
+def device():
+    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
+        yield opened
+
+
+def placed(device, array, place=None, layout=ttnn.TILE_LAYOUT):
+    return ttnn.from_torch(
+        np.asarray(array, np.float32), ttnn.bfloat16, layout=layout, device=device, memory_config=place
+    )
+
+
+def captured(call):
+    begin_graph_capture(RunMode.NORMAL)
+    call()
+    nodes = end_graph_capture()
+    buffers = [(int(n["params"]["size"]), int(n["params"]["globally_allocated"]))
+               for n in nodes if n["node_type"] == "circular_buffer_allocate"]  # fmt: skip
+    names = [n["params"]["name"] for n in nodes if n["node_type"] == "function_start"]
+    return [name for name in names if name.endswith("DeviceOperation")], buffers
+
+
+def height_sharded(cores, shape):
+    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
+    return ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
+
+
+def test_operators_are_the_functions(device):
+    x = placed(device, np.full((1, 1, 32, 32), 3.0))
+    assert (x + x).to_numpy().max() == 6.0
+    assert (x - 1).to_numpy().max() == 2.0
+    assert (2 * x * x).to_numpy().max() == 18.0
+    assert (1.5 + x).to_numpy().max() == 4.5
+
+
+def test_a_row_is_spread_in_a_buffer_of_its_own(device):
+    x, row = placed(device, np.ones((1, 1, 64, 64))), placed(device, np.ones((1, 1, 1, 64)))
+    names, buffers = captured(lambda: ttnn.add(x, row))
+    assert names == ["BinaryNgDeviceOperation"]
+    assert buffers == [(4096, 0)] * 4
+
+
+def test_a_number_has_a_tile(device):
+    x = placed(device, np.ones((1, 1, 64, 64)))
+    assert captured(lambda: ttnn.multiply(x, 0.5))[1] == [(4096, 0), (2048, 0), (4096, 0)]
+
+
+def test_shards_are_worked_on_in_place_and_views_alone_are_not_shown(device):
+    place = height_sharded(2, (32, 64))
+    x = placed(device, np.ones((1, 1, 64, 64)), place)
+    assert captured(lambda: ttnn.add(x, x)) == (["BinaryNgDeviceOperation"], [])
+    assert captured(lambda: ttnn.add(x, 1.0))[1] == [(4096, 1), (2048, 0), (4096, 1)]
+
+
+def test_sharded_rows_go_through_tiles(device):
+    place = height_sharded(2, (32, 64))
+    x = placed(device, np.ones((1, 1, 64, 64)), place, ttnn.ROW_MAJOR_LAYOUT)
+    names, _ = captured(lambda: ttnn.add(x, x))
+    assert names == ["TilizeDeviceOperation"] * 2 + ["BinaryNgDeviceOperation", "UntilizeDeviceOperation"]
+
+
+def test_the_result_can_be_written_into_a_given_tensor(device):
+    x, target = placed(device, np.full((1, 1, 32, 32), -1.0)), placed(device, np.zeros((1, 1, 32, 32)))
+    result = ttnn.add(x, -1.0, output_tensor=target)
+    assert result is target
+    assert target.to_numpy().max() == -2.0
+    assert ttnn.relu(target, output_tensor=x).to_numpy().max() == 0.0
+
+
+def test_shapes_must_go_together(device):
+    x, y = placed(device, np.ones((1, 1, 32, 32))), placed(device, np.ones((1, 1, 32, 64)))
+    with pytest.raises(ttnn.DeviceError, match=r"^Broadcasting rule violation at dimension index -1 \(output rank 4\)"):
+        ttnn.add(x, y)
+
+
+def test_tensors_must_be_on_the_device():
+    x = ttnn.from_torch(np.ones((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
+    with pytest.raises(ttnn.DeviceError, match=r"^Input tensor A must be on device"):
+        ttnn.add(x, x)
+
+
+def test_what_is_not_simulated_is_refused_by_name(device):
+    x = placed(device, np.ones((1, 1, 32, 32)))
+    with pytest.raises(ttnn.ArgumentError, match="use_legacy is not simulated"):
+        ttnn.add(x, x, use_legacy=True)
+    with pytest.raises(ttnn.ArgumentTypeError, match="input_tensor_b must be a Tensor or a number"):
+        ttnn.add(x, "1")
+
+
+def test_every_operation_takes_time(device):
+    x = placed(device, np.ones((1, 1, 64, 64)))
+    with ttnn.profile(device) as profile:
+        ttnn.relu(ttnn.add(x, 1.0))
+    names = [one.name for call in profile.report().calls for one in call.operations]
+    assert names == ["BinaryNgDeviceOperation", "UnaryDeviceOperation"]
+    assert all(one.cycles > 0 for call in profile.report().calls for one in call.operations)
+
+
+def test_slopes_are_given_by_position_or_name(device):
+    x = placed(device, np.full((1, 1, 32, 32), -4.0))
+    assert ttnn.leaky_relu(x, 0.5).to_numpy().max() == -2.0
+    assert ttnn.leaky_relu(x, negative_slope=0.25).to_numpy().max() == -1.0

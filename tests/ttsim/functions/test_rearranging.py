@@ -1,0 +1,82 @@
+"""Functions that put numbers in another order, as users call them."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
+
+IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
+
+
+@pytest.fixture
+def device():
+    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
+        yield opened
+
+
+def placed(device, array=IMAGE, layout=ttnn.ROW_MAJOR_LAYOUT, place=None):
+    return ttnn.from_torch(array, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
+
+
+def sharded(layout, cores, shape):
+    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
+    return ttnn.MemoryConfig(layout, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
+
+
+def operations(call):
+    begin_graph_capture(RunMode.NORMAL)
+    result = call()
+    names = [one["params"]["name"] for one in end_graph_capture() if one["node_type"] == "function_start"]
+    return [name.removesuffix("DeviceOperation") for name in names if name.endswith("DeviceOperation")], result
+
+
+@pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
+@pytest.mark.parametrize("axes", [(0, 2, 3, 1), (0, 1, 3, 2), (1, 0, 2, 3), (3, 2, 1, 0)])
+def test_axes_in_another_order(device, layout, axes):
+    _, result = operations(lambda: ttnn.permute(placed(device, layout=layout), axes))
+    assert np.array_equal(result.to_numpy(), IMAGE.transpose(axes))
+
+
+def test_tiles_have_a_program_that_swaps_two_axes(device):
+    tiles, rows = placed(device, layout=ttnn.TILE_LAYOUT), placed(device)
+    assert operations(lambda: ttnn.transpose(tiles, -2, -1))[0] == ["Transpose"]
+    assert operations(lambda: ttnn.transpose(rows, -2, -1))[0] == ["Permute"]
+    assert operations(lambda: ttnn.permute(rows, (0, 1, 2, 3))) == ([], rows)
+
+
+def test_a_number_around_a_tensor(device):
+    around = ((0, 0), (0, 13), (1, 0), (0, 4))
+    names, result = operations(lambda: ttnn.pad(placed(device), around, 1.5))
+    assert names == ["Pad"]
+    assert np.array_equal(result.to_numpy(), np.pad(IMAGE, around, constant_values=1.5))
+
+
+def test_pixels_are_repeated_down_and_across(device):
+    result = ttnn.upsample(placed(device), (2, 3))
+    assert np.array_equal(result.to_numpy(), IMAGE.repeat(2, axis=1).repeat(3, axis=2))
+    with pytest.raises(ttnn.ArgumentError, match="only whole factors of mode 'nearest' are simulated"):
+        ttnn.upsample(placed(device), 1.5)
+    with pytest.raises(ttnn.DeviceError, match=r"^Tiled input must be tile-aligned"):
+        ttnn.upsample(placed(device, IMAGE[:, :, :20], ttnn.TILE_LAYOUT), 2)
+
+
+def test_channels_last_and_first_again(device):
+    pixels = np.arange(8 * 128, dtype=np.float32).reshape(1, 1, 8, 128) % 251
+    x = placed(device, pixels, place=sharded(ttnn.TensorMemoryLayout.WIDTH_SHARDED, 2, (8, 64)))
+    last = ttnn.experimental.convert_to_hwc(x)
+    assert np.array_equal(last.to_numpy(), pixels.swapaxes(2, 3))
+    tiles = placed(device, np.pad(pixels.swapaxes(2, 3), ((0, 0), (0, 0), (0, 0), (0, 24))), ttnn.TILE_LAYOUT)
+    heights = ttnn.to_memory_config(tiles, sharded(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, 2, (64, 32)))
+    first = ttnn.experimental.convert_to_chw(heights, dtype=ttnn.bfloat16)
+    assert np.array_equal(first.to_numpy()[:, :, :8], pixels)
+
+
+def test_refusals_name_the_rule(device):
+    tiles = placed(device, layout=ttnn.TILE_LAYOUT)
+    with pytest.raises(ttnn.DeviceError, match=r"^ttnn\.pad: on device tile padding does not support front padding"):
+        ttnn.pad(tiles, ((0, 0), (0, 0), (1, 0), (0, 0)))
+    with pytest.raises(ttnn.DeviceError, match=r"^The number of dimensions in the tensor input does not match"):
+        ttnn.permute(tiles, (0, 1, 2))
+    with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be sharded to infer output memory config"):
+        ttnn.experimental.convert_to_chw(tiles)

@@ -1,0 +1,98 @@
+"""Functions that lay tensors out anew, as users call them: what runs, what it makes, what is refused."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
+
+VALUES = np.arange(64 * 64, dtype=np.float32).reshape(1, 1, 64, 64) % 128
+
+
+@pytest.fixture
+def device():
+    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
+        yield opened
+
+
+def placed(device, layout=ttnn.TILE_LAYOUT, place=None):
+    return ttnn.from_torch(VALUES, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
+
+
+def height_sharded(cores, shape):
+    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
+    return ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
+
+
+def operations(call, mode=RunMode.NORMAL):
+    begin_graph_capture(mode)
+    result = call()
+    nodes = end_graph_capture()
+    names = [node["params"]["name"] for node in nodes if node["node_type"] == "function_start"]
+    buffers = [
+        (node["node_type"].partition("_")[0], int(node["params"]["size"]))
+        for node in nodes
+        if node["node_type"].endswith(("buffer_allocate", "scratchpad_allocate")) and "page_size" not in node["params"]
+    ]
+    return [name.removesuffix("DeviceOperation") for name in names if name.endswith("DeviceOperation")], result, buffers
+
+
+def test_every_change_is_a_device_operation_and_keeps_the_values(device):
+    shards, other = height_sharded(2, (32, 64)), height_sharded(1, (64, 64))
+    x = placed(device)
+    for call, name in (
+        (lambda: ttnn.to_memory_config(x, shards), "InterleavedToSharded"),
+        (lambda: ttnn.reshard(ttnn.to_memory_config(x, shards), other), "Reshard"),
+        (lambda: ttnn.sharded_to_interleaved(ttnn.to_memory_config(x, shards)), "ShardedToInterleaved"),
+        (lambda: ttnn.to_memory_config(x, ttnn.L1_MEMORY_CONFIG), "Copy"),
+        (lambda: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT), "UntilizeCodegen"),
+        (lambda: ttnn.tilize(ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT)), "Tilize"),
+        (lambda: ttnn.typecast(x, ttnn.float32), "Typecast"),
+    ):  # fmt: skip
+        names, result, _ = operations(call)
+        assert names[-1] == name
+        assert np.array_equal(result.to_numpy(), VALUES)
+
+
+def test_tiles_are_cut_to_the_rows_that_are_asked_for(device):
+    names, result, _ = operations(lambda: ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49]))
+    assert names == ["UntilizeWithUnpadding"]
+    assert np.array_equal(result.to_numpy(), VALUES[:, :, :40, :50])
+
+
+def test_nothing_runs_where_nothing_changes(device):
+    x = placed(device)
+    names, result, _ = operations(lambda: ttnn.to_layout(ttnn.to_memory_config(x, x.memory_config()), x.layout))
+    assert (names, result is x) == ([], True)
+
+
+def test_sticks_are_aligned_in_a_scratchpad(device):
+    begin_graph_capture(RunMode.NO_DISPATCH)
+    x = placed(device, ttnn.ROW_MAJOR_LAYOUT)
+    end_graph_capture()
+    names, _, buffers = operations(
+        lambda: ttnn.interleaved_to_sharded(x, height_sharded(2, (32, 64))), RunMode.NO_DISPATCH
+    )
+    assert names == ["InterleavedToSharded"]
+    assert buffers == [("dataflow", 32 * 128), ("scratchpad", 4 * (128 + 32))]
+
+
+def test_a_tensor_moves_into_the_room_above_it(device):
+    above, x = placed(device, place=ttnn.L1_MEMORY_CONFIG), placed(device, place=ttnn.L1_MEMORY_CONFIG)
+    high = above.buffer_address()
+    ttnn.deallocate(above)
+    names, moved, _ = operations(lambda: ttnn.reallocate(x))
+    assert (names, moved.buffer_address(), x.is_allocated()) == (["Move"], high, False)
+    assert np.array_equal(moved.to_numpy(), VALUES)
+
+
+def test_the_first_lines_of_refusals_are_the_librarys(device):
+    x, rows = placed(device), placed(device, ttnn.ROW_MAJOR_LAYOUT)
+    with pytest.raises(ttnn.DeviceError, match=r"^Physical shard shape \(16, 64\) must be tile"):
+        ttnn.to_memory_config(x, height_sharded(4, (16, 64)))
+    with pytest.raises(ttnn.DeviceError, match=r"^Typecast operation requires Input and Output memory layout to match"):
+        ttnn.typecast(x, ttnn.float32, memory_config=height_sharded(2, (32, 64)))
+    with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be sharded"):
+        ttnn.sharded_to_interleaved(rows)
+    with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be interleaved"):
+        ttnn.interleaved_to_sharded(ttnn.to_memory_config(x, height_sharded(2, (32, 64))), height_sharded(1, (64, 64)))

@@ -1,0 +1,98 @@
+"""ttnn.max_pool2d."""
+
+from device.errors import ArgumentError
+from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
+from ops.calls.pooling.arguments import PoolArguments, validate
+from ops.calls.pooling.plan import plan_max_pool2d
+from ttsim.functions.relaying import carried_out, required_device
+from ttsim.runtime.execution import on_device
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.dtypes import DataType
+from ttsim.types.signature import Padding, Pair, checked, four, two
+
+
+@checked
+@on_device
+def max_pool2d(
+    input_tensor: Tensor,
+    batch_size: int,
+    input_h: int,
+    input_w: int,
+    channels: int,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair = (1, 1),
+    ceil_mode: bool = False,
+    *,
+    memory_config: MemoryConfig | None = None,
+    dram_slice_config: object = None,
+    applied_shard_scheme: TensorMemoryLayout | None = None,
+    deallocate_input: bool = False,
+    reallocate_halo_output: bool = True,
+    return_indices: bool = False,
+    dtype: DataType = DataType.BFLOAT16,
+    output_layout: Layout = Layout.ROW_MAJOR,
+    compute_kernel_config: object = None,
+    config_tensor_in_dram: bool = False,
+) -> Tensor:
+    """The largest number under every window of images, channel by channel.
+
+    Args:
+        input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, rows or tiles, interleaved or sharded.
+        batch_size: N.
+        input_h: H.
+        input_w: W.
+        channels: C.
+        kernel_size: Rows and columns of a window.
+        stride: From one window to the next, down and across.
+        padding: (height, width) or (top, bottom, left, right), at most half a window.
+        dilation: From one tap to the next, down and across.
+        ceil_mode: Windows may end behind the padding.
+        memory_config: Where the result goes; None for shards on the cores of the input.
+        dram_slice_config: Not simulated; None for no slices.
+        applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
+        deallocate_input: The sharded input is released once it is read.
+        reallocate_halo_output: What is read of it is moved up into the room that it leaves.
+        return_indices: Not simulated.
+        dtype: Of the result.
+        output_layout: Of the result.
+        compute_kernel_config: Accepted as in ttnn; the largest number is the same whatever it says.
+        config_tensor_in_dram: Not simulated.
+
+    Returns:
+        [1, 1, N*OH*OW, C].
+
+    Raises:
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: Sizes contradict each other, or windows do not fit.
+        OutOfMemoryError: No room.
+    """
+    for name, asked in (
+        ("dram_slice_config", dram_slice_config is not None),
+        ("return_indices", return_indices),
+        ("config_tensor_in_dram", config_tensor_in_dram),
+    ):
+        if asked:
+            raise ArgumentError(f"max_pool2d: {name} is not simulated; leave it out")
+    device = required_device("max_pool2d", input_tensor)
+    call = PoolArguments(
+        source=input_tensor.spec,
+        batch=batch_size,
+        image=(input_h, input_w),
+        channels=channels,
+        kernel=two(kernel_size),
+        stride=two(stride),
+        padding=four(padding),
+        dilation=two(dilation),
+        ceil_mode=ceil_mode,
+        scheme=applied_shard_scheme,
+        place=memory_config,
+        deallocate_input=deallocate_input,
+        reallocate_halo=reallocate_halo_output,
+        data_format=dtype.format,
+        tiled=output_layout is Layout.TILE,
+    )
+    validate(call)
+    return carried_out("max_pool2d", plan_max_pool2d(call, device.spec), input_tensor, device)

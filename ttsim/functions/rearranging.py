@@ -1,0 +1,187 @@
+"""ttnn.permute, transpose, pad, and the two conversions of ttnn.experimental."""
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.memory.memory_config import MemoryConfig
+from ops.calls.rearranging.plan import (
+    axes_of,
+    plan_convert_to_chw,
+    plan_convert_to_hwc,
+    plan_pad,
+    plan_permute,
+    plan_upsample,
+)
+from ttsim.functions.relaying import carried_out, required_device
+from ttsim.runtime.execution import on_device
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.dtypes import DataType
+from ttsim.types.signature import checked, required_integer
+
+
+@checked
+@on_device
+def permute(
+    input_tensor: Tensor, dims: object, *, memory_config: MemoryConfig | None = None, pad_value: object = None
+) -> Tensor:
+    """The axes in another order.
+
+    Args:
+        input_tensor: Interleaved, on the device.
+        dims: The axis of the tensor that each axis of the result is.
+        memory_config: Where the result goes; None for where the tensor is.
+        pad_value: Accepted as in ttnn; padding is no part of the values here.
+
+    Raises:
+        ArgumentError: The library takes programs that are not simulated.
+        DeviceError: ``dims`` is no order of the axes, or the tensor is on the host.
+        OutOfMemoryError: No room.
+    """
+    if not isinstance(dims, Sequence):
+        raise ArgumentTypeError(f"permute: dims must be a sequence of integers, not {shown(dims)}")
+    device = required_device("permute", input_tensor)
+    order = axes_of([required_integer("permute", "dims", one) for one in dims], len(input_tensor.shape))
+    plan = plan_permute(input_tensor.spec, order, device.spec, place=memory_config)
+    return carried_out("permute", plan, input_tensor, device)
+
+
+@on_device
+def transpose(
+    input_tensor: Tensor,
+    dim1: int,
+    dim2: int,
+    *,
+    memory_config: MemoryConfig | None = None,
+    pad_value: object = None,
+) -> Tensor:
+    """Two axes swapped; arguments and errors as of `permute`."""
+    rank = len(input_tensor.shape)
+    first, second = (required_integer("transpose", name, one) for name, one in (("dim1", dim1), ("dim2", dim2)))
+    for one in (first, second):
+        if not -rank <= one < rank:
+            raise ArgumentError(f"transpose: a tensor of rank {rank} has no axis {one}")
+    order = list(range(rank))
+    order[first % rank], order[second % rank] = order[second % rank], order[first % rank]
+    device = required_device("transpose", input_tensor)
+    plan = plan_permute(input_tensor.spec, tuple(order), device.spec, place=memory_config)
+    return carried_out("transpose", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def pad(
+    input_tensor: Tensor,
+    padding: object,
+    value: object = 0.0,
+    *,
+    use_multicore: bool = True,
+    memory_config: MemoryConfig | None = None,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """A number around a tensor.
+
+    Args:
+        input_tensor: Interleaved, on the device; rows, or whole tiles that are padded behind alone.
+        padding: (before, behind) for each of the last axes.
+        value: The number.
+        use_multicore: Accepted as in ttnn; all cores work.
+        memory_config: Where the result goes; None for where the tensor is.
+        sub_core_grids: Not simulated.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The library takes programs that are not simulated.
+        DeviceError: Tiles are padded in front, or the tensor is on the host.
+        OutOfMemoryError: No room.
+    """
+    if sub_core_grids is not None:
+        raise ArgumentError("pad: sub_core_grids is not simulated; leave it out")
+    rank = len(input_tensor.shape)
+    if not isinstance(padding, Sequence) or len(padding) > rank or not isinstance(value, Real):
+        raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")
+    pairs = [tuple(required_integer("pad", "padding", one) for one in pair) for pair in padding]
+    if any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
+        raise ArgumentTypeError(f"pad: padding must be pairs of numbers of at least 0, not {shown(padding)}")
+    around = tuple([(0, 0)] * (rank - len(pairs)) + [(pair[0], pair[1]) for pair in pairs])
+    device = required_device("pad", input_tensor)
+    plan = plan_pad(input_tensor.spec, around, float(value), device.spec, place=memory_config)
+    return carried_out("pad", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def upsample(
+    input_tensor: Tensor, scale_factor: object, *, mode: object = "nearest", memory_config: MemoryConfig | None = None
+) -> Tensor:
+    """Every pixel several times, down and across.
+
+    Args:
+        input_tensor: [N, H, W, C], interleaved rows on the device.
+        scale_factor: How often: a positive integer, or two of them, down and across.
+        mode: "nearest"; others are not simulated.
+        memory_config: Where the result goes; None for where the tensor is.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: Tiles have padding, or the tensor is on the host.
+        OutOfMemoryError: No room.
+    """
+    factors: list[Any] = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor, scale_factor]
+    whole = len(factors) == 2 and all(
+        isinstance(one, Real) and float(one) > 0 and float(one).is_integer() for one in factors
+    )
+    if not whole or mode != "nearest":
+        raise ArgumentError(
+            f"upsample: only whole factors of mode 'nearest' are simulated, not {shown(scale_factor)} of {shown(mode)}"
+        )
+    if len(input_tensor.shape) != 4:
+        raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
+    device = required_device("upsample", input_tensor)
+    scale = (int(factors[0]), int(factors[1]))
+    plan = plan_upsample(input_tensor.spec, scale, device.spec, place=memory_config)
+    return carried_out("upsample", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def convert_to_hwc(
+    input: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
+) -> Tensor:
+    """[1, B, C, H*W] as [1, 1, B*H*W, C], with channels up to a multiple of 16 bytes.
+
+    The channels behind those of the tensor are zeros here; on a device they are what lay in memory before.
+
+    Args:
+        input: Rows in WIDTH shards, in L1 or DRAM.
+        memory_config: HEIGHT shards of the result; None for the cores of the tensor.
+        dtype: Of the result; None for that of the tensor.
+
+    Raises:
+        DeviceError: The tensor is sharded in another way, or on the host.
+        OutOfMemoryError: No room.
+    """
+    device = required_device("convert_to_hwc", input)
+    data_format = None if dtype is None else dtype.format
+    plan = plan_convert_to_hwc(input.spec, device.spec, place=memory_config, data_format=data_format)
+    return carried_out("experimental.convert_to_hwc", plan, input, device)
+
+
+@checked
+@on_device
+def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
+    """[1, 1, H*W, C] as [1, 1, C, H*W].
+
+    Args:
+        input: Tiles in HEIGHT shards, in L1.
+        dtype: Of the result; None for that of the tensor.
+
+    Raises:
+        DeviceError: The tensor is sharded in another way, on the host, or a block float without a dtype.
+        OutOfMemoryError: No room.
+    """
+    device = required_device("convert_to_chw", input)
+    plan = plan_convert_to_chw(input.spec, device.spec, data_format=None if dtype is None else dtype.format)
+    return carried_out("experimental.convert_to_chw", plan, input, device)

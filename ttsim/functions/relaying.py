@@ -1,0 +1,339 @@
+"""ttnn's functions that lay device tensors out anew: places, shards, tiles and rows."""
+
+from collections.abc import Sequence
+
+from device.cores import CoreRangeSet
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    BufferType,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.plan import Plan
+from ops.calls.relaying.layouts import plan_tilize, plan_untilize, plan_untilize_with_unpadding
+from ops.calls.relaying.places import (
+    plan_interleaved_to_sharded,
+    plan_move,
+    plan_reshard,
+    plan_sharded_to_interleaved,
+)
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import on_device, require_allocated, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.dtypes import DataType
+from ttsim.types.signature import checked
+
+
+@checked
+@on_device
+def interleaved_to_sharded(
+    input_tensor: Tensor,
+    output_memory_config: object = None,
+    shard_shape: object = None,
+    shard_scheme: TensorMemoryLayout | None = None,
+    shard_orientation: ShardOrientation | None = None,
+    *,
+    output_dtype: DataType | None = None,
+    keep_l1_aligned: object = None,
+) -> Tensor:
+    """A sharded copy of an interleaved tensor.
+
+    Args:
+        input_tensor: On the device.
+        output_memory_config: Where the shards go; or, with the next three, the cores (a CoreRangeSet).
+        shard_shape: Rows and columns of a shard.
+        shard_scheme: How the tensor is cut.
+        shard_orientation: Along rows or columns of cores.
+        output_dtype: Of the copy; None for that of the tensor.
+        keep_l1_aligned: Accepted as in ttnn; it changes nothing here.
+
+    Raises:
+        DeviceError: The tensor is sharded, or the shards do not hold it.
+        OutOfMemoryError: No room.
+    """
+    place = output_memory_config
+    if isinstance(place, CoreRangeSet):
+        if shard_scheme is None or not isinstance(shard_shape, Sequence):
+            raise ArgumentTypeError("interleaved_to_sharded: a grid needs shard_shape, shard_scheme and orientation")
+        orientation = ShardOrientation.ROW_MAJOR if shard_orientation is None else shard_orientation
+        place = MemoryConfig(shard_scheme, BufferType.L1, ShardSpec(place, shard_shape, orientation))
+    if not isinstance(place, MemoryConfig):
+        raise ArgumentTypeError(
+            f"interleaved_to_sharded: a MemoryConfig or a CoreRangeSet is needed, not {shown(place)}"
+        )
+    device = required_device("interleaved_to_sharded", input_tensor)
+    data_format = None if output_dtype is None else output_dtype.format
+    plan = plan_interleaved_to_sharded(input_tensor.spec, place, device.spec, data_format=data_format)
+    return carried_out("interleaved_to_sharded", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def sharded_to_interleaved(
+    input_tensor: Tensor,
+    memory_config: MemoryConfig | None = None,
+    *,
+    output_dtype: DataType | None = None,
+    is_l1_aligned: object = None,
+) -> Tensor:
+    """An interleaved copy of a sharded tensor.
+
+    Args:
+        input_tensor: On the device.
+        memory_config: Where it goes; DRAM by default.
+        output_dtype: Of the copy; None for that of the tensor.
+        is_l1_aligned: Accepted as in ttnn; it changes nothing here.
+
+    Raises:
+        DeviceError: The tensor is interleaved.
+        OutOfMemoryError: No room.
+    """
+    device = required_device("sharded_to_interleaved", input_tensor)
+    data_format = None if output_dtype is None else output_dtype.format
+    place = DRAM_MEMORY_CONFIG if memory_config is None else memory_config
+    plan = plan_sharded_to_interleaved(input_tensor.spec, place, device.spec, data_format=data_format)
+    return carried_out("sharded_to_interleaved", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_tensor: object = None) -> Tensor:
+    """A copy of a sharded tensor in other shards.
+
+    Args:
+        input_tensor: On the device.
+        output_memory_config: The other shards.
+        output_tensor: Not simulated; None makes a new tensor.
+
+    Raises:
+        ArgumentError: An output tensor is given.
+        DeviceError: A tensor or its shards are not what the program takes.
+        OutOfMemoryError: No room.
+    """
+    if output_tensor is not None:
+        raise ArgumentError("reshard: output_tensor is not simulated; leave it out")
+    device = required_device("reshard", input_tensor)
+    return carried_out(
+        "reshard", plan_reshard(input_tensor.spec, output_memory_config, device.spec), input_tensor, device
+    )
+
+
+@checked
+@on_device
+def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """The tensor released and allocated again, as high in its memory as it can lie.
+
+    Args:
+        input_tensor: On the device; it is gone afterwards.
+        memory_config: Where it goes; None for where it is.
+
+    Raises:
+        DeviceError: It is sharded, and the place is not.
+        OutOfMemoryError: No room.
+    """
+    device = required_device("move", input_tensor)
+    return carried_out("move", plan_move(input_tensor.spec, memory_config, device.spec), input_tensor, device)
+
+
+def reallocate(tensor: Tensor, memory_config: MemoryConfig | None = None) -> Tensor:
+    """`move` under another name."""
+    return move(tensor, memory_config=memory_config)
+
+
+@checked
+@on_device
+def tilize(
+    input_tensor: Tensor,
+    *,
+    memory_config: MemoryConfig | None = None,
+    dtype: DataType | None = None,
+    use_multicore: bool = True,
+    use_low_perf: object = None,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """Rows as tiles; they must be whole tiles.
+
+    Args:
+        input_tensor: Rows on the device.
+        memory_config: Where the tiles go; None for where the rows are.
+        dtype: Of the tiles; None for that of the rows.
+        use_multicore: False has one core do it.
+        use_low_perf: Not simulated.
+        sub_core_grids: Not simulated.
+
+    Raises:
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: Rows or shards are no whole tiles.
+        OutOfMemoryError: No room.
+    """
+    _require_default("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
+    device = required_device("tilize", input_tensor)
+    data_format = None if dtype is None else dtype.format
+    one = not use_multicore
+    plan = plan_tilize(input_tensor.spec, device.spec, place=memory_config, data_format=data_format, on_one_core=one)
+    return carried_out("tilize", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def tilize_with_val_padding(
+    input_tensor: Tensor,
+    output_tensor_shape: object,
+    pad_value: object,
+    *,
+    memory_config: MemoryConfig | None = None,
+    dtype: DataType | None = None,
+    use_multicore: bool = True,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """Rows as tiles, padded to a shape.
+
+    Args:
+        input_tensor: Rows on the device.
+        output_tensor_shape: Shape with padding.
+        pad_value: What the padding holds; it is no part of the values here, which have no padding.
+        memory_config: Where the tiles go; None for where the rows are.
+        dtype: Of the tiles; None for that of the rows.
+        use_multicore: False has one core do it.
+        sub_core_grids: Not simulated.
+
+    Raises:
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: Shards are no whole tiles.
+        OutOfMemoryError: No room.
+    """
+    _require_default("tilize_with_val_padding", sub_core_grids=sub_core_grids)
+    device = required_device("tilize_with_val_padding", input_tensor)
+    data_format = None if dtype is None else dtype.format
+    plan = plan_tilize(
+        input_tensor.spec,
+        device.spec,
+        padded_shape=_integers("output_tensor_shape", output_tensor_shape),
+        pads=True,
+        on_one_core=not use_multicore,
+        place=memory_config,
+        data_format=data_format,
+    )
+    return carried_out("tilize_with_val_padding", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def tilize_with_zero_padding(
+    input_tensor: Tensor,
+    *,
+    memory_config: MemoryConfig | None = None,
+    dtype: DataType | None = None,
+    use_multicore: bool = True,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """Rows as tiles, the last of them filled with zeros; arguments as of `tilize_with_val_padding`."""
+    _require_default("tilize_with_zero_padding", sub_core_grids=sub_core_grids)
+    device = required_device("tilize_with_zero_padding", input_tensor)
+    data_format = None if dtype is None else dtype.format
+    plan = plan_tilize(
+        input_tensor.spec,
+        device.spec,
+        pads=True,
+        on_one_core=not use_multicore,
+        place=memory_config,
+        data_format=data_format,
+    )
+    return carried_out("tilize_with_zero_padding", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def untilize(
+    input_tensor: Tensor,
+    *,
+    memory_config: MemoryConfig | None = None,
+    use_multicore: bool = True,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """Tiles as rows, padding included; block floats become bfloat16.
+
+    Args:
+        input_tensor: Tiles on the device, without padding.
+        memory_config: Where the rows go; None for where the tiles are.
+        use_multicore: False has one core do it.
+        sub_core_grids: Not simulated.
+
+    Raises:
+        ArgumentError: What is not simulated is asked for, or the tiles have padding.
+        OutOfMemoryError: No room.
+    """
+    _require_default("untilize", sub_core_grids=sub_core_grids)
+    if tuple(input_tensor.shape) != tuple(input_tensor.padded_shape):
+        raise ArgumentError("untilize: padding would become values, which is not simulated; to_layout leaves it out")
+    device = required_device("untilize", input_tensor)
+    plan = plan_untilize(input_tensor.spec, device.spec, place=memory_config, on_one_core=not use_multicore)
+    return carried_out("untilize", plan, input_tensor, device)
+
+
+@checked
+@on_device
+def untilize_with_unpadding(
+    input_tensor: Tensor,
+    output_tensor_end: object,
+    *,
+    memory_config: MemoryConfig | None = None,
+    use_multicore: bool = True,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """The first rows and columns of tiles as rows; block floats become bfloat16.
+
+    Args:
+        input_tensor: Tiles on the device.
+        output_tensor_end: The last index that is kept, on each axis; padding is not.
+        memory_config: Where the rows go; None for where the tiles are.
+        use_multicore: Accepted as in ttnn; all cores work.
+        sub_core_grids: Not simulated.
+
+    Raises:
+        ArgumentTypeError: ``output_tensor_end`` is no sequence of integers.
+        ArgumentError: What is not simulated is asked for, or the end lies beyond the tensor.
+        OutOfMemoryError: No room.
+    """
+    _require_default("untilize_with_unpadding", sub_core_grids=sub_core_grids)
+    shape = tuple(end + 1 for end in _integers("output_tensor_end", output_tensor_end))
+    sides = tuple(input_tensor.shape)
+    if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
+        raise ArgumentError(f"untilize_with_unpadding: output_tensor_end must lie within {list(sides)}, before padding")
+    device = required_device("untilize_with_unpadding", input_tensor)
+    plan = plan_untilize_with_unpadding(input_tensor.spec, shape, device.spec, place=memory_config)
+    return carried_out("untilize_with_unpadding", plan, input_tensor, device)
+
+
+def required_device(owner: str, tensor: Tensor) -> Device:
+    """The device on which a tensor is; raises DeviceError for one on the host."""
+    require_allocated(tensor)
+    device = tensor.device()
+    if device is None:
+        raise DeviceError(
+            f"{owner}: Operands need to be on device!\n"
+            "the tensor is on the host; give it to the device with .to(device)"
+        )
+    return device
+
+
+def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
+    """The result of a plan of one tensor, "input"."""
+    with device.function(f"ttnn.{owner}"):
+        return run(plan, {"input": tensor}, device)["output"]
+
+
+def _integers(name: str, given: object) -> tuple[int, ...]:
+    if not isinstance(given, Sequence) or not all(isinstance(one, int) for one in given):
+        raise ArgumentTypeError(f"{name} must be a sequence of integers, not {shown(given)}")
+    return tuple(given)
+
+
+def _require_default(owner: str, **arguments: object) -> None:
+    """Raises ArgumentError for an argument that asks for what is not simulated."""
+    for name, value in arguments.items():
+        if value is not None and value is not False:
+            raise ArgumentError(f"{owner}: {name} is not simulated; leave it out")
