@@ -32,7 +32,8 @@ def whole_operation(timed: OperationCycles) -> OperationCycles:
 
 
 def _whole_group(group: CoreGroupCycles, most: int) -> CoreGroupCycles:
-    return replace(group, cycles=min(most, whole(group.cycles)), stages=tuple(_whole_stages(group.stages)))
+    cycles = min(most, whole(group.cycles))
+    return CoreGroupCycles(cores=group.cores, cycles=cycles, stages=tuple(_whole_stages(group.stages)))
 
 
 def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
@@ -40,5 +41,5 @@ def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
     end = 0.0
     for one in stages:
         begin, end = end, end + one.critical_cycles
-        critical = whole(end) - whole(begin)
+        critical = whole(end) - whole(begin) if one.critical_cycles else 0
         yield StageCycles(one.stage, whole(one.busy_cycles), whole(one.stall_cycles), critical)
