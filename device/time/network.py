@@ -127,11 +127,13 @@ class _Leg:
 
     def meets(self) -> Booleans:
         """[routes, routes] whether two routes have a link of this axis in common."""
-        ahead = (self.start[None, :] - self.start[:, None]) % self.size
-        behind = ahead.T
-        overlap = (ahead < self.links[:, None]) | (behind < self.links[None, :])
+        start, ring = (self.start % self.size).astype(np.int32), self.ring.astype(np.int32)
+        ahead = start[None, :] - start[:, None]
+        ahead += self.size * (ahead < 0)  # a remainder without a division
+        begins_within = ahead < self.links.astype(np.int32)[:, None]
         moving = self.links > 0
-        met: Booleans = (self.ring[:, None] == self.ring[None, :]) & overlap & moving[:, None] & moving[None, :]
+        overlap = (begins_within | begins_within.T) & moving[:, None] & moving[None, :]
+        met: Booleans = (ring[:, None] == ring[None, :]) & overlap
         return met
 
 

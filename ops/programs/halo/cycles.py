@@ -188,14 +188,17 @@ def _groups(
     }
     table = np.rint(np.stack([times.ends.max(axis=0), *busy.values()], axis=1))
     kinds, kind = np.unique(table, axis=0, return_inverse=True)
+    members: list[list[int]] = [[] for _ in kinds]
+    for number, own in enumerate(kind.ravel().tolist()):
+        members[own].append(number)
     ranges = _ranges(halo)
     return tuple(
         CoreGroupCycles(
-            cores=_core_set(halo, ranges, np.flatnonzero(kind.ravel() == number).tolist()),
+            cores=_core_set(halo, ranges, numbers),
             cycles=cycles,
-            stages=tuple(StageCycles(stage, spent) for stage, spent in zip(busy, stages, strict=True) if spent),
+            stages=tuple([StageCycles(stage, spent) for stage, spent in zip(busy, stages, strict=True) if spent]),
         )
-        for number, (cycles, *stages) in enumerate(kinds.tolist())
+        for numbers, (cycles, *stages) in zip(members, kinds.tolist(), strict=True)
     )
 
 

@@ -38,8 +38,16 @@ def _whole_group(group: CoreGroupCycles, most: int) -> CoreGroupCycles:
 
 def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
     """Critical cycles are rounded where they end on the path, one stage behind the other."""
-    end = 0.0
+    end, whole_end = 0.0, 0
     for one in stages:
-        begin, end = end, end + one.critical_cycles
-        critical = whole(end) - whole(begin) if one.critical_cycles else 0
-        yield StageCycles(one.stage, whole(one.busy_cycles), whole(one.stall_cycles), critical)
+        critical = 0
+        if one.critical_cycles:
+            end += one.critical_cycles
+            critical = whole(end) - whole_end
+            whole_end += critical
+        yield StageCycles(
+            one.stage,
+            whole(one.busy_cycles),
+            whole(one.stall_cycles) if one.stall_cycles else 0,
+            critical,
+        )
