@@ -129,7 +129,7 @@ class CoreRangeSet:
         for one in ordered:
             if not isinstance(one, CoreRange):
                 raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")
-        if not _are_rising_cores(ordered):
+        if len(ordered) > 1 and not _are_rising_cores(ordered):
             _require_apart(ordered)
         if isinstance(ranges, set | frozenset):
             ordered = tuple(sorted(ordered))

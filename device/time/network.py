@@ -127,10 +127,12 @@ class _Leg:
 
     def meets(self) -> Booleans:
         """[routes, routes] whether two routes have a link of this axis in common."""
-        start, ring = (self.start % self.size).astype(np.int32), self.ring.astype(np.int32)
+        narrow = np.min_scalar_type(-2 * self.size)  # tables of all pairs are large; positions are small
+        start, links = (self.start % self.size).astype(narrow), self.links.astype(narrow)
+        ring = self.ring.astype(np.min_scalar_type(int(self.ring.max(initial=0))))
         ahead = start[None, :] - start[:, None]
-        ahead += self.size * (ahead < 0)  # a remainder without a division
-        begins_within = ahead < self.links.astype(np.int32)[:, None]
+        np.add(ahead, narrow.type(self.size), out=ahead, where=ahead < 0)  # a remainder without a division
+        begins_within = ahead < links[:, None]
         moving = self.links > 0
         overlap = (begins_within | begins_within.T) & moving[:, None] & moving[None, :]
         met: Booleans = (ring[:, None] == ring[None, :]) & overlap

@@ -140,8 +140,9 @@ def _filling_cycles(spec: DeviceSpec, filling: Filling, stick: int, *, zero: boo
 def _answer_cycles(spec: DeviceSpec, filling: Filling, sending: Sending) -> Floats:
     """[cores] cycles from the last write until it is answered; none where there was nothing to do."""
     busy = (sending.transfers.sum(axis=1) > 0) | (filling.runs > 0)
-    farthest = sending.farthest_links
-    return np.where(busy, [answer_cycles(spec.noc, links) for links in farthest.tolist()], 0.0)
+    farthest = sending.farthest_links.tolist()
+    answers = {links: answer_cycles(spec.noc, links) for links in set(farthest)}
+    return np.where(busy, [answers[links] for links in farthest], 0.0)
 
 
 def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
