@@ -131,7 +131,7 @@ class CoreRangeSet:
         for one in ordered:
             if not isinstance(one, CoreRange):
                 raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")
-        if not _are_rising_cores(ordered):
+        if len(ordered) > 1 and not _are_rising_cores(ordered):
             _require_apart(ordered)
         if isinstance(ranges, set | frozenset):
             ordered = tuple(sorted(ordered))
@@ -201,19 +201,19 @@ class CoreRangeSet:
             return self
         if other.contains(self):
             return other
-        return _stacked(set(self.cores()) | set(other.cores()))
+        return _stacked(_places(self) | _places(other))
 
     def shared(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores of both sets, as few ranges as rows stacked on equal rows give."""
-        return _stacked(set(self.cores()) & set(other.cores()))
+        return self.merged() if self.ranges == other.ranges else _stacked(_places(self) & _places(other))
 
     def without(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores that the other set does not have, as few ranges as rows stacked on equal rows give."""
-        return _stacked(set(self.cores()) - set(other.cores()))
+        return CoreRangeSet() if self.ranges == other.ranges else _stacked(_places(self) - _places(other))
 
     def merged(self) -> "CoreRangeSet":
         """The same cores in few ranges: runs within a row, equal runs of neighboring rows put together."""
-        return self if len(self.ranges) < 2 else _stacked(set(self.cores()))
+        return self if len(self.ranges) < 2 else _stacked(_places(self))
 
     def __str__(self) -> str:
         """As the real library prints it: ``{[0-0 - 7-2], [0-3 - 2-3]}``."""
@@ -306,19 +306,33 @@ def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> Core
     return CoreRange(CoreCoord(first_line, 0), CoreCoord(last_line, line_cores - 1))
 
 
-def _stacked(cores: set[CoreCoord]) -> CoreRangeSet:
-    """Ranges that cover exactly these cores: runs within a row, equal runs of neighboring rows put together."""
+def _places(cores: CoreRangeSet) -> set[tuple[int, int]]:
+    """(row, column) of each core."""
+    return {
+        (row, column)
+        for one in cores.ranges
+        for row in range(one.start.y, one.end.y + 1)
+        for column in range(one.start.x, one.end.x + 1)
+    }
+
+
+def _stacked(places: set[tuple[int, int]]) -> CoreRangeSet:
+    """Ranges that cover exactly these (row, column): runs within a row, equal runs of neighboring rows put together."""
+    columns_of: dict[int, list[int]] = {}
+    for row, column in sorted(places):
+        columns_of.setdefault(row, []).append(column)
     open_runs: dict[tuple[int, int], int] = {}  # (first x, last x) -> first y
     ranges: list[CoreRange] = []
-    rows = sorted({core.y for core in cores})
-    for row, above in zip(rows, [None, *rows], strict=False):
-        runs = _runs(sorted(core.x for core in cores if core.y == row))
+    above = -1
+    for row, columns in columns_of.items():
+        runs = _runs(columns)
         for run in [one for one in open_runs if one not in runs or above != row - 1]:
-            ranges.append(CoreRange(CoreCoord(run[0], open_runs.pop(run)), CoreCoord(run[1], above or 0)))
+            ranges.append(CoreRange(CoreCoord(run[0], open_runs.pop(run)), CoreCoord(run[1], above)))
         for run in runs:
             open_runs.setdefault(run, row)
+        above = row
     for run, first in open_runs.items():
-        ranges.append(CoreRange(CoreCoord(run[0], first), CoreCoord(run[1], rows[-1])))
+        ranges.append(CoreRange(CoreCoord(run[0], first), CoreCoord(run[1], above)))
     return CoreRangeSet(sorted(ranges, key=lambda one: (one.start.y, one.start.x)))
 
 

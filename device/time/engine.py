@@ -92,7 +92,7 @@ class Processor:
     def __init__(self) -> None:
         self.now = BEGIN
         self.waited_cycles = 0.0
-        self._done: Counter[Task] = Counter()
+        self._done: dict[Task, int] = {}
 
     def wait(self, moment: Moment) -> None:
         """Do nothing before a moment."""
@@ -102,8 +102,9 @@ class Processor:
 
     def work(self, task: Task) -> Moment:
         """Do a task; the result is when it ends."""
-        self._done[task] += 1
-        self.now = Moment(self.now.cycles + task.cycles, self.now, task)
+        self._done[task] = self._done.get(task, 0) + 1
+        before = self.now
+        self.now = Moment(before.cycles + task.cycles, before, task)
         return self.now
 
     def go_on(self, times: int, task: Task | None, pace: Task) -> None:
@@ -115,7 +116,7 @@ class Processor:
             pace: The task of the processor that all wait for.
         """
         if task is not None:
-            self._done[task] += times
+            self._done[task] = self._done.get(task, 0) + times
         self.waited_cycles += times * (pace.cycles - (0.0 if task is None else task.cycles))
         self.now = later(self.now, times, pace)
 

@@ -127,11 +127,15 @@ class _Leg:
 
     def meets(self) -> Booleans:
         """[routes, routes] whether two routes have a link of this axis in common."""
-        ahead = (self.start[None, :] - self.start[:, None]) % self.size
-        behind = ahead.T
-        overlap = (ahead < self.links[:, None]) | (behind < self.links[None, :])
+        narrow = np.min_scalar_type(-2 * self.size)  # tables of all pairs are large; positions are small
+        start, links = (self.start % self.size).astype(narrow), self.links.astype(narrow)
+        ring = self.ring.astype(np.min_scalar_type(int(self.ring.max(initial=0))))
+        ahead = start[None, :] - start[:, None]
+        np.add(ahead, narrow.type(self.size), out=ahead, where=ahead < 0)  # a remainder without a division
+        begins_within = ahead < links[:, None]
         moving = self.links > 0
-        met: Booleans = (self.ring[:, None] == self.ring[None, :]) & overlap & moving[:, None] & moving[None, :]
+        overlap = (begins_within | begins_within.T) & moving[:, None] & moving[None, :]
+        met: Booleans = (ring[:, None] == ring[None, :]) & overlap
         return met
 
 

@@ -57,6 +57,7 @@ VALUES: Final = [
 CELLS: Final = ("", "x", "0", "-1", "nan", "inf", "1.5", "7", "1000003", "9" * 30, "[/]", "\x1b[31m", "1x2", "bfloat16")
 DATA: Final = Path(__file__).resolve().parents[2] / "tests" / "data" / "measured"
 ROWS: Final = 3
+ADVISED: Final = 20  # one file in so many is searched for advice, too, which takes a hundred times as long
 
 
 def check_spec(seed: int, index: int) -> Finding:
@@ -68,7 +69,9 @@ def check_spec(seed: int, index: int) -> Finding:
 
     def run(path: Path) -> None:
         layer = read_layers(DEFAULT_LAYERS)[-1]
-        run_layer(layer, Settings(spec=ttsim.load_spec(str(path)), values="off", cycles=bool(rng.random() < 0.5)))
+        cycles = bool(rng.random() < 0.5)
+        advice = index % ADVISED == 0
+        run_layer(layer, Settings(spec=ttsim.load_spec(str(path)), values="off", cycles=cycles, suggestions=advice))
 
     return _of_file(text, "device.toml", run, (ttsim.TTSimError,), whole=whole)
 
@@ -82,7 +85,9 @@ def check_layers(seed: int, index: int) -> Finding:
     text = damaged(one, rng)
 
     def run(path: Path) -> None:
-        settings = Settings(spec=ttsim.load_spec("wormhole_n150"), values="off", cycles=bool(rng.random() < 0.3))
+        cycles, advice = bool(rng.random() < 0.3), index % ADVISED == 0
+        spec = ttsim.load_spec("wormhole_n150")
+        settings = Settings(spec=spec, values="off", cycles=cycles, suggestions=advice)
         for layer in read_layers(path):
             run_layer(layer, settings)
 

@@ -64,6 +64,7 @@ def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ..
     the others, and some only multiply.
     """
     multiplying, reading = work.layout.out_config.cores, _weight_readers(work)
+    told: dict[tuple[int, float], tuple[StageCycles, ...]] = {}
     roles = [(multiplying.without(work.layout.config.cores), GATHERS, WHOLE)]
     for share, cores in _gathering(work).items():
         roles += [
@@ -71,7 +72,7 @@ def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ..
             (cores.without(multiplying), MULTIPLIES, share),
         ]
     return tuple(
-        _group(own, core, idle | others, share)
+        _group(own, core, idle | others, share, told)
         for cores, idle, share in roles
         for own, core, others in (
             (cores.shared(reading), timing.sender, frozenset[Stage]()),
@@ -81,14 +82,30 @@ def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ..
     )
 
 
-def _group(cores: CoreRangeSet, core: Core, idle: frozenset[Stage], share: Share) -> CoreGroupCycles:
-    """What some cores do that are like one of the walk, but for stages in which they only wait or have less to do."""
+def _group(
+    cores: CoreRangeSet,
+    core: Core,
+    idle: frozenset[Stage],
+    share: Share,
+    told: dict[tuple[int, float], tuple[StageCycles, ...]],
+) -> CoreGroupCycles:
+    """What some cores do that are like one of the walk, but for stages in which they only wait or have less to do.
+
+    Args:
+        cores: The cores.
+        core: The one of the walk.
+        idle: Stages in which they only wait.
+        share: Of the tile rows, those that their readers read.
+        told: Stages of a core of the walk (by its identity) until an end: found out once for all groups like it.
+    """
     end = core.reader.now if idle >= MULTIPLIES else core.compute.now
-    waits = {Stage.READER: core.reader, Stage.WEIGHT_READER: core.second, Stage.MATH: core.compute}
+    if (like := (id(core), end.cycles)) not in told:
+        waits = {Stage.READER: core.reader, Stage.WEIGHT_READER: core.second, Stage.MATH: core.compute}
+        told[like] = stage_report(core.processors, end, waits=waits)
     parts = dict.fromkeys(idle, 0.0) | {
         stage: part for stage, part in zip(READS, share, strict=True) if stage not in idle
     }
-    stages = tuple(_part_of(one, parts.get(one.stage, 1.0)) for one in stage_report(core.processors, end, waits=waits))
+    stages = tuple(_part_of(one, parts.get(one.stage, 1.0)) for one in told[like])
     return CoreGroupCycles(cores=cores, cycles=end.cycles, stages=stages)
 
 
@@ -103,8 +120,11 @@ def _gathering(work: ConvWork) -> dict[Share, CoreRangeSet]:
     config = work.layout.config
     cores = config.cores.cores()
     ragged: dict[Share, list[CoreCoord]] = {}
+    full = _share(work, 0)  # of every slice before the last rows
+    rows = work.layout.shards.out_rows
     for number in range(config.nhw_cores):
-        if (share := _share(work, number)) != WHOLE:
+        share = full if (number + 1) * rows <= work.problem.out_rows else _share(work, number)
+        if share != WHOLE:
             own = [core for place, core in enumerate(cores) if _slice_of(place, core, config) == number]
             ragged.setdefault(share, []).extend(own)
     found = {

@@ -14,6 +14,7 @@ In the end it waits for the answers to its last writes. Source: the structure of
 `tools.calibrate`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -139,8 +140,9 @@ def _filling_cycles(spec: DeviceSpec, filling: Filling, stick: int, *, zero: boo
 def _answer_cycles(spec: DeviceSpec, filling: Filling, sending: Sending) -> Floats:
     """[cores] cycles from the last write until it is answered; none where there was nothing to do."""
     busy = (sending.transfers.sum(axis=1) > 0) | (filling.runs > 0)
-    farthest = sending.farthest_links
-    return np.where(busy, [answer_cycles(spec.noc, links) for links in farthest.tolist()], 0.0)
+    farthest = sending.farthest_links.tolist()
+    answers = {links: answer_cycles(spec.noc, links) for links in set(farthest)}
+    return np.where(busy, [answers[links] for links in farthest], 0.0)
 
 
 def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
@@ -187,26 +189,35 @@ def _groups(
     }
     table = np.rint(np.stack([times.ends.max(axis=0), *busy.values()], axis=1))
     kinds, kind = np.unique(table, axis=0, return_inverse=True)
+    members: list[list[int]] = [[] for _ in kinds]
+    for number, own in enumerate(kind.ravel().tolist()):
+        members[own].append(number)
+    ranges = _ranges(halo)
     return tuple(
         CoreGroupCycles(
-            cores=_core_set(halo, np.flatnonzero(kind.ravel() == number)),
+            cores=_core_set(halo, ranges, numbers),
             cycles=cycles,
-            stages=tuple(StageCycles(stage, spent) for stage, spent in zip(busy, stages, strict=True) if spent),
+            stages=tuple([StageCycles(stage, spent) for stage, spent in zip(busy, stages, strict=True) if spent]),
         )
-        for number, (cycles, *stages) in enumerate(kinds.tolist())
+        for numbers, (cycles, *stages) in zip(members, kinds.tolist(), strict=True)
     )
 
 
-def _core_set(halo: HaloArguments, numbers: NDArray[np.int64]) -> CoreRangeSet:
-    """The cores that these cores stand for: BLOCK repeats a halo in every column (or row), WIDTH on every core."""
-    if halo.scheme is WIDTH or len(numbers) == halo.nhw_cores:
-        return halo.cores
+def _core_set(halo: HaloArguments, ranges: Sequence[CoreRange], numbers: Sequence[int]) -> CoreRangeSet:
+    """The cores that these cores stand for."""
+    return halo.cores if len(numbers) == halo.nhw_cores else CoreRangeSet(tuple(ranges[number] for number in numbers))
+
+
+def _ranges(halo: HaloArguments) -> list[CoreRange]:
+    """What each core stands for: BLOCK repeats a halo in every column (or row); WIDTH on every core, as one."""
+    if halo.nhw_cores == 1 or halo.scheme is WIDTH:
+        return []
     order, box = core_order(halo), halo.cores.bounding_box()
-    down = bool(order.y.any()) or halo.nhw_cores == 1
+    down = bool(order.y.any())
     ranges = []
-    for x, y in zip(order.x[numbers].tolist(), order.y[numbers].tolist(), strict=True):
+    for x, y in zip(order.x.tolist(), order.y.tolist(), strict=True):
         start = end = CoreCoord(box.start.x + x, box.start.y + y)
         if halo.scheme is BLOCK:
             end = CoreCoord(box.end.x, start.y) if down else CoreCoord(start.x, box.end.y)
         ranges.append(CoreRange(start, end))
-    return CoreRangeSet(tuple(ranges))
+    return ranges

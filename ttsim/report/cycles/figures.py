@@ -9,6 +9,7 @@ from device.errors import ArgumentError
 from device.plan import Decision
 from ops.meaning import Fact
 from ttsim.report.cycles.errors import ErrorBar, TotalError
+from ttsim.report.cycles.late import Late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ class Roofline:
     issued_flops_per_dram_byte: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OperationTime:
     """One device operation.
 
@@ -155,7 +156,7 @@ class OperationTime:
         contention_cycles: Part of `cycles` due to cores that share links, banks or receivers.
         cycles_without_contention: The rest.
         stages: Of the cores that end last.
-        groups: All cores, the slowest first.
+        groups: All cores, the slowest first; computed when asked for.
         traffic: Bytes.
         math: The matrix units.
         roofline: What it could take at best.
@@ -174,7 +175,7 @@ class OperationTime:
     contention_cycles: int
     cycles_without_contention: int
     stages: tuple[StageTime, ...]
-    groups: tuple[CoreGroupTime, ...]
+    groups: Late[tuple[CoreGroupTime, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
     traffic: Traffic
     math: MathUse
     roofline: Roofline
@@ -208,7 +209,7 @@ class CoreTime:
     share: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Totals:
     """Operations that ran one after the other, together.
 
@@ -218,7 +219,7 @@ class Totals:
         contention_cycles: Part of them due to contention.
         cycles_without_contention: The rest.
         stages: Of the slowest cores of each operation, added up by stage.
-        cores: Every core that took part, row by row.
+        cores: Every core that took part, row by row; computed when asked for.
         traffic: Bytes.
         math: The matrix units; `utilization` is weighted by the cores and cycles of each operation.
         roofline: The operations' rooflines added up; `bound` is what most of it is.
@@ -230,7 +231,7 @@ class Totals:
     contention_cycles: int
     cycles_without_contention: int
     stages: tuple[StageTime, ...]
-    cores: tuple[CoreTime, ...]
+    cores: Late[tuple[CoreTime, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
     traffic: Traffic
     math: MathUse
     roofline: Roofline

@@ -5,6 +5,7 @@ Operations run one after the other, as on the device: figures of a call are sums
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from device.memory.tiles import TILE
@@ -121,7 +122,6 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         of_cycles: Cycles of the call, for its share.
     """
     timed = operation.cycles
-    groups = sorted(timed.groups, key=lambda group: -group.cycles)
     words = {stage: operation.account.stages.get(stage, does) for stage, does in DOES.items()}
     stages = stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=words)
     return OperationTime(
@@ -138,7 +138,7 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         contention_cycles=whole(timed.contention_cycles),
         cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
         stages=stages,
-        groups=tuple(_group_time(group, whole(timed.cycles), words) for group in groups),
+        groups=partial(_group_times, timed, words),
         traffic=traffic([operation], spec),
         math=math_use([operation], spec, useful_flops=timed.useful_flops),
         roofline=roofline([operation], spec),
@@ -158,7 +158,7 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
         stages=stage_times(
             (stage for operation in operations for stage in operation.cycles.slowest.stages), of_cycles=cycles
         ),
-        cores=_core_times(operations, cycles),
+        cores=partial(_core_times, operations, cycles),
         traffic=traffic(operations, spec),
         math=math_use(operations, spec, useful_flops=sum(_useful_flops(call) for call in calls)),
         roofline=roofline(operations, spec),
@@ -278,6 +278,11 @@ def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[int, int, int
         whole((timed.dram_read_bytes + timed.dram_written_bytes) / bandwidth(spec)),
         whole(timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle)),
     )
+
+
+def _group_times(timed: OperationCycles, words: Mapping[Stage, str]) -> tuple[CoreGroupTime, ...]:
+    groups = sorted(timed.groups, key=lambda group: -group.cycles)
+    return tuple(_group_time(group, whole(timed.cycles), words) for group in groups)
 
 
 def _group_time(group: CoreGroupCycles, of_cycles: int, words: Mapping[Stage, str]) -> CoreGroupTime:

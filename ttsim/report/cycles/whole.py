@@ -32,13 +32,22 @@ def whole_operation(timed: OperationCycles) -> OperationCycles:
 
 
 def _whole_group(group: CoreGroupCycles, most: int) -> CoreGroupCycles:
-    return replace(group, cycles=min(most, whole(group.cycles)), stages=tuple(_whole_stages(group.stages)))
+    cycles = min(most, whole(group.cycles))
+    return CoreGroupCycles(cores=group.cores, cycles=cycles, stages=tuple(_whole_stages(group.stages)))
 
 
 def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
     """Critical cycles are rounded where they end on the path, one stage behind the other."""
-    end = 0.0
+    end, whole_end = 0.0, 0
     for one in stages:
-        begin, end = end, end + one.critical_cycles
-        critical = whole(end) - whole(begin)
-        yield StageCycles(one.stage, whole(one.busy_cycles), whole(one.stall_cycles), critical)
+        critical = 0
+        if one.critical_cycles:
+            end += one.critical_cycles
+            critical = whole(end) - whole_end
+            whole_end += critical
+        yield StageCycles(
+            one.stage,
+            whole(one.busy_cycles),
+            whole(one.stall_cycles) if one.stall_cycles else 0,
+            critical,
+        )

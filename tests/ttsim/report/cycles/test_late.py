@@ -1,0 +1,50 @@
+"""Late figures: computed once, when asked for; like any other field to whoever copies, compares or writes them."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+import pytest
+
+from ttsim.report.cycles.late import Late
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawer:
+    """Two figures, one of them late."""
+
+    label: str
+    figures: Late[tuple[int, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+
+
+def counting(calls: list[int]) -> Callable[[], tuple[int, ...]]:
+    """A function that gives (3, 4), and notes that it was called."""
+
+    def figures() -> tuple[int, ...]:
+        calls.append(1)
+        return 3, 4
+
+    return figures
+
+
+def test_computed_once_and_not_before() -> None:
+    calls: list[int] = []
+    drawer = Drawer(label="a", figures=counting(calls))
+    assert not calls
+    assert drawer.figures == drawer.figures == (3, 4)
+    assert len(calls) == 1
+
+
+def test_a_value_is_taken_as_it_is() -> None:
+    assert Drawer(label="a", figures=(3, 4)).figures == (3, 4)
+
+
+def test_copies_comparisons_and_dictionaries_have_the_value() -> None:
+    drawer = Drawer(label="a", figures=counting([]))
+    assert asdict(drawer) == {"label": "a", "figures": (3, 4)}
+    assert replace(Drawer(label="a", figures=counting([])), label="b") == Drawer(label="b", figures=(3, 4))
+    assert repr(Drawer(label="a", figures=counting([]))) == "Drawer(label='a', figures=(3, 4))"
+
+
+def test_it_has_no_default() -> None:
+    with pytest.raises(TypeError, match="figures"):
+        Drawer(label="a")  # type: ignore[call-arg, unused-ignore]
