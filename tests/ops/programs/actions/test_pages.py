@@ -14,7 +14,7 @@ from ops.programs.actions.pages import (
 SPEC = load_spec("blackhole_p150").replace(
     movement_costs_page_rate_share=0.5,
     movement_costs_wait_share=0.25,
-    movement_costs_group_wait_share=1.5,
+    movement_costs_group_wait_share=0.5,
     movement_costs_stick_cycles=70.0,
     movement_costs_stick_write_cycles=50.0,
     movement_costs_write_access_ns=10.0,
@@ -48,4 +48,4 @@ def test_writes():
 def test_sticks_are_asked_for_one_after_the_other():
     alone = read_stick_cycles(SPEC, 512)
     assert alone == pytest.approx(70 + 512 / (0.5 * 64 / 1.35))
-    assert read_stick_cycles(SPEC, 512, readers=20) - alone == pytest.approx(1.5 * 20 * 512 / BANKS)
+    assert read_stick_cycles(SPEC, 512, readers=20) - alone == pytest.approx(0.5 * 20 * 512 / BANKS)
