@@ -36,6 +36,7 @@ from ops.calls.onednn.forward import Lowering, plan_forward
 from ops.calls.onednn.problem import Deconvolution
 from ops.definition.geometry import plan_geometry
 from ops.fields.sample_movements import movement_plans
+from ops.fields.sample_surroundings import surroundings
 
 L1_SMALL_BYTES = 32768
 HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
@@ -58,7 +59,7 @@ class Sample:
 
 def samples() -> tuple[Sample, ...]:
     """Calls that together run every program, and move tensors in every way."""
-    return (*_convolutions(), *_matmuls(), *_deconvolutions(), *_movements())
+    return (*_convolutions(), *_matmuls(), *_deconvolutions(), *_movements(), *_surroundings())
 
 
 def planners_samples() -> tuple[Sample, ...]:
@@ -257,6 +258,12 @@ def _movements() -> Iterator[Sample]:
     """Programs that only move, one by one."""
     for name, plan in movement_plans():
         yield Sample(name, partial(_as_it_is, plan), plan.tensors)
+
+
+def _surroundings() -> Iterator[Sample]:
+    """Other calls around a convolution."""
+    for name, plan, tensors in surroundings():
+        yield Sample(name, plan, tensors)
 
 
 def _as_it_is(plan: Plan, spec: DeviceSpec) -> Plan:

@@ -79,7 +79,11 @@ def test_a_larger_grid_has_longer_rings(cols, rows, nodes):
 
 @pytest.mark.parametrize(
     ("processors", "slower"),
-    [(1, {"conv2d", "halo", "matmul", "movement", "patch_matmul", "phase_conv2d"}), (2, set()), (3, set())],
+    [
+        (1, {"conv2d", "halo", "matmul", "movement", "patch_matmul", "phase_conv2d", "concat", "rearrange"}),
+        (2, set()),
+        (3, set()),
+    ],
 )
 def test_hands_that_are_missing_cost_time(processors, slower):
     spec = SPEC.replace(data_movement_processors=processors)
