@@ -182,6 +182,7 @@ def to_layout(
     require_type("to_layout", Tensor, tensor=tensor)
     require_type("to_layout", Layout, layout=layout)
     require_type_or_none("to_layout", DataType, dtype=dtype)
+    require_type_or_none("to_layout", MemoryConfig, memory_config=memory_config)
     device = tensor.device()
     if device is not None:
         data_format = None if dtype is None else dtype.format
@@ -224,6 +225,7 @@ def typecast(
     """
     require_type("typecast", Tensor, input_tensor=input_tensor)
     require_type("typecast", DataType, dtype=dtype)
+    require_type_or_none("typecast", MemoryConfig, memory_config=memory_config)
     device = input_tensor.device()
     if device is None:
         changed = to_dtype(input_tensor, dtype)
