@@ -66,3 +66,13 @@ def test_every_case_is_left_out_once(cases):
     errors = cross_validated_errors(own, priors, seed=0)
     assert sorted(case.configuration for case, _ in errors) == sorted(case.configuration for case in own)
     assert sum_up_errors([error for _, error in errors], rows=len(errors)).mean < 0.1
+
+
+def test_the_catalog_holds_what_the_fit_gives(cases):
+    """Of Wormhole, rounded, from the thinned rows; a change of model or rows that moves figures moves the catalog, too."""
+    programs = ("conv", "gemm")
+    own = [case for case in cases if case.architecture == "wormhole_b0" and case.program in programs]
+    priors = {name: value for name, value in PRIORS["wormhole_b0"].items() if not name.startswith("dispatch")}
+    catalog = figures(own[0])
+    for name, value in fit_jointly(own, priors).values.items():
+        assert catalog[name] == pytest.approx(value, rel=0.05), name
