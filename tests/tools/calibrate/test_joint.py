@@ -69,7 +69,7 @@ def test_every_case_is_left_out_once(cases):
 
 
 def test_the_catalog_holds_what_the_fit_gives(cases):
-    """Of Wormhole, rounded, from the thinned rows; a change of model or rows that moves figures moves the catalog, too."""
+    """Of Wormhole, rounded, from the thinned rows; a change of model or rows that moves figures moves it, too."""
     programs = ("conv", "gemm")
     own = [case for case in cases if case.architecture == "wormhole_b0" and case.program in programs]
     priors = {name: value for name, value in PRIORS["wormhole_b0"].items() if not name.startswith("dispatch")}
