@@ -10,31 +10,58 @@ from device.time.stages import OperationCycles
 from ops.fields.field import Field, numeric_fields, scaled
 from ops.fields.held import HeldLaunches, HeldOperation, held_launches, held_operations, with_model
 from ops.fields.samples import samples
-from ops.meanings import load_spec
+from ops.meanings import COSTS, load_spec
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Operations on a device, and on devices with so many times as much of each field."""
+    """Operations on a device, and on devices with so many times as much of each field.
+
+    Attributes:
+        spec: The device.
+        held: The operations.
+        launches: Of all of them.
+        before: What they take on the device.
+        changed: The other device, and what those of the operations take there that ask for the field's table.
+    """
 
     spec: DeviceSpec
     held: tuple[HeldOperation, ...]
     launches: HeldLaunches
     before: tuple[OperationCycles, ...]
-    changed: dict[tuple[Field, float], tuple[DeviceSpec, tuple[OperationCycles, ...]]]
+    changed: dict[tuple[Field, float], tuple[DeviceSpec, dict[HeldOperation, OperationCycles]]]
 
 
 def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
     spec = load_spec(name)
     held = with_model(held_operations(samples(), spec), spec)
+    programs = {costs.TABLE for costs in COSTS}
+    asked = {one: tables_of(one, spec) for one in held}
     changed = {}
     for field in numeric_fields(spec):
+        table = field.path[0]
+        moved = [one for one in held if table not in programs or table in asked[one]]
         for factor in factors:
             device = scaled(spec, field, factor)
-            fewer_cores = field.path[0] == "grid" and factor < 1  # than the plan that is held has
-            if device is not None and field.path[0] != "reader" and not fewer_cores:
-                changed[field, factor] = device, tuple(one.operation(device) for one in held)
+            fewer_cores = table == "grid" and factor < 1  # than the plan that is held has
+            if device is not None and table != "reader" and not fewer_cores:
+                changed[field, factor] = device, {one: one.operation(device) for one in moved}
     return Sweep(spec, held, held_launches(samples(), spec), tuple(one.operation(spec) for one in held), changed)
+
+
+def tables_of(held: HeldOperation, spec: DeviceSpec) -> set[str]:
+    """The programs' tables that an operation asks a device for: figures of others can not move it."""
+    asked = set()
+    costs_of = DeviceSpec.costs_of
+
+    def noted(spec, kind):
+        asked.add(kind.TABLE)
+        return costs_of(spec, kind)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DeviceSpec, "costs_of", noted)
+        held.operation(spec)
+    return asked
 
 
 SLOW = pytest.mark.slow
