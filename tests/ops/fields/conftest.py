@@ -7,10 +7,11 @@ import pytest
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
+from ops.fields.asked import parts_asked
 from ops.fields.field import Field, numeric_fields, scaled
 from ops.fields.held import HeldLaunches, HeldOperation, held_launches, held_operations, with_model
 from ops.fields.samples import samples
-from ops.meanings import COSTS, load_spec
+from ops.meanings import load_spec
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Sweep:
         held: The operations.
         launches: Of all of them.
         before: What they take on the device.
-        changed: The other device, and what those of the operations take there that ask for the field's table.
+        changed: The other device, and what those of the operations take there that ask for the field's part.
     """
 
     spec: DeviceSpec
@@ -35,33 +36,17 @@ class Sweep:
 def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
     spec = load_spec(name)
     held = with_model(held_operations(samples(), spec), spec)
-    programs = {costs.TABLE for costs in COSTS}
-    asked = {one: tables_of(one, spec) for one in held}
+    asked = {one: parts_asked(one.operation, spec) for one in held}
     changed = {}
     for field in numeric_fields(spec):
-        table = field.path[0]
-        moved = [one for one in held if table not in programs or table in asked[one]]
+        part = field.path[0]
+        moved = [one for one in held if part in asked[one]]
         for factor in factors:
             device = scaled(spec, field, factor)
-            fewer_cores = table == "grid" and factor < 1  # than the plan that is held has
-            if device is not None and table != "reader" and not fewer_cores:
+            fewer_cores = part == "grid" and factor < 1  # than the plan that is held has
+            if device is not None and part != "reader" and not fewer_cores:
                 changed[field, factor] = device, {one: one.operation(device) for one in moved}
     return Sweep(spec, held, held_launches(samples(), spec), tuple(one.operation(spec) for one in held), changed)
-
-
-def tables_of(held: HeldOperation, spec: DeviceSpec) -> set[str]:
-    """The programs' tables that an operation asks a device for: figures of others can not move it."""
-    asked = set()
-    costs_of = DeviceSpec.costs_of
-
-    def noted(spec, kind):
-        asked.add(kind.TABLE)
-        return costs_of(spec, kind)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DeviceSpec, "costs_of", noted)
-        held.operation(spec)
-    return asked
 
 
 SLOW = pytest.mark.slow

@@ -7,16 +7,15 @@ from ops.fields.effects import CYCLES, LAUNCHES, MEMORY, NEAR, PLAN, SAME, effec
 from ops.fields.field import numeric_fields, scaled
 from ops.fields.held import held_launches, held_operations, with_model
 from ops.fields.samples import planners_samples, samples
-from ops.meanings import COSTS, load_spec
+from ops.meanings import load_spec
 
 AT_A_TIME = 6  # calls that are tried, before the fields that they moved need not be tried again
-TABLES = [costs.TABLE for costs in COSTS]
 
 
 def effect(name, *calls, spec="wormhole_n150"):
     device = load_spec(spec)
     (field,) = (one for one in numeric_fields(device) if one.name == name)
-    (found,) = effects([field], calls or samples()[:2], device, programs_tables=TABLES)
+    (found,) = effects([field], calls or samples()[:2], device)
     return found
 
 
@@ -77,9 +76,9 @@ def test_every_field_moves_something():
     still -= set(timed_at_once(left(machines[0]), calls, machines[0]))
     for spec in machines:
         for first in range(0, len(calls), AT_A_TIME):
-            found = effects(left(spec), calls[first : first + AT_A_TIME], spec, programs_tables=TABLES)
+            found = effects(left(spec), calls[first : first + AT_A_TIME], spec)
             still -= {one.field.name for one in found if one.moves}
-        found = effects(left(spec, readers=True), calls[:1], spec, planned=planners_samples(), programs_tables=TABLES)
+        found = effects(left(spec, readers=True), calls[:1], spec, planned=planners_samples())
         still -= {one.field.name for one in found if one.moves}
         if not still:
             break
