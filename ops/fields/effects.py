@@ -81,6 +81,8 @@ def effects(
         planned: Further calls, of whose time nothing is asked.
         far: How many times as much of a number is tried where its double and its half move nothing.
     """
+    if not fields:
+        return ()
     held: tuple[Held, ...] = (*with_model(held_operations(calls, spec), spec), held_launches(calls, spec))
     every = (*planned, *calls)
     ground = _Ground(
