@@ -9,7 +9,7 @@ from tools.fuzz.__main__ import main
 from tools.fuzz.finding import tried, unreadable
 
 FEW = {"arguments": 240, "specs": 80, "layers": 40, "rows": 25, "interrupts": 80, "threads": 8}
-MANY = {"arguments": 1500, "specs": 1000, "layers": 500, "rows": 300, "interrupts": 1000, "threads": 100}
+MANY = {"arguments": 700, "specs": 400, "layers": 250, "rows": 150, "interrupts": 400, "threads": 50}
 PARTS = 4
 
 
