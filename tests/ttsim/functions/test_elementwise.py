@@ -7,12 +7,6 @@ import ttsim as ttnn
 from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 
 
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
-
-
 def placed(device, array, place=None, layout=ttnn.TILE_LAYOUT):
     return ttnn.from_torch(
         np.asarray(array, np.float32), ttnn.bfloat16, layout=layout, device=device, memory_config=place

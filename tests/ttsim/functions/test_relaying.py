@@ -9,12 +9,6 @@ from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 VALUES = np.arange(64 * 64, dtype=np.float32).reshape(1, 1, 64, 64) % 128
 
 
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
-
-
 def placed(device, layout=ttnn.TILE_LAYOUT, place=None):
     return ttnn.from_torch(VALUES, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
 
