@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     BufferType,
@@ -12,7 +12,6 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.plan import Plan
 from ops.calls.relaying.layouts import plan_tilize, plan_untilize, plan_untilize_with_unpadding
 from ops.calls.relaying.places import (
     plan_interleaved_to_sharded,
@@ -20,8 +19,8 @@ from ops.calls.relaying.places import (
     plan_reshard,
     plan_sharded_to_interleaved,
 )
-from ttsim.runtime.device import Device
-from ttsim.runtime.execution import on_device, require_allocated, run
+from ttsim.functions.device_calls import carried_out, require_left_out, required_device
+from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
 from ttsim.types.signature import checked
@@ -113,8 +112,7 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
         DeviceError: A tensor or its shards are not what the program takes.
         OutOfMemoryError: No room.
     """
-    if output_tensor is not None:
-        raise ArgumentError("reshard: output_tensor is not simulated; leave it out")
+    require_left_out("reshard", output_tensor=output_tensor)
     device = required_device("reshard", input_tensor)
     return carried_out(
         "reshard", plan_reshard(input_tensor.spec, output_memory_config, device.spec), input_tensor, device
@@ -169,7 +167,7 @@ def tilize(
         DeviceError: Rows or shards are no whole tiles.
         OutOfMemoryError: No room.
     """
-    _require_default("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
+    require_left_out("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
     device = required_device("tilize", input_tensor)
     data_format = None if dtype is None else dtype.format
     one = not use_multicore
@@ -205,7 +203,7 @@ def tilize_with_val_padding(
         DeviceError: Shards are no whole tiles.
         OutOfMemoryError: No room.
     """
-    _require_default("tilize_with_val_padding", sub_core_grids=sub_core_grids)
+    require_left_out("tilize_with_val_padding", sub_core_grids=sub_core_grids)
     device = required_device("tilize_with_val_padding", input_tensor)
     data_format = None if dtype is None else dtype.format
     plan = plan_tilize(
@@ -231,7 +229,7 @@ def tilize_with_zero_padding(
     sub_core_grids: object = None,
 ) -> Tensor:
     """Rows as tiles, the last of them filled with zeros; arguments as of `tilize_with_val_padding`."""
-    _require_default("tilize_with_zero_padding", sub_core_grids=sub_core_grids)
+    require_left_out("tilize_with_zero_padding", sub_core_grids=sub_core_grids)
     device = required_device("tilize_with_zero_padding", input_tensor)
     data_format = None if dtype is None else dtype.format
     plan = plan_tilize(
@@ -266,7 +264,7 @@ def untilize(
         ArgumentError: What is not simulated is asked for, or the tiles have padding.
         OutOfMemoryError: No room.
     """
-    _require_default("untilize", sub_core_grids=sub_core_grids)
+    require_left_out("untilize", sub_core_grids=sub_core_grids)
     if tuple(input_tensor.shape) != tuple(input_tensor.padded_shape):
         raise ArgumentError("untilize: padding would become values, which is not simulated; to_layout leaves it out")
     device = required_device("untilize", input_tensor)
@@ -298,7 +296,7 @@ def untilize_with_unpadding(
         ArgumentError: What is not simulated is asked for, or the end lies beyond the tensor.
         OutOfMemoryError: No room.
     """
-    _require_default("untilize_with_unpadding", sub_core_grids=sub_core_grids)
+    require_left_out("untilize_with_unpadding", sub_core_grids=sub_core_grids)
     shape = tuple(end + 1 for end in _integers("output_tensor_end", output_tensor_end))
     sides = tuple(input_tensor.shape)
     if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
@@ -308,32 +306,7 @@ def untilize_with_unpadding(
     return carried_out("untilize_with_unpadding", plan, input_tensor, device)
 
 
-def required_device(owner: str, tensor: Tensor) -> Device:
-    """The device on which a tensor is; raises DeviceError for one on the host."""
-    require_allocated(tensor)
-    device = tensor.device()
-    if device is None:
-        raise DeviceError(
-            f"{owner}: Operands need to be on device!\n"
-            "the tensor is on the host; give it to the device with .to(device)"
-        )
-    return device
-
-
-def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
-    """The result of a plan of one tensor, "input"."""
-    with device.function(f"ttnn.{owner}"):
-        return run(plan, {"input": tensor}, device)["output"]
-
-
 def _integers(name: str, given: object) -> tuple[int, ...]:
     if not isinstance(given, Sequence) or not all(isinstance(one, int) for one in given):
         raise ArgumentTypeError(f"{name} must be a sequence of integers, not {shown(given)}")
     return tuple(given)
-
-
-def _require_default(owner: str, **arguments: object) -> None:
-    """Raises ArgumentError for an argument that asks for what is not simulated."""
-    for name, value in arguments.items():
-        if value is not None and value is not False:
-            raise ArgumentError(f"{owner}: {name} is not simulated; leave it out")
