@@ -57,8 +57,10 @@ def test_values_are_copied_into_what_is_there() -> None:
         host = ttsim.zeros((1, 1, 64, 64), layout=ttsim.TILE_LAYOUT)
         ttsim.copy_device_to_host_tensor(x, host)
         assert (host.to_numpy() == small().to_numpy()).all()
-        with pytest.raises(RuntimeError, match="output_tensor must have shape"):
+        with pytest.raises(RuntimeError, match="copy_host_to_device_tensor: device_tensor must have shape"):
             ttsim.copy_host_to_device_tensor(ttsim.zeros((1, 1, 32, 32), layout=ttsim.TILE_LAYOUT), x)
+        with pytest.raises(RuntimeError, match=r"host_tensor must have .*BFLOAT16 .*, not .*FLOAT32 and"):
+            ttsim.copy_device_to_host_tensor(x, ttsim.zeros((1, 1, 64, 64), ttsim.float32, ttsim.TILE_LAYOUT))
         with pytest.raises(TypeError, match="give a spec and a device"):
             ttsim.allocate_tensor_on_device(x.spec)
 

@@ -52,10 +52,14 @@ def test_what_no_trace_can_do_is_refused() -> None:
             image(0).to(device)
         with pytest.raises(ValueError, match="is being captured"):
             ttsim.begin_trace_capture(device)
-        with pytest.raises(ValueError, match="still being captured"):
-            ttsim.execute_trace(device, trace)
+        for call in (ttsim.execute_trace, ttsim.release_trace):
+            with pytest.raises(ValueError, match="still being captured"):
+                call(device, trace)
         ttsim.end_trace_capture(device, trace)
         ttsim.execute_trace(device, trace)
+        ttsim.begin_trace_capture(device)
+        with pytest.raises(ValueError, match="a trace is still being captured on this device"):
+            ttsim.execute_trace(device, trace)
 
 
 def test_what_a_trace_reads_must_be_kept() -> None:
