@@ -1,4 +1,4 @@
-"""Which columns of a table fit a width: whole columns go, the least needed first, so that no figure is ever cut."""
+"""Columns of tables: those that fit a width, whole, since no figure is ever cut; and tables in plain characters."""
 
 from collections.abc import Sequence
 
@@ -24,3 +24,15 @@ def fitting_columns(
         if at in kept:
             kept.remove(at)
     return kept
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines: the first column to the left, all others, which hold figures, to the right."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if at == 0 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
