@@ -99,10 +99,10 @@ def run(
     require_here(device, tensors)
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
-    arrays = {name: _array(name, tensor) for name, tensor in tensors.items()} if computes else {}
-    if computes and input_shape is not None:
-        arrays["input"] = _sticks(arrays["input"], *input_shape)
-    held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    arrays = {}
+    if computes:
+        arrays = {name: _array(name, one, _lives(one), input_shape) for name, one in tensors.items()}
+    held = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
     buffers = held | place(plan, held, device, useful_flops=useful_flops)
     results = {}
     prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
@@ -112,7 +112,7 @@ def run(
             own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], made_by=prepared.get(name))
         results[role] = own
     if dispatch and device.traces.capturing is not None:
-        device.traces.capturing.calls.append(_traced(plan, tensors, arrays, results, device, input_shape))
+        device.traces.capturing.calls.append(_traced(plan, tensors, held, arrays, results, device, input_shape))
     if computes:
         made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
         for name in set(plan.results.values()):
@@ -125,27 +125,26 @@ def run(
 def _traced(
     plan: Plan,
     tensors: Mapping[str, Tensor],
+    held: Mapping[str, Buffer],
     arrays: Mapping[str, Array],
     results: Mapping[str, Tensor],
     device: Device,
     input_shape: tuple[int, int] | None,
 ) -> TracedCall:
-    """A call, to be carried out again on what its inputs on the device hold then."""
+    """A call, to be carried out again on what its inputs on the device hold then; it may have released them."""
 
     def reads(name: str, stored: Array, spec: TensorSpec) -> Array:
-        tensor = Tensor.of_host(stored, spec)
-        array = tensor.values() if name == "input" else tensor.padded_values()
-        return _sticks(array, *input_shape) if name == "input" and input_shape is not None else array
+        return _array(name, Tensor.of_host(stored, spec), True, input_shape)
 
     def values(given: Mapping[str, Array]) -> Mapping[str, Array]:
         return run_values(plan, given, values_reading(device), meanings=device.meanings)
 
-    new = {plan.results[role]: tensor for role, tensor in results.items() if plan.results[role] not in tensors}
+    made = {plan.results[role]: tensor for role, tensor in results.items()}
     return TracedCall(
         plan=plan,
-        host={name: array for name, array in arrays.items() if tensors[name].device() is None},
-        read={name: (one.buffer, one.spec) for name, one in tensors.items() if _lives(one)},
-        written={name: (one.buffer, one.spec) for name, one in new.items()},
+        host={name: array for name, array in arrays.items() if name not in held},
+        read={name: (buffer, tensors[name].spec) for name, buffer in held.items()},
+        written={name: (one.buffer, one.spec) for name, one in made.items() if _lives(one)},
         reads=reads,
         values=None if device.values == "off" else values,
     )
@@ -201,10 +200,17 @@ def _told_apart(device: Device) -> str:
     return f"{device.spec.name} opened as {device.device_id}{closed} (object {id(device):#x})"
 
 
-def _array(name: str, tensor: Tensor) -> Array:
-    """A tensor's values as a plan reads them: what was prepared with its padding, all else without."""
-    prepared = tensor.device() is not None and name in PREPARED
-    return tensor.padded_values() if prepared else tensor.values()
+def _array(name: str, tensor: Tensor, on_device: bool, input_shape: tuple[int, int] | None) -> Array:
+    """A tensor's values as a plan reads them: what was prepared with its padding, all else without.
+
+    Args:
+        name: In the plan.
+        tensor: The values.
+        on_device: Whether the plan has it on the device.
+        input_shape: As of `run`.
+    """
+    array = tensor.padded_values() if on_device and name in PREPARED else tensor.values()
+    return _sticks(array, *input_shape) if name == "input" and input_shape is not None else array
 
 
 def _sticks(values: Array, sticks: int, channels: int) -> Array:
