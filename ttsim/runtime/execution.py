@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Allocate, Plan
-from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.validation import claimed_volume
 from ops.meaning import ValuesReading
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
@@ -226,35 +224,8 @@ def _sticks(values: Array, sticks: int, channels: int) -> Array:
     return result.reshape(1, 1, sticks, channels)
 
 
-def operand(tensor: Tensor) -> Operand:
-    """A tensor as an argument of a plan."""
-    return Operand(spec=tensor.spec, on_host=tensor.device() is None, made_by=tensor.made_by)
-
-
 def require_allocated(*tensors: Tensor | None) -> None:
     """Raises DeviceError if one of the tensors was deallocated."""
     for tensor in tensors:
         if tensor is not None and not tensor.is_allocated():
             raise not_allocated()
-
-
-def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | None) -> dict[str, Tensor]:
-    """A call's tensors by their names in its plan."""
-    tensors = {"input": input_tensor, "weight": weight_tensor}
-    return tensors if bias_tensor is None else {**tensors, "bias": bias_tensor}
-
-
-def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:
-    """Sticks and channels that a call says its input has, where the input has other ones."""
-    claimed = claimed_volume(call)
-    return None if claimed == input_tensor.logical_volume() else (claimed // call.in_channels, call.in_channels)
-
-
-def handed_back(results: Mapping[str, Tensor], *, output_dim: tuple[int, int] | None, weights_and_bias: bool) -> Any:
-    """The output; or (output, (OH, OW)), or (output, (weights, bias)), or all three."""
-    returned: list[Any] = [results["output"]]
-    if output_dim is not None:
-        returned.append(output_dim)
-    if weights_and_bias:
-        returned.append((results["weight"], results.get("bias")))
-    return returned[0] if len(returned) == 1 else tuple(returned)
