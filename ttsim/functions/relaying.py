@@ -288,7 +288,7 @@ def untilize_with_unpadding(
         input_tensor: Tiles on the device.
         output_tensor_end: The last index that is kept, on each axis; padding is not.
         memory_config: Where the rows go; None for where the tiles are.
-        use_multicore: Accepted as in ttnn; all cores work.
+        use_multicore: Of True alone the program is simulated.
         sub_core_grids: Not simulated.
 
     Raises:
@@ -297,6 +297,8 @@ def untilize_with_unpadding(
         OutOfMemoryError: No room.
     """
     require_left_out("untilize_with_unpadding", sub_core_grids=sub_core_grids)
+    if not use_multicore:
+        raise ArgumentError("untilize_with_unpadding: use_multicore=False is not simulated; leave it out")
     shape = tuple(end + 1 for end in _integers("output_tensor_end", output_tensor_end))
     sides = tuple(input_tensor.shape)
     if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
