@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.calls.relaying.layouts import plan_to_layout, plan_typecast
 from ops.calls.relaying.places import plan_to_memory_config
-from ttsim.functions.device_calls import carried_out
+from ttsim.functions.device_calls import carried_out, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
@@ -172,14 +171,15 @@ def to_layout(
     layout: Layout,
     dtype: DataType | None = None,
     memory_config: MemoryConfig | None = None,
-    sub_core_grids: CoreRangeSet | None = None,
+    sub_core_grids: object = None,
     pad_value: float = 0.0,
 ) -> Tensor:
     """The tensor in another layout, and data type and place if given; itself if it has the layout.
 
-    On a device this is a device operation. Which cores convert (``sub_core_grids``) is not simulated, and padding
-    (``pad_value``) never reaches a result. Block floats exist in tiles only: in rows they become bfloat16.
+    On a device this is a device operation. Padding (``pad_value``) never reaches a result. Block floats exist in tiles
+    only: in rows they become bfloat16. Raises ArgumentError for ``sub_core_grids``, which is not simulated.
     """
+    require_left_out("to_layout", sub_core_grids=sub_core_grids)
     require_type("to_layout", Tensor, tensor=tensor)
     require_type("to_layout", Layout, layout=layout)
     require_type_or_none("to_layout", DataType, dtype=dtype)
@@ -211,7 +211,7 @@ def typecast(
     *,
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
-    sub_core_grids: CoreRangeSet | None = None,
+    sub_core_grids: object = None,
 ) -> Tensor:
     """The tensor in another data type: on a device by a device operation, whatever type it has.
 
@@ -220,11 +220,13 @@ def typecast(
         dtype: The data type.
         memory_config: Place of the result; None for that of the tensor.
         output_tensor: A tensor of the same shape that takes the result.
-        sub_core_grids: Accepted as in ttnn; which cores convert is not simulated.
+        sub_core_grids: Not simulated.
 
     Raises:
+        ArgumentError: What is not simulated is asked for.
         DeviceError: No room, or ``output_tensor`` is another kind of tensor.
     """
+    require_left_out("typecast", sub_core_grids=sub_core_grids)
     require_type("typecast", Tensor, input_tensor=input_tensor)
     require_type("typecast", DataType, dtype=dtype)
     require_type_or_none("typecast", MemoryConfig, memory_config=memory_config)

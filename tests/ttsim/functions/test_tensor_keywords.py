@@ -92,3 +92,11 @@ def test_a_method_frees_what_nobody_shares() -> None:
         assert view.is_allocated()
         x.deallocate(force=True)
         assert not view.is_allocated()
+
+
+def test_cores_that_convert_are_not_chosen() -> None:
+    grid = ttsim.CoreGrid(x=1, y=1).core_range_set()
+    with pytest.raises(ttsim.ArgumentError, match="typecast: sub_core_grids is not simulated"):
+        ttsim.typecast(small(), ttsim.float32, sub_core_grids=grid)
+    with pytest.raises(ttsim.ArgumentError, match="to_layout: sub_core_grids is not simulated"):
+        ttsim.to_layout(small(), ttsim.ROW_MAJOR_LAYOUT, sub_core_grids=grid)
