@@ -296,11 +296,12 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
         dim: Which sides, if they are 1; None for all.
 
     Raises:
+        ArgumentTypeError: ``dim`` is neither an integer nor a sequence of them.
         ArgumentError: There is no such side.
     """
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
-    asked = range(len(shape)) if dim is None else (dim,) if isinstance(dim, int) else dim
+    asked = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
     gone = {_axis("squeeze", one, len(shape)) for one in asked}
     return input_tensor.reshape([side for axis, side in enumerate(shape) if side != 1 or axis not in gone])
 

@@ -199,17 +199,20 @@ def tilize_with_val_padding(
         sub_core_grids: Not simulated.
 
     Raises:
-        ArgumentError: What is not simulated is asked for.
+        ArgumentError: What is not simulated is asked for, or the tensor is larger than the shape.
         DeviceError: Shards are no whole tiles.
         OutOfMemoryError: No room.
     """
     require_left_out("tilize_with_val_padding", sub_core_grids=sub_core_grids)
+    shape, sides = _integers("output_tensor_shape", output_tensor_shape), tuple(input_tensor.shape)
+    if len(shape) != len(sides) or any(made < side for made, side in zip(shape, sides, strict=True)):
+        raise ArgumentError(f"tilize_with_val_padding: output_tensor_shape must hold {list(sides)}, not {shown(shape)}")
     device = required_device("tilize_with_val_padding", input_tensor)
     data_format = None if dtype is None else dtype.format
     plan = plan_tilize(
         input_tensor.spec,
         device.spec,
-        padded_shape=_integers("output_tensor_shape", output_tensor_shape),
+        padded_shape=shape,
         pads=True,
         on_one_core=not use_multicore,
         place=memory_config,

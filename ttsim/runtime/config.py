@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from device.errors import ArgumentError, shown
+from ttsim.types.signature import require_type
 
 PATH_VARIABLE = "TTNN_CONFIG_PATH"
 OVERRIDES_VARIABLE = "TTNN_CONFIG_OVERRIDES"
@@ -74,8 +75,10 @@ def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = Fal
         from_file: Leave out unknown names, as of a file that another version wrote.
 
     Raises:
+        ArgumentTypeError: It is no mapping.
         ArgumentError: A name is unknown.
     """
+    require_type("load_config_from_dictionary", Mapping, config=config)
     for name, value in config.items():
         if name in names():
             before = getattr(CONFIG, name)

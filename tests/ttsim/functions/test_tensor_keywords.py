@@ -74,6 +74,8 @@ def test_sides_of_one_come_and_go() -> None:
         assert ttsim.squeeze(x, 0).buffer_address() == x.buffer_address()
         assert ttsim.unsqueeze(ttsim.squeeze(x), 0).shape == [1, 64, 64]
         assert ttsim.unsqueeze_to_4D(ttsim.squeeze(x)).shape == [1, 1, 64, 64]
+        with pytest.raises(ttsim.ArgumentTypeError, match=r"squeeze: dim must be an integer, not 1\.5"):
+            ttsim.squeeze(x, 1.5)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="dim must lie between -5 and 4, not 5"):
             ttsim.unsqueeze(x, 5)
     assert ttsim.Shape([1, 2]).to_rank(4) == [1, 1, 1, 2]
