@@ -14,7 +14,7 @@ from ops.calls.rearranging.plan import (
     plan_permute,
     plan_upsample,
 )
-from ttsim.functions.device_calls import carried_out, require_left_out, required_device
+from ttsim.functions.device_calls import carried_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
@@ -96,7 +96,8 @@ def pad(
         DeviceError: Tiles are padded in front, or the tensor is on the host.
         OutOfMemoryError: No room.
     """
-    require_left_out("pad", sub_core_grids=sub_core_grids)
+    if sub_core_grids is not None:
+        raise ArgumentError("pad: sub_core_grids is not simulated; leave it out")
     rank = len(input_tensor.shape)
     if not isinstance(padding, Sequence) or len(padding) > rank or not isinstance(value, Real):
         raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")

@@ -1,6 +1,6 @@
-"""Columns of tables: those that fit a width, whole, since no figure is ever cut; and tables in plain characters."""
+"""Columns of tables in plain characters: which fit a width (whole ones go, no figure is cut), and how they line up."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 def fitting_columns(
@@ -26,12 +26,17 @@ def fitting_columns(
     return kept
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines: the first column to the left, all others, which hold figures, to the right."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[str]:
+    """A table in plain characters, a line for each row: columns of words to the left, all others to the right.
+
+    Args:
+        rows: The cells, the headings first.
+        words: Numbers of the columns that hold words.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if at == 0 else cell.rjust(width)
+            cell.ljust(width) if at in words else cell.rjust(width)
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

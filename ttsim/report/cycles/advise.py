@@ -52,7 +52,7 @@ def explain_advice(advice: Advice) -> str:
     rows = sensitivity_rows(advice)
     if rows:
         lines.append("Which part of the machine it hangs on (d log of cycles and time / d log of a figure):")
-        lines += [f"  {line}" for line in aligned([SENSITIVITY_HEADINGS, *rows])]
+        lines += [f"  {line}" for line in aligned([SENSITIVITY_HEADINGS, *rows], words=(0,))]
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ from ttsim.report.columns import aligned
 from ttsim.report.cycles.explain import count_of, cycles, percent, time
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 
+TEXT_COLUMNS = 1  # how many columns hold words; all others hold figures
 HEADINGS = ("operation", "cycles", "time", "of call", "bound by", "cores", "math", "useful", "DRAM", "network",
             "uncontended", "of roof")  # fmt: skip
 
@@ -49,7 +50,8 @@ def rows(call: CallTime) -> list[tuple[str, ...]]:
 
 def text_table(calls: Sequence[CallTime]) -> str:
     """A table in plain characters, figures to the right."""
-    return "\n".join(aligned([HEADINGS, *(row for call in calls for row in rows(call))]))
+    table = [HEADINGS, *(row for call in calls for row in rows(call))]
+    return "\n".join(aligned(table, words=range(TEXT_COLUMNS)))
 
 
 def _shared_cells(one: OperationTime | Totals) -> tuple[str, ...]:
