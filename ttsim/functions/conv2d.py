@@ -9,17 +9,9 @@ from ops.calls.conv2d.validation import output_size, require_possible, require_s
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import (
-    free_l1_bytes,
-    handed_back,
-    misfit_shape,
-    named,
-    on_device,
-    operand,
-    require_allocated,
-    run,
-)
+from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig

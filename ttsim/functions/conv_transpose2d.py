@@ -27,17 +27,9 @@ from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import (
-    free_l1_bytes,
-    handed_back,
-    misfit_shape,
-    named,
-    on_device,
-    operand,
-    require_allocated,
-    run,
-)
+from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig

@@ -10,6 +10,7 @@ from device.numbers.activations import FUNCTIONS
 from ops.calls.elementwise.binary import BinaryArguments, plan_binary
 from ops.calls.elementwise.unary import plan_unary
 from ops.programs.eltwise.binary import BinaryOperation
+from ttsim.functions.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -38,7 +39,7 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
         use_legacy: object = None,
         sub_core_grids: object = None,
     ) -> Tensor:
-        _require_nothing(
+        require_left_out(
             operation.value,
             input_tensor_a_activations=input_tensor_a_activations,
             input_tensor_b_activations=input_tensor_b_activations,
@@ -131,9 +132,7 @@ def _unary(name: str, meaning: str, parameters: Mapping[str, float | None] | Non
         fast_and_approximate_mode: object = None,
         sub_core_grids: object = None,
     ) -> Tensor:
-        _require_nothing(name, sub_core_grids=sub_core_grids)
-        if fast_and_approximate_mode is True:
-            raise ArgumentError(f"{name}: fast_and_approximate_mode is not simulated; leave it out")
+        require_left_out(name, fast_and_approximate_mode=fast_and_approximate_mode, sub_core_grids=sub_core_grids)
         tensors = {"input": input_tensor}
         if output_tensor is not None:
             tensors["target"] = output_tensor
@@ -216,13 +215,6 @@ def _activation(owner: str, given: object) -> tuple[str, tuple[float, ...]]:
     if name != "relu" and name not in FUNCTIONS:
         raise ArgumentError(f"{owner}: there is no activation {shown(given)}; for example 'relu', 'gelu', 'silu'")
     return name, parameters
-
-
-def _require_nothing(owner: str, **arguments: object) -> None:
-    """Raises ArgumentError for an argument that asks for what is not simulated."""
-    for name, value in arguments.items():
-        if value is not None and value is not False and value != () and value != []:
-            raise ArgumentError(f"{owner}: {name} is not simulated; leave it out")
 
 
 def _require_parameters(owner: str, values: Mapping[str, object], extra: int) -> None:

@@ -14,7 +14,7 @@ from ops.calls.rearranging.plan import (
     plan_permute,
     plan_upsample,
 )
-from ttsim.functions.relaying import carried_out, required_device
+from ttsim.functions.device_calls import carried_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType

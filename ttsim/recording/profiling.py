@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from inspect import signature
 from math import prod
 from typing import Any, Final
 
@@ -115,9 +116,9 @@ def estimate_cycles(
     """What a call would take, without making it: it is planned on a copy of the device's memory, without values.
 
     Args:
-        function: A function of this library that takes a device, such as ``ttsim.conv_transpose2d``.
+        function: A function of this library, such as ``ttsim.conv_transpose2d`` or ``ttsim.add``.
         *arguments: Of the call; tensors may be given as such, or as a TensorDescription.
-        device: Where it would run; it stays as it is, and so do the tensors.
+        device: Where it would run; it stays as it is, and so do the tensors. The function gets it if it takes a device.
         suggestions: Search for other configs that would be faster, too, and say which figures of the machine the call
             depends on: the report's ``advice``. The search is bounded, and takes some ten times as long as the call.
         **options: Of the call.
@@ -179,8 +180,10 @@ def _tried(
     try:
         given = [_twin(value, device, copy) for value in arguments]
         named = {name: _twin(value, device, copy) for name, value in options.items()}
+        if "device" in signature(function).parameters:
+            named["device"] = copy
         with profile(copy) as made:
-            function(*given, device=copy, **named)
+            function(*given, **named)
     finally:
         remember(before)
         copy.close()
@@ -188,7 +191,9 @@ def _tried(
 
 
 def _twin(value: Any, device: Device, copy: Device) -> Any:
-    """A tensor on the device as one on its copy, one that is described made there; anything else as it is."""
+    """A tensor on the device as one on its copy, one that is described made there, lists of them; all else as it is."""
+    if isinstance(value, list | tuple) and any(isinstance(one, Tensor | TensorDescription) for one in value):
+        return [_twin(one, device, copy) for one in value]
     if isinstance(value, TensorDescription):
         return tensor_like(value, copy)
     if not isinstance(value, Tensor) or value.device() is not device or not value.is_allocated():

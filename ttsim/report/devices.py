@@ -47,7 +47,7 @@ class DeviceFigures:
     """A device.
 
     Attributes:
-        name: As a user named it.
+        name: As its description has it.
         fields: In the order of its file.
     """
 

@@ -84,6 +84,10 @@ def test_tensors_must_be_on_the_device():
 
 def test_what_is_not_simulated_is_refused_by_name(device):
     x = placed(device, np.ones((1, 1, 32, 32)))
+    with pytest.raises(ttnn.ArgumentTypeError, match="\nadd: there is no 'speed'"):
+        ttnn.add(x, x, speed=1)
+    with pytest.raises(ttnn.ArgumentTypeError, match="\nrelu: there is no 'speed'"):
+        ttnn.relu(x, speed=1)
     with pytest.raises(ttnn.ArgumentError, match="use_legacy is not simulated"):
         ttnn.add(x, x, use_legacy=True)
     with pytest.raises(ttnn.ArgumentTypeError, match="input_tensor_b must be a Tensor or a number"):

@@ -174,8 +174,9 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
 def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
     """Stages that bind an operation as well as the one that is called so, the nearest first.
 
-    They have at least half of its cycles on the critical path, and are short of them by at most `TIE_SHARE` of the
-    operation's; where no path is known, busy cycles count.
+    They have at least half of its cycles on the critical path, and differ from them by at most `TIE_SHARE` of the
+    operation's (what takes longer than the stage that binds, as the start may, binds nothing); where no path is known,
+    busy cycles count.
     """
     walked = any(stage.critical_cycles for stage in stages)
     counted = {one.stage: one.critical_cycles if walked else one.busy_cycles for one in stages}
@@ -183,7 +184,7 @@ def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tupl
     near = [
         name
         for name, own in counted.items()
-        if name != bound_by and 2 * own >= most > 0 and most - own <= TIE_SHARE * cycles
+        if name != bound_by and 2 * own >= most > 0 and abs(most - own) <= TIE_SHARE * cycles
     ]
     return tuple(sorted(near, key=lambda name: -counted[name]))
 
