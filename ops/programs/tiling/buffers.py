@@ -140,21 +140,3 @@ def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:
     for core in grid.cores()[:used]:
         held = held.union(CoreRangeSet(CoreRange(core, core)))
     return held
-
-
-def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Circular buffers of the program that makes rows of interleaved tiles: two pieces of a row of tiles in, and out.
-
-    A row of tiles is cut into as many equal pieces as give every piece a core of its own; if there are more rows than
-    cores, it stays whole.
-
-    Args:
-        source: The tiles.
-        made: The rows.
-        spec: The device.
-    """
-    rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
-    pieces = max((n for n in range(1, across + 1) if across % n == 0 and rows * n <= spec.grid.cores), default=1)
-    cores = first_cores(min(rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
-    tiles = BUFFERING * across // pieces
-    return _buffer("tiles", source, tiles, cores), _buffer("rows", made, tiles, cores)
