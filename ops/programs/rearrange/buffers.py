@@ -121,11 +121,8 @@ def chw_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, .
 
 def _cores(pages: int, spec: DeviceSpec) -> CoreRangeSet:
     """As many cores as there are pages, column by column."""
-    cores = CoreRangeSet()
     used = min(pages, spec.grid.cores)
-    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).ranges:
-        cores = cores.union(CoreRangeSet(one))
-    return cores
+    return first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).merged()
 
 
 def _buffer(

@@ -65,10 +65,7 @@ def _dealt(rows: int, spec: DeviceSpec, *, by_columns: bool) -> tuple[CoreRangeS
     """The cores that share rows of tiles evenly, and how many each has."""
     core_rows = div_up(rows, spec.grid.cores)
     used = div_up(rows, core_rows)
-    cores = CoreRangeSet()
-    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not by_columns).ranges:
-        cores = cores.union(CoreRangeSet(one))
-    return cores, core_rows
+    return first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not by_columns).merged(), core_rows
 
 
 def _buffer(name: str, tensor: TensorSpec, tiles: int, cores: CoreRangeSet) -> CircularBuffer:
@@ -136,7 +133,4 @@ def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:
     used = div_up(tensor.matrix[0], shards.shape[0])
     if used == grid.num_cores():
         return grid
-    held = CoreRangeSet()
-    for core in grid.cores()[:used]:
-        held = held.union(CoreRangeSet(CoreRange(core, core)))
-    return held
+    return CoreRangeSet([CoreRange(core, core) for core in grid.cores()[:used]]).merged()
