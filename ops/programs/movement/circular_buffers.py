@@ -18,6 +18,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.movement.ends import dealt_pieces
 
 SLICE_ROWS_OF_TILES: Final = 4  # rows of tiles on their way through a core that slices
 BUFFERING: Final = 2  # double buffering
@@ -89,19 +90,13 @@ def slice_write_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularB
 def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Buffers of the program that makes rows of interleaved tiles: two pieces of a row of tiles in, and two out.
 
-    A row of tiles is cut into as many equal pieces as give every piece a core of its own. It stays whole where there
-    are more rows than cores, or where the program drops padding.
-
     Args:
         source: The tiles.
         made: The rows.
         spec: The device.
     """
-    tile_rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
-    most = spec.grid.cores // tile_rows if source.shape == source.padded_shape else 1
-    pieces = next((count for count in range(min(most, across), 1, -1) if across % count == 0), 1)
-    cores = first_cores(min(tile_rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
-    tiles = BUFFERING * across // pieces
+    cores, pieces = dealt_pieces(source, spec)
+    tiles = BUFFERING * (source.matrix[1] // TILE // pieces)
     return tuple(
         _buffer(name, tiles, tensor.data_format.tile_bytes, tensor.data_format, cores)
         for name, tensor in (("tiles", source), ("rows", made))

@@ -7,7 +7,7 @@ from device.memory.layouts import TensorSpec
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.movement.cut_tiles import cut_from_tiles
-from ops.programs.movement.ends import Ends, ends_of, got_at
+from ops.programs.movement.ends import Ends, ends_of, got_at, in_pieces
 from ops.programs.movement.movement import Access, Movement, Pages
 from ops.programs.movement.segments import tile_map
 from ops.programs.movement.work import Conversion, Window
@@ -56,8 +56,10 @@ def relayout_movement(
             return _tilized(ends, Access.STICKS)
         case Conversion.TILIZE_WITH_VAL_PADDING:
             return _tilized(ends, Access.WAIT)
-        case Conversion.UNTILIZE | Conversion.UNTILIZE_CODEGEN:
+        case Conversion.UNTILIZE:
             return _untilized(ends, Access.ROWS)
+        case Conversion.UNTILIZE_CODEGEN:
+            return _untilized(in_pieces(ends, spec), Access.ROWS)
         case Conversion.UNTILIZE_WITH_UNPADDING:
             return _untilized(ends, Access.WAIT)
 
