@@ -18,9 +18,9 @@ from device.time.data_movement import hands
 from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import pack_tile_cycles, unpack_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.actions.costs import ComputeCosts, StickCosts
 from ops.programs.actions.pages import waited_read_cycles
-from ops.programs.actions.transfers import read_page_cycles
+from ops.programs.actions.transfers import read_page_cycles, write_page_cycles
 from ops.programs.eltwise.binary import Binary
 from ops.programs.eltwise.operations import Activate, AddRow
 
@@ -125,8 +125,7 @@ def _write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:
     """Between two tiles that are written."""
     if tensor.memory_config.is_sharded():
         return 0.0
-    issue = spec.costs_of(TransferCosts).write_issue_cycles
-    return max(issue, tensor.data_format.tile_bytes / spec.noc.link_bytes_per_cycle)
+    return write_page_cycles(spec, tensor.data_format.tile_bytes)
 
 
 def _operation_cycles(

@@ -5,8 +5,15 @@ from typing import Final
 from device.time.stages import Stage
 from ops.meaning import Account, Fact
 from ops.programs.movement.movement import Access, Movement, Pages
-from ops.programs.movement.work import Window
+from ops.programs.movement.work import Conversion, FillPad, PadImage, Window
 
+# Movements of which there are no public measurements.
+UNMEASURED: Final = (
+    Conversion.PAD.value,
+    Conversion.UNTILIZE_CODEGEN.value,
+    FillPad.__name__,
+    PadImage.__name__,
+)
 READING: Final = {
     Access.STREAM: "one request after the other",
     Access.STICKS: "one request after the other",
@@ -19,12 +26,12 @@ READING: Final = {
 }
 
 
-def movement_account(movement: Movement, *, measured_as: str = "", window: Window | None = None) -> Account:
+def movement_account(movement: Movement, *, program: str = "", window: Window | None = None) -> Account:
     """How a data movement was planned.
 
     Args:
         movement: What it moves.
-        measured_as: The name under which such programs were measured, if they were.
+        program: The name under which such programs were measured, unless they are `UNMEASURED`; empty for others.
         window: The part of an image that it cuts out or writes.
     """
     count = movement.cores.num_cores()
@@ -50,7 +57,7 @@ def movement_account(movement: Movement, *, measured_as: str = "", window: Windo
     return Account(
         facts=tuple(facts),
         stages=stages,
-        measured_as=measured_as,
+        measured_as="" if program in UNMEASURED else program,
         composed_of="pages that are read and written as in other movements",
     )
 

@@ -48,7 +48,9 @@ def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles
 
 
 def _account(work: LayOut, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(relayout_movement(work.conversion, ends.read, ends.written, spec))
+    same = work.source_format == work.data_format  # programs that change formats on the way are not measured
+    movement = relayout_movement(work.conversion, ends.read, ends.written, spec)
+    return movement_account(movement, program=work.conversion.value if same else "")
 
 
 MEANINGS: Final = (Meaning(work=LayOut, values=_values, cycles=_cycles, account=_account),)
