@@ -46,8 +46,10 @@ def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ..
     pages = rows
     if made.layout is Layout.TILE:
         page_bytes, pages = made.data_format.tile_bytes, rows * columns // TILE**2
+    cores = CoreRangeSet()
     used = min(pages, spec.grid.cores)
-    cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).merged()
+    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).ranges:
+        cores = cores.union(CoreRangeSet(one))
     aligned = round_up(page_bytes, spec.dram.alignment_bytes)
     return (
         CircularBuffer(

@@ -5,15 +5,8 @@ from typing import Final
 from device.time.stages import Stage
 from ops.meaning import Account, Fact
 from ops.programs.movement.movement import Access, Movement, Pages
-from ops.programs.movement.work import Conversion, FillPad, PadImage, Window
+from ops.programs.movement.work import Window
 
-# Movements of which there are no public measurements.
-UNMEASURED: Final = (
-    Conversion.PAD.value,
-    Conversion.UNTILIZE_CODEGEN.value,
-    FillPad.__name__,
-    PadImage.__name__,
-)
 READING: Final = {
     Access.STREAM: "one request after the other",
     Access.STICKS: "one request after the other",
@@ -26,12 +19,12 @@ READING: Final = {
 }
 
 
-def movement_account(movement: Movement, *, program: str = "", window: Window | None = None) -> Account:
+def movement_account(movement: Movement, *, measured_as: str = "", window: Window | None = None) -> Account:
     """How a data movement was planned.
 
     Args:
         movement: What it moves.
-        program: The name under which such programs were measured, unless they are `UNMEASURED`; empty for others.
+        measured_as: The name under which such programs were measured, if they were.
         window: The part of an image that it cuts out or writes.
     """
     count = movement.cores.num_cores()
@@ -57,7 +50,7 @@ def movement_account(movement: Movement, *, program: str = "", window: Window | 
     return Account(
         facts=tuple(facts),
         stages=stages,
-        measured_as="" if program in UNMEASURED else program,
+        measured_as=measured_as,
         composed_of="pages that are read and written as in other movements",
     )
 

@@ -34,6 +34,7 @@ from ops.programs.movement.movements import (
 )
 from ops.programs.movement.values import converted, folded_windows, padded_image, padded_slice, written_slice
 from ops.programs.movement.work import (
+    Conversion,
     FillPad,
     FoldWindows,
     PaddedSlice,
@@ -44,6 +45,13 @@ from ops.programs.movement.work import (
     Typecast,
 )
 
+# Movements of which there are no public measurements.
+UNMEASURED: Final = (
+    Conversion.PAD.value,
+    Conversion.UNTILIZE_CODEGEN.value,
+    FillPad.__name__,
+    PadImage.__name__,
+)
 MovementOf: TypeAlias = Callable[[W, TensorSpec, TensorSpec, DeviceSpec], Movement]
 
 
@@ -57,7 +65,8 @@ def _moves(work: type[W], values: ValuesOf[W], movement: MovementOf[W]) -> Meani
     def account(work: W, ends: Ends, spec: DeviceSpec) -> Account:
         window = work.window if isinstance(work, PaddedSlice | SliceWrite) else None
         name = work.conversion.value if isinstance(work, Relayout) else type(work).__name__
-        return movement_account(movement(work, ends.read, ends.written, spec), program=name, window=window)
+        measured_as = "" if name in UNMEASURED else name
+        return movement_account(movement(work, ends.read, ends.written, spec), measured_as=measured_as, window=window)
 
     return Meaning(work=work, values=values, cycles=cycles, account=account)
 

@@ -121,8 +121,11 @@ def chw_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, .
 
 def _cores(pages: int, spec: DeviceSpec) -> CoreRangeSet:
     """As many cores as there are pages, column by column."""
+    cores = CoreRangeSet()
     used = min(pages, spec.grid.cores)
-    return first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).merged()
+    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).ranges:
+        cores = cores.union(CoreRangeSet(one))
+    return cores
 
 
 def _buffer(

@@ -12,6 +12,7 @@ from device.time.stages import OperationCycles
 from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
 from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.meaning import UNMEASURED
 from ops.programs.movement.movements import relayout_movement
 from ops.programs.movement.work import Conversion
 
@@ -48,9 +49,10 @@ def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles
 
 
 def _account(work: LayOut, ends: Ends, spec: DeviceSpec) -> Account:
-    same = work.source_format == work.data_format  # programs that change formats on the way are not measured
+    name, changes = work.conversion.value, work.source_format != work.data_format
     movement = relayout_movement(work.conversion, ends.read, ends.written, spec)
-    return movement_account(movement, program=work.conversion.value if same else "")
+    # programs that change formats on the way are not measured, either
+    return movement_account(movement, measured_as="" if changes or name in UNMEASURED else name)
 
 
 MEANINGS: Final = (Meaning(work=LayOut, values=_values, cycles=_cycles, account=_account),)

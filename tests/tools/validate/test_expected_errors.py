@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.programs.movement.account import UNMEASURED
+from ops.programs.movement.meaning import UNMEASURED
 from ops.programs.movement.work import Conversion
 from ops.readings.expected_errors import expected_error, expected_errors
 from tools.validate.__main__ import validate
