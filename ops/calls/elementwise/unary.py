@@ -44,7 +44,13 @@ def plan_unary(
             f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape and layout"
         )
     written = builder.tensor("target") if target is not None else PlanTensor("output", _result(source, place, spec))
-    work = Activate(name=function[0], parameters=function[1], data_format=source.data_format)
+    made_format = written.spec.data_format
+    work = Activate(
+        name=function[0],
+        parameters=function[1],
+        data_format=source.data_format,
+        out_format=None if made_format == source.data_format else made_format,
+    )
     made = builder.run(
         "UnaryDeviceOperation",
         work,

@@ -82,7 +82,7 @@ def activation_cycles(
         read=_wait_cycles(read, spec, tile_bytes),
         unpack=unpack_tile_cycles(spec, tile_bytes),
         math=spec.costs_of(ComputeCosts).vector_tile_cycles,
-        pack=pack_tile_cycles(spec, tile_bytes),
+        pack=pack_tile_cycles(spec, work.made_format.tile_bytes),
         write=_write_cycles(written, spec),
     )
     return _operation_cycles(steps, read, written, tile_bytes, spec, contention=contention)
