@@ -53,9 +53,11 @@ class Ends:
         return div_up(tiles, self.width_tiles * self.cores.num_cores())
 
 
-def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Ends:
-    """Both sides of a movement."""
-    cores = _cores(source, target, spec)
+def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_core: bool = False) -> Ends:
+    """Both sides of a movement; of interleaved tensors one core may be to do all."""
+    sharded = source.memory_config.is_sharded() or target.memory_config.is_sharded()
+    alone = on_one_core and not sharded
+    cores = first_cores(1, spec.grid.cols, spec.grid.rows) if alone else _cores(source, target, spec)
     width = (target if target.layout is Layout.TILE else source).matrix[1]
     return Ends(
         source=source,

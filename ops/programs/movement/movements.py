@@ -28,6 +28,7 @@ def relayout_movement(
     spec: DeviceSpec,
     *,
     bounces_always: bool = False,
+    on_one_core: bool = False,
 ) -> Movement:
     """A program that puts a tensor in another place or another order of bytes.
 
@@ -38,8 +39,9 @@ def relayout_movement(
         spec: The machine.
         bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as
             the library did on Blackhole until 2025; release 0.81.1 does not.
+        on_one_core: One core does all, if no tensor is sharded.
     """
-    ends = ends_of(source, target, spec)
+    ends = ends_of(source, target, spec, on_one_core=on_one_core)
     cores, read, written = ends.cores, ends.read, ends.written
     match conversion:
         case Conversion.INTERLEAVED_TO_SHARDED:

@@ -39,7 +39,7 @@ def tiling_buffers(
     rows, across = tiles.matrix[0] // TILE, tiles.matrix[1] // TILE
     cores, core_rows = _dealt(rows, spec, by_columns=by_columns)
     if on_one_core:
-        cores = first_cores(1, spec.grid.cols, spec.grid.rows)
+        cores, core_rows = first_cores(1, spec.grid.cols, spec.grid.rows), 1  # it passes on one row after the other
     shards = read.spec.memory_config.shard_spec
     in_place = shards is not None and conversion is not Conversion.TILIZE_WITH_VAL_PADDING
     if conversion is Conversion.TILIZE and not made.spec.memory_config.is_sharded():

@@ -115,7 +115,7 @@ def _converted(
     result = PlanTensor(name, made)
     return builder.run(
         f"{conversion.value}DeviceOperation",
-        _work(conversion, source, made),
+        replace(_work(conversion, source, made), on_one_core=on_one_core),
         [source],
         output=result,
         circular_buffers=tiling_buffers(conversion, source, result, builder.device_spec, on_one_core=on_one_core),
