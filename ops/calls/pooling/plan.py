@@ -75,7 +75,7 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
 
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
-    work = HaloWork(plan=plan, fp32_dest=False)
+    work = HaloWork(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
         work,
