@@ -1,6 +1,6 @@
 """What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are held."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import log
@@ -100,12 +100,12 @@ def effects(
 
 def _effect(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
     """What a number moves: at its double and its half, or as far from it as it takes to move something."""
-    near = _changed(ground.spec, field, NEAR)
+    near = dict(_changed(ground.spec, field, NEAR))
     elasticity = _elasticity(field, near, ground)
     moves = _timed(elasticity)
     for changed in near.values():
         moves |= _replanned(field, changed, ground)
-    for factor, changed in () if moves else _changed(ground.spec, field, far).items():
+    for factor, changed in () if moves else _changed(ground.spec, field, far):
         elasticity = _elasticity(field, {factor: changed}, ground)
         moves = _timed(elasticity) | _replanned(field, changed, ground)
         if moves:
@@ -135,10 +135,11 @@ def _in_order(moves: Collection[str]) -> tuple[str, ...]:
     return tuple(one for one in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if one in moves)
 
 
-def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> dict[float, DeviceSpec]:
+def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterator[tuple[float, DeviceSpec]]:
     """Devices with so many times as much of a field, as far as there are such devices."""
-    found = ((factor, scaled(spec, field, factor)) for factor in factors)
-    return {factor: changed for factor, changed in found if changed is not None}
+    for factor in factors:
+        if (changed := scaled(spec, field, factor)) is not None:
+            yield factor, changed
 
 
 def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[str, float]:

@@ -109,7 +109,7 @@ def held_launches(calls: Iterable[Sample], spec: DeviceSpec) -> HeldLaunches:
     for call in calls:
         plan = plan_or_refusal(call, spec)
         if isinstance(plan, Plan):
-            queue += launches_of(plan, run_cycles(plan, spec).operations)
+            queue += launches_of(plan, run_cycles(plan, spec).operations, spec)
     return HeldLaunches(LAUNCH, "programs of all calls", tuple(queue))
 
 

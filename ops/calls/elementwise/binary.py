@@ -8,7 +8,7 @@ from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -172,5 +172,5 @@ def _holder(left: TensorSpec, right: TensorSpec) -> TensorSpec:
     if other is None:
         return left
     if held is None:
-        return right if left.memory_config.buffer_type.name == "DRAM" else left
+        return right if left.memory_config.buffer_type is BufferType.DRAM else left
     return right if other.num_cores() > held.num_cores() else left

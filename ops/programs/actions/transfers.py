@@ -20,6 +20,11 @@ def read_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
     return max(spec.costs_of(TransferCosts).page_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
 
 
+def write_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
+    """Between two pages that a core writes: issued, or on the wire."""
+    return max(spec.costs_of(TransferCosts).write_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
+
+
 def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
     """A block goes to several cores at once, on a path that is reserved; every packet of it is taken in by each."""
     packets = math.ceil(sent_bytes / spec.noc.packet_bytes)

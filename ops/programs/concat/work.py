@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
@@ -13,6 +14,7 @@ from device.time.stages import OperationCycles
 from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
 from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import copy_movement
 
 
@@ -38,15 +40,18 @@ def _joined(work: Concatenate, inputs: Sequence[Array | None], reading: ValuesRe
 
 
 def _cycles(work: Concatenate, ends: Ends, reading: CyclesReading) -> OperationCycles:
-    """Composed: a copy of the result, page by page, which is read where the first tensor lies."""
-    read = type(ends.written)(
-        ends.written.shape, ends.written.data_format, ends.written.layout, ends.written.memory_config
-    )
-    return movement_cycles(copy_movement(read, ends.written, reading.spec), reading.spec, contention=reading.contention)
+    return movement_cycles(_movement(ends, reading.spec), reading.spec, contention=reading.contention)
 
 
-def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(copy_movement(ends.read, ends.written, spec))
+def _account(work: Concatenate, ends: Ends, spec: DeviceSpec) -> Account:
+    return movement_account(_movement(ends, spec))
+
+
+def _movement(ends: Ends, spec: DeviceSpec) -> Movement:
+    """Composed: a copy of the result, page by page, from where the first tensor lies; shards are joined in place."""
+    read, written = ends.read.memory_config, ends.written
+    place = written.memory_config if read.is_sharded() else read
+    return copy_movement(TensorSpec(written.shape, written.data_format, written.layout, place), written, spec)
 
 
 MEANINGS: Final = (Meaning(work=Concatenate, values=_joined, cycles=_cycles, account=_account),)

@@ -155,8 +155,7 @@ def seen(reading: Reading, values: Array) -> Array:
     problem, fp32_dest = work.problem, work.options.fp32_dest
     grouped_already = problem.in_format == problem.out_format and reading.converts_per_pixel
     if not (problem.out_format.is_block and grouped_already):
-        # A block of one tile column is not worth the fast tilize, whatever it keeps.
-        keeps_tf32 = reading.spec.compute.fast_tilize_keeps_tf32 or work.layout.blocks.act_w_tiles == 1
+        keeps_tf32 = reading.spec.compute.tilize_keeps_tf32(work.layout.blocks.act_w_tiles)
         values = arithmetic.tilize(
             values, problem.act_format, problem.out_format, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32
         )

@@ -15,8 +15,8 @@ import numpy as np
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
 from device.numbers.activations import VectorUnitMode, apply_activation
-from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, Array, DataFormat, quantize
-from device.numbers.integers import round_up
+from device.numbers.block_floats import whole_groups
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, quantize
 from device.numbers.vector_unit import rounded_to_even_bfloat16
 from device.plan import Work
 from device.spec.parts import ComputeSpec
@@ -94,24 +94,29 @@ def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithme
         second = quantize(second, work.scalar_format).astype(np.float32)
     shape = np.broadcast_shapes(left.shape, second.shape)
     first, other = (
-        np.broadcast_to(_seen(one, data_format, work, arithmetic), shape).copy()
+        np.broadcast_to(_seen(np.atleast_1d(one), data_format, work, arithmetic), shape or (1,)).copy()
         for one, data_format in ((left.astype(np.float32), work.left_format), (second, work.second_format))
     )
     dst = _combined(work, first, other, arithmetic, compute)
     last_relu = bool(work.activations) and work.activations[-1][0] == RELU
     mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
     for name, parameters in work.activations[: -1 if last_relu else None]:
-        dst = np.maximum(dst, np.float32(0)) if name == RELU else apply_activation(dst, name, parameters, mode=mode)
-    return packed(dst, work.data_format, arithmetic, wide=wide, relu=last_relu)
+        dst = applied(dst, name, parameters, mode)
+    return packed(dst, work.data_format, arithmetic, wide=wide, relu=last_relu).reshape(shape)
+
+
+def applied(dst: Array, name: str, parameters: tuple[float, ...], mode: VectorUnitMode) -> Array:
+    """A function of every element of Dst, by ttnn's name in lower case."""
+    return np.maximum(dst, np.float32(0)) if name == RELU else apply_activation(dst, name, parameters, mode=mode)
 
 
 def packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide: bool, relu: bool = False) -> Array:
     """Dst as the packer writes it: [..., columns] in storage of a format."""
-    columns = dst.shape[-1] if dst.ndim else 1
+    columns = dst.shape[-1]
     if data_format != FLOAT32:
         dst = np.where(np.isnan(dst), np.float32(np.inf), dst)  # the packer knows no NaN
     if data_format.is_block:
-        dst = np.pad(dst, [(0, 0)] * (dst.ndim - 1) + [(0, round_up(columns, GROUP) - columns)])
+        dst = whole_groups(dst)
     made = arithmetic.pack(dst, data_format, fp32_dest=wide, relu=relu)
     return made[..., :columns].astype(data_format.storage)
 

@@ -7,6 +7,7 @@ from device.matrix_unit.arithmetic import EXACT
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.eltwise.binary import Binary, BinaryOperation, combined
+from ops.programs.eltwise.operations import Activate, activated
 
 COMPUTE = load_spec("wormhole_n150").compute
 
@@ -24,6 +25,13 @@ def test_a_small_addend_is_rounded_to_the_larger_operand_first():
     both = work(BinaryOperation.ADD, right_format=BFLOAT16)
     assert result(both, 1.0, 2.0**-8) == 1.0078125  # 1 + 1/256 lies halfway between 1 and 1 + 1/128: up
     assert result(both, 1.0, -(2.0**-9)) == 1.0  # 1 - 1/512 is 255.5/256, and goes up, too
+
+
+def test_tensors_without_axes_stay_without():
+    both, four = work(BinaryOperation.ADD, right_format=BFLOAT16), np.float32(4)
+    assert combined(both, np.array(four), np.array(four), EXACT, COMPUTE).shape == ()
+    relu = Activate(name="relu", parameters=(), data_format=BFLOAT16)
+    assert activated(relu, np.array(four), EXACT, reciprocal_table=False).shape == ()
 
 
 def test_a_number_is_packed_as_bfloat16():
