@@ -18,8 +18,7 @@ from ops.builder import PlanTensor
 BUFFERING = 2
 PAD_READ_BYTES = 1 << 15  # rows that a pad program reads at once, at least
 HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
-CHW_BATCH = 8  # tiles that a core turns at once when it puts channels first
-CHW_TILES = BUFFERING * CHW_BATCH  # on their way through it
+CHW_TILES = 16  # tiles on their way through a core that puts channels first
 FILL_ELEMENTS = 16  # of the number that fills ragged tiles
 
 

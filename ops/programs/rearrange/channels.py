@@ -20,10 +20,11 @@ from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycle
 from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
 from ops.programs.actions.pages import waited_read_cycles
 from ops.programs.actions.transfers import local_sticks_cycles
-from ops.programs.rearrange.buffers import CHW_BATCH, hwc_block
+from ops.programs.rearrange.buffers import CHW_TILES, hwc_block
 from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, channels_first, channels_last
 
 WRITERS: Final = 2  # processors that share the tiles that were turned
+CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels are put first
 
 
 def channels_last_cycles(work: ChannelsLast, ends: Ends, reading: CyclesReading) -> OperationCycles:
