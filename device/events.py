@@ -97,7 +97,7 @@ class CircularBufferAllocated(NamedTuple):
 
 
 class CircularBuffersFreed(NamedTuple):
-    """The circular buffers of the last program are gone: the next program is being made, or found in the cache."""
+    """The circular buffers of the last program are gone: the next is made or found in the cache, or none is kept."""
 
 
 class Refused(NamedTuple):

@@ -124,6 +124,7 @@ from ttsim.functions.tracing import (
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycles.report import CycleReport
+from ttsim.report.network.report import NetworkReport
 from ttsim.runtime.config import (
     CONFIG,
     CONFIG_OVERRIDES,
@@ -283,6 +284,7 @@ __all__ = [
     "MeshEvent",
     "MeshShape",
     "MeshTraceId",
+    "NetworkReport",
     "OpConstraints",
     "OutOfMemoryError",
     "PaddingMode",

@@ -37,7 +37,7 @@ def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
     columns = values.shape[-1]
     filled = whole_groups(values)
     if target == BFLOAT8_B:
-        packed = share_exponents(_shortened(filled), target)
+        packed = share_exponents(_shortened(filled) if source == FLOAT32 else filled, target)  # others are that short
     else:
         packed = pack(filled, target, fp32_dest=source == FLOAT32)
     return packed[..., :columns].astype(target.storage)

@@ -12,12 +12,14 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.auto_shard import SCHEME_DECISION
 from ops.readings.sensitivity import sensitivities
+from ttsim.recording.network import report_network
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.recording.timing import cycles_of, timed_call
 from ttsim.report.cycles.advice import Advice, machine_changes
 from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import CycleReport, cycle_report
 from ttsim.report.cycles.whole import whole
+from ttsim.report.network.report import NetworkReport
 from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current, remember
@@ -52,6 +54,14 @@ class Profile:
         spec = self.device.spec
         report = cycle_report(self._timed(spec), spec)
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
+
+    def network(self) -> NetworkReport:
+        """Everything that has run so far as one network; the profile may go on.
+
+        All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
+        """
+        calls = [call for call in self.calls if call.ran]
+        return report_network(calls, self.device.spec, self.device.meanings)
 
     def machine_advice(self, cycles: int) -> Advice:
         """What the calls depend on that have run so far, and take so many cycles; their plans are held."""

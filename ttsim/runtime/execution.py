@@ -8,7 +8,8 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from device.errors import DeviceError
-from device.events import Event, OperationBegin
+from device.events import BufferAllocated, Event, OperationBegin
+from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
@@ -20,6 +21,7 @@ from ops.readings.memory import run_memory
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current
+from ttsim.runtime.sites import script_sites
 from ttsim.runtime.storage import not_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import TracedCall
@@ -170,15 +172,34 @@ def place(
         DeviceError: A buffer or the circular buffers of a program do not fit.
     """
     dispatch = current().dispatch
+    profiled = bool(device.profilers) and device.cycles and dispatch
+    before = _in_l1(device.machine) if profiled else ()
     events: list[Event] = []
     with device.recording(events) as machine:
         buffers = run_memory(plan, machine, held, dispatch=dispatch)
-    if device.profilers and device.cycles and dispatch:
-        ran = tuple(event.name for event in events if isinstance(event, OperationBegin))
-        call = RanCall(function=device.running, plan=plan, ran=ran, useful_flops=useful_flops)
+    if profiled:
+        call = RanCall(
+            function=device.running,
+            plan=plan,
+            ran=tuple(event.name for event in events if isinstance(event, OperationBegin)),
+            useful_flops=useful_flops,
+            sites=script_sites(),
+            before=before,
+            events=tuple(events),
+        )
         for profiler in device.profilers:
             profiler.append(call)
     return buffers
+
+
+def _in_l1(machine: Machine) -> tuple[BufferAllocated, ...]:
+    """What lies in L1, oldest first, as its allocations; a profile that keeps them keeps no values."""
+    live = machine.memory.live()
+    return tuple(
+        BufferAllocated(one.number, one.name, one.address, one.spec)
+        for one in live
+        if one.spec.buffer_type is not BufferType.DRAM
+    )
 
 
 def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:

@@ -140,6 +140,4 @@ MEANINGS: Final = (
     _meaning(Permute, permuted),
     _meaning(PadWith, padded),
     _meaning(Repeat, repeated),
-    _meaning(ChannelsLast, channels_last),
-    _meaning(ChannelsFirst, channels_first),
 )

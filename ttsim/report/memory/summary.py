@@ -20,6 +20,7 @@ from device.events import (
 )
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, MemoryConfig
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ttsim.report.cycles.report import CycleReport
@@ -209,7 +210,7 @@ def buffer_use(event: BufferAllocated, usable_bytes: int) -> BufferUse:
     )
 
 
-def fullest_core_bytes(local: Sequence[CircularBufferAllocated]) -> int:
+def fullest_core_bytes(local: Sequence[CircularBufferAllocated | CircularBuffer]) -> int:
     """Bytes of circular buffers on the core that has most; cores are told apart only where the sets differ."""
     by_cores: dict[CoreRangeSet, int] = {}
     for event in local:
