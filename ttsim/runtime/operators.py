@@ -11,7 +11,7 @@ FACE = __name__.partition(".")[0]  # the package whose functions the operators a
 
 
 class Operators:
-    """What `+`, `-` and `*` mean for tensors, and for a tensor and a number."""
+    """What `+`, `-` and `*` mean for tensors, and for a tensor and a number, and `@` for tensors."""
 
     __slots__ = ()
 
@@ -30,6 +30,10 @@ class Operators:
         return _function("multiply")(self, other)
 
     __rmul__ = __mul__
+
+    def __matmul__(self, other: Any) -> Any:
+        """The matrix product, by the function `matmul`."""
+        return _function("matmul")(self, other)
 
 
 def _function(name: str) -> Any:
