@@ -139,7 +139,7 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanT
         output=PlanTensor(name, plan.output),
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
-        key=("halo", plan.arguments, work.fp32_dest),
+        key=("halo", laid_out.arguments.rules.transposed, plan.arguments, work.fp32_dest),
         refused=_grid_refusal(laid_out),
     )
 
@@ -224,6 +224,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         reader_indices_bytes=words,
     )
     work, reads = conv_work(laid_out, buffers), [halo, *operands(builder, laid_out.arguments)]
+    transposed = laid_out.arguments.rules.transposed
     if laid_out.options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, work, reads, refused=f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}")
         return halo
@@ -238,7 +239,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         output=output,
         resident=[indices],
         circular_buffers=() if refused else made,
-        key=("conv2d", _of_sticks(work), halo.spec.memory_config, weights.padded_shape),
+        key=("conv2d", transposed, _of_sticks(work), halo.spec.memory_config, weights.padded_shape),
         refused=refused,
         unfinished=unfinished,
     )
