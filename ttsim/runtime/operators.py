@@ -11,7 +11,7 @@ FACE = __name__.partition(".")[0]  # the package whose functions the operators a
 
 
 class Operators:
-    """What `+`, `-` and `*` mean for tensors, and for a tensor and a number, and `@` for tensors."""
+    """What `+`, `-` and `*` mean for tensors, and for a tensor and a number."""
 
     __slots__ = ()
 
@@ -25,15 +25,15 @@ class Operators:
         """The difference, by the function `subtract`."""
         return _function("subtract")(self, other)
 
+    def __matmul__(self, other: Any) -> Any:
+        """The matrix product, by the function `matmul`."""
+        return _function("matmul")(self, other)
+
     def __mul__(self, other: Any) -> Any:
         """The product, by the function `multiply`."""
         return _function("multiply")(self, other)
 
     __rmul__ = __mul__
-
-    def __matmul__(self, other: Any) -> Any:
-        """The matrix product, by the function `matmul`."""
-        return _function("matmul")(self, other)
 
 
 def _function(name: str) -> Any:
