@@ -30,9 +30,7 @@ from ttsim.errors import (
     SpecError,
     TTSimError,
 )
-from ttsim.functions.concatenation import (
-    concat,
-)
+from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv2d import conv2d
 from ttsim.functions.conv2d_preparation import prepare_conv_bias, prepare_conv_weights
@@ -71,6 +69,7 @@ from ttsim.functions.creation import (
 from ttsim.functions.elementwise import (
     abs,
     add,
+    add_,
     elu,
     exp,
     gelu,
@@ -78,28 +77,27 @@ from ttsim.functions.elementwise import (
     hardswish,
     leaky_relu,
     log,
+    mul,
+    mul_,
     multiply,
+    multiply_,
     relu,
     relu6,
     sigmoid,
     silu,
     sqrt,
     square,
+    sub,
+    sub_,
     subtract,
+    subtract_,
     tanh,
 )
 from ttsim.functions.files import dump_tensor, load_tensor
 from ttsim.functions.matmul import linear, matmul
-from ttsim.functions.pooling import (
-    max_pool2d,
-)
+from ttsim.functions.pooling import max_pool2d
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
-from ttsim.functions.rearranging import (
-    pad,
-    permute,
-    transpose,
-    upsample,
-)
+from ttsim.functions.rearranging import pad, permute, transpose, upsample
 from ttsim.functions.relaying import (
     interleaved_to_sharded,
     move,
@@ -314,6 +312,7 @@ __all__ = [
     "WormholeComputeKernelConfig",
     "abs",
     "add",
+    "add_",
     "allocate_tensor_on_device",
     "allocate_tensor_on_host",
     "arange",
@@ -385,7 +384,10 @@ __all__ = [
     "max_pool2d",
     "model_preprocessing",
     "move",
+    "mul",
+    "mul_",
     "multiply",
+    "multiply_",
     "num_cores_to_corerangeset",
     "onednn",
     "ones",
@@ -418,7 +420,10 @@ __all__ = [
     "sqrt",
     "square",
     "squeeze",
+    "sub",
+    "sub_",
     "subtract",
+    "subtract_",
     "synchronize_device",
     "tanh",
     "tilize",

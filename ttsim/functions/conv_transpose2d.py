@@ -82,7 +82,7 @@ def conv_transpose2d(
         padding: (height, width), or (top, bottom, left, right): what is cut off the full output.
         output_padding: Rows and columns added at the bottom and on the right.
         dilation: Down and across.
-        groups: Groups of channels.
+        groups: Groups of channels; 0 counts as 1, as in the real library.
         dtype: Of the output; None for the input's.
         bias_tensor: [1, 1, 1, O] on the host, or prepared on the device.
         conv_config: Blocks and shards.
@@ -121,7 +121,7 @@ def conv_transpose2d(
         padding=four(padding),
         output_padding=two(output_padding),
         dilation=two(dilation),
-        groups=groups,
+        groups=groups or 1,
         out_format=None if dtype is None else dtype.format,
         conv_config=ConvConfig() if conv_config is None else conv_config.argument(),
         compute_config=None if compute_config is None else compute_config.argument(),

@@ -134,7 +134,7 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanT
         output=PlanTensor(name, plan.output),
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
-        key=("halo", plan.arguments, work.fp32_dest),
+        key=("halo", laid_out.arguments.rules.transposed, plan.arguments, work.fp32_dest),
         refused=_grid_refusal(laid_out),
     )
 
@@ -206,6 +206,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         reader_indices_bytes=words,
     )
     work, reads = _work(laid_out, buffers), [halo, *operands(builder, laid_out.arguments)]
+    transposed = laid_out.arguments.rules.transposed
     if laid_out.options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, work, reads, refused=ROWS_OF_BLOCKS)
         return halo
@@ -220,7 +221,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         output=output,
         resident=[indices],
         circular_buffers=() if refused else made,
-        key=("conv2d", _of_sticks(work), halo.spec.memory_config, weights.padded_shape),
+        key=("conv2d", transposed, _of_sticks(work), halo.spec.memory_config, weights.padded_shape),
         refused=refused,
         unfinished=unfinished,
     )

@@ -1,9 +1,10 @@
 """Sums, differences and products of two tensors, or of a tensor and a number: what they do to numbers.
 
 Two operands of which one is as wide as float32 and the other is not go through a 16-bit Dst unless the result is
-float32. Products of one format, and sums of float32 tensors, are computed by the vector unit; others by the matrix
-unit, which adds operands of 11-bit significands (`device.matrix_unit.packer.add_bias`) and multiplies in four fidelity
-phases. Source: tt-metal 0.81.1 (binary_ng); that products of two formats are the matrix unit's is recorded, once.
+float32. Products of one format, unless they are to be fast, and sums of float32 tensors are computed by the vector
+unit; others by the matrix unit, which adds operands of 11-bit significands (`device.matrix_unit.packer.add_bias`) and
+multiplies in four fidelity phases. Source: tt-metal 0.81.1 (binary_ng); that products of two formats are the matrix
+unit's is recorded, once.
 """
 
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class Binary(Work):
         scalar: The number, if the second operand is one.
         data_format: Format of the result.
         activations: Functions of the result in order, each with its parameters.
+        fast: A product that the matrix unit computes, but of float32 tensors; sums and differences know no such mode.
     """
 
     operation: BinaryOperation
@@ -51,11 +53,12 @@ class Binary(Work):
     scalar: float | None = None
     data_format: DataFormat
     activations: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    fast: bool = False
 
     @property
     def by_vector_unit(self) -> bool:
         """Whether the vector unit computes it."""
-        if self.operation is BinaryOperation.MULTIPLY:
+        if self.operation is BinaryOperation.MULTIPLY and not self.fast:
             return self.right_format in (None, self.left_format)
         return self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
 

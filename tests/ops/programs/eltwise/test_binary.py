@@ -50,6 +50,13 @@ def test_a_product_of_two_formats_takes_four_phases():
     assert result(mixed, -0.466796875, 0.6875) == -330 / 1024
 
 
+def test_a_fast_product_of_one_format_is_the_matrix_units():
+    fast = work(BinaryOperation.MULTIPLY, right_format=BFLOAT16, fast=True)
+    assert result(fast, -0.466796875, 0.6875) == -330 / 1024  # as above; rounded once it is -328.625, which is 328
+    wide = work(BinaryOperation.MULTIPLY, left_format=FLOAT32, right_format=FLOAT32, data_format=FLOAT32, fast=True)
+    assert result(wide, 1.0 + 2.0**-20, 1.5) == 1.5 + 1.5 * 2.0**-20  # float32 stays with the vector unit
+
+
 def test_float32_operands_keep_their_bits():
     wide = work(BinaryOperation.ADD, left_format=FLOAT32, right_format=FLOAT32, data_format=FLOAT32)
     assert result(wide, 1.0, 2.0**-20) == 1.0 + 2.0**-20
