@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from device.errors import ArgumentError
 from device.plan import Decision
+from device.time.late import Late
 from ops.meaning import Fact
 from ttsim.report.cycles.errors import ErrorBar, TotalError
-from ttsim.report.cycles.late import Late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

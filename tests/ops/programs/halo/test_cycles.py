@@ -108,6 +108,9 @@ def test_groups_are_all_cores_and_the_slowest_decides(kind):
     found = halo_cycles(plan, SPEC)
     cores = [core for group in found.groups for core in group.cores.cores()]
     assert sorted(cores, key=str) == sorted(plan.arguments.cores.cores(), key=str)
+    assert found.cores == len(cores)
+    assert found.slowest == max(found.groups, key=lambda group: group.cycles)
+    assert found.working == {one.stage for group in found.groups for one in group.stages}
     assert found.slowest.cycles == pytest.approx(found.cycles, abs=1)
     assert found.bound_by in {stage.stage for stage in found.slowest.stages}
 
