@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import index as integer
+from typing import cast
 
 from device.bindings import CalledList
 from device.errors import ArgumentError, ArgumentTypeError, shown
@@ -120,6 +121,7 @@ class CoreRangeSet:
 
     ranges: CalledList[CoreRange]
     _num_cores: int = field(init=False, repr=False, compare=False)
+    _box: CoreRange | None = field(init=False, repr=False, compare=False)  # found when it is asked for
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
         """Takes ranges in any collection, or a single one; raises ArgumentError when two overlap."""
@@ -137,6 +139,7 @@ class CoreRangeSet:
         if isinstance(ranges, set | frozenset):
             ordered = tuple(sorted(ordered))
         object.__setattr__(self, "ranges", CalledList(ordered))
+        object.__setattr__(self, "_box", ordered[0] if len(ordered) == 1 else None)
         object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
 
     def num_cores(self) -> int:
@@ -165,12 +168,11 @@ class CoreRangeSet:
         """The smallest rectangle around all cores; raises ArgumentError for an empty set."""
         if not self.ranges:
             raise ArgumentError("CoreRangeSet: an empty set has no bounding box; check empty() first")
-        if len(self.ranges) == 1:
-            return self.ranges[0]
-        return CoreRange(
-            CoreCoord(min(one.start.x for one in self.ranges), min(one.start.y for one in self.ranges)),
-            CoreCoord(max(one.end.x for one in self.ranges), max(one.end.y for one in self.ranges)),
-        )
+        if self._box is None:
+            left, top = min(one.start.x for one in self.ranges), min(one.start.y for one in self.ranges)
+            right, bottom = max(one.end.x for one in self.ranges), max(one.end.y for one in self.ranges)
+            object.__setattr__(self, "_box", CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)))
+        return cast(CoreRange, self._box)
 
     def size(self) -> int:
         """How many ranges."""

@@ -35,6 +35,8 @@ class Stage(StrEnum):
     NETWORK = "network"
     DRAM = "dram"
 
+    __hash__ = str.__hash__  # that of an enumeration looks its name up; stages are keys of all that is timed
+
 
 @dataclass(frozen=True, slots=True)
 class StageCycles:

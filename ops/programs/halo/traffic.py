@@ -221,13 +221,14 @@ def _sending(mine: _Batches, stick: int, blocks: int, places: Places, torus: Tor
     cores, sent, away = len(places.col), stick * mine.sticks, mine.source != mine.destination
     sums = partial(_table, mine.source, mine.block, (cores, blocks))
     own, gone = sums(sent * away), np.flatnonzero(away)
-    pairs, route = np.unique(mine.source[gone] * cores + mine.destination[gone], return_inverse=True)
-    source, destination = np.divmod(pairs, cores)
-    senders, receivers = places.take(source), places.take(destination)
-    routed = _table(route, mine.block[gone], (len(pairs), blocks), sent[gone])
     crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)
-    np.maximum.at(crossing, source, passing_bytes(sharing(torus, network, senders, receivers), routed))
-    np.maximum.at(farthest, source, round_links(torus, senders, receivers))
+    if len(gone):
+        pairs, route = np.unique(mine.source[gone] * cores + mine.destination[gone], return_inverse=True)
+        source, destination = np.divmod(pairs, cores)
+        senders, receivers = places.take(source), places.take(destination)
+        routed = _table(route, mine.block[gone], (len(pairs), blocks), sent[gone])
+        np.maximum.at(crossing, source, passing_bytes(sharing(torus, network, senders, receivers), routed))
+        np.maximum.at(farthest, source, round_links(torus, senders, receivers))
     return Sending(
         transfers=sums(mine.transfers),
         local_bytes=sums(sent * ~away),
