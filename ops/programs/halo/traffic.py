@@ -6,7 +6,6 @@ first each copies what stays on it, then it serves one receiver after the other.
 stays, what goes to the first receiver, to the second, and so on; in a round, transfers of all cores meet.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import starmap
@@ -20,7 +19,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, Places, Torus, passing_bytes, round_links, sharing, torus_of
 from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
-from ops.programs.halo.runs import Runs, padding_runs, run_transfers
+from ops.programs.halo.runs import padding_runs, run_transfers
 from ops.programs.halo.transfers import StickRanges, Transfers, count_transfers, list_transfers, ordinals
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -180,31 +179,20 @@ def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     low = np.searchsorted(runs.end, ranges.starts, side="right")
     high = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left"), low)
     bounds = np.stack([low, (low + high) // 2, high])
-    sticks = _halves(runs, ranges, bounds, lambda length: length)
-    copies = _halves(runs, ranges, bounds, partial(_zero_copies, stick_bytes(halo)))
-    return tuple(starmap(Filling, zip(np.diff(bounds, axis=0).astype(np.float64), sticks, copies, strict=True)))
-
-
-def _halves(runs: Runs, ranges: StickRanges, bounds: Integers, measure: Callable[[Integers], Integers]) -> Floats:
-    """[2, cores] what a measure of the length of runs adds up to in both halves of the runs of every core.
-
-    Args:
-        runs: All runs.
-        ranges: Of the cores, which cut the first and the last run of each.
-        bounds: [3, cores] numbers of the first run of a core, of the first of its second half, and of that after both.
-        measure: Of the lengths of runs.
-    """
-    low, _, high = bounds
     edges = np.minimum(np.stack([low, np.maximum(high - 1, low)]), len(runs.begin) - 1)
-    begin, end = runs.begin[edges], runs.end[edges]
-    cut = measure(end - begin) - measure(np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts))
-    lengths = np.arange(int((runs.end - runs.begin).max(initial=0)) + 1)
-    total = np.append(0, np.cumsum(measure(lengths)[runs.end - runs.begin]))
-    made = np.diff(total[bounds], axis=0).astype(np.float64)
+    begin, end = runs.begin[edges], runs.end[edges]  # of the first and the last run, which a core's range cuts
+    kept = np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)
+    lengths = runs.end - runs.begin
+    measures = np.arange(int(lengths.max()) + 1)
+    measures = np.stack([measures, _zero_copies(stick_bytes(halo), measures)])  # sticks and copies of each length
+    total = np.zeros((2, len(lengths) + 1))
+    np.cumsum(measures[:, lengths], axis=1, out=total[:, 1:])
+    cut = measures[:, end - begin] - measures[:, kept * (high > low)]
+    halves = np.diff(total[:, bounds], axis=1)
     several = high - low > 1
-    made[0] -= cut[0] * several
-    made[1] -= np.where(several, cut[1], cut[0] * (high > low))
-    return made
+    halves[:, 0] -= cut[:, 0] * several
+    halves[:, 1] -= np.where(several, cut[:, 1], cut[:, 0] * (high > low))
+    return tuple(starmap(Filling, zip(np.diff(bounds, axis=0).astype(np.float64), *halves, strict=True)))
 
 
 def _sending(mine: _Batches, stick: int, blocks: int, places: Places, torus: Torus, network: Network) -> Sending:
