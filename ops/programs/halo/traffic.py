@@ -84,7 +84,7 @@ class HaloTraffic:
 
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """What a core sends to another in a block, in one row of a table.
+    """What a core sends to another in a block, in one row of a table; those between the same two follow each other.
 
     Attributes:
         source: [batches] core that sends.
@@ -211,10 +211,10 @@ def _sending(mine: _Batches, stick: int, blocks: int, places: Places, torus: Tor
     own, gone = sums(sent * away), np.flatnonzero(away)
     crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)
     if len(gone):
-        pairs, route = np.unique(mine.source[gone] * cores + mine.destination[gone], return_inverse=True)
-        source, destination = np.divmod(pairs, cores)
+        first = np.diff(mine.source[gone] * cores + mine.destination[gone], prepend=-1) != 0
+        source, destination, route = mine.source[gone[first]], mine.destination[gone[first]], np.cumsum(first) - 1
         senders, receivers = places.take(source), places.take(destination)
-        routed = _table(route, mine.block[gone], (len(pairs), blocks), sent[gone])
+        routed = _table(route, mine.block[gone], (len(source), blocks), sent[gone])
         np.maximum.at(crossing, source, passing_bytes(sharing(torus, network, senders, receivers), routed))
         np.maximum.at(farthest, source, round_links(torus, senders, receivers))
     return Sending(
@@ -229,5 +229,5 @@ def _sending(mine: _Batches, stick: int, blocks: int, places: Places, torus: Tor
 def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers) -> Floats:
     """Sums of weights by row and column."""
     flat = np.bincount(row * shape[1] + column, weights=weights, minlength=shape[0] * shape[1])
-    table: Floats = flat.reshape(shape).astype(np.float64)
+    table: Floats = flat.reshape(shape).astype(np.float64, copy=False)
     return table
