@@ -74,6 +74,7 @@ def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ..
     return tuple(
         _group(own, core, idle | others, share, told)
         for cores, idle, share in roles
+        if not cores.empty()
         for own, core, others in (
             (cores.shared(reading), timing.sender, frozenset[Stage]()),
             (cores.without(reading), timing.cores[-1], READS_WEIGHTS),
