@@ -8,6 +8,7 @@ that do the same work are timed once, as a group.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from device.cores import CoreRangeSet
 from device.time.late import Late
@@ -38,8 +39,7 @@ class Stage(StrEnum):
     __hash__ = str.__hash__  # that of an enumeration looks its name up; stages are keys of all that is timed
 
 
-@dataclass(frozen=True, slots=True)
-class StageCycles:
+class StageCycles(NamedTuple):
     """One stage of one core.
 
     Attributes:
@@ -90,7 +90,8 @@ class OperationCycles:
     Attributes:
         cycles: Kernel cycles: from the first core's start to the last core's end; dispatch is not in it.
         groups: Groups of cores with the same work; the slowest one decides ``cycles``.
-        slowest: The group of cores that ends last; of several that do, the first.
+        slowest: The group of cores that ends last; of several that do, the first. This and the next two follow from
+            the groups where they are not given: a copy with other groups gives them anew.
         cores: Cores that take part.
         working: Stages that work on any core.
         bound_by: The stage with most cycles on the critical path, or the busiest where that path is not known.
