@@ -9,7 +9,7 @@ from device.plan import Operation, Plan, Relocate
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.fields.samples import Sample
-from ops.launch.queue import Launch, Replay, between_kernels_nanoseconds
+from ops.launch.queue import Launch, between_kernels_nanoseconds
 from ops.readings.cycles import TimedOperation, run_cycles
 from ops.readings.launches import launches_of
 
@@ -80,7 +80,7 @@ class HeldLaunches:
 
     def cycles(self, spec: DeviceSpec) -> float:
         """What passes between the kernels, in all ways to launch them together."""
-        passed = sum(between_kernels_nanoseconds(self.queue, spec, replay) for replay in Replay)
+        passed = sum(between_kernels_nanoseconds(self.queue, spec).values())
         return passed * spec.clock_hz / 1e9
 
 

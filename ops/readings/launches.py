@@ -45,7 +45,7 @@ def launches_of(plan: Plan, timed: Sequence[TimedOperation], spec: DeviceSpec) -
 def _program(step: Operation, cycles: OperationCycles | None, spec: DeviceSpec) -> LaunchedProgram:
     """One program; an operation without a model of its cycles counts as one that uses all processors."""
     places = {buffer.cores for buffer in step.circular_buffers}
-    stages = frozenset(Stage) - MULTICAST_STAGES if cycles is None else _stages(cycles)
+    stages = frozenset(Stage) - MULTICAST_STAGES if cycles is None else cycles.working
     processors = hands(spec, MOVING_KERNELS) + (COMPUTE_PROCESSORS if stages & COMPUTE_STAGES else 0)
     multicasts = len(stages & MULTICAST_STAGES)
     cores = max((place.num_cores() for place in places), default=1 if cycles is None else cycles.cores)
@@ -62,8 +62,3 @@ def _program(step: Operation, cycles: OperationCycles | None, spec: DeviceSpec) 
         arguments=ARGUMENTS,
         key=step.key,
     )
-
-
-def _stages(cycles: OperationCycles) -> frozenset[Stage]:
-    """The stages that work on any core."""
-    return frozenset(one.stage for group in cycles.groups for one in group.stages if one.busy_cycles > 0)

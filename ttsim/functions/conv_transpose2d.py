@@ -174,7 +174,7 @@ def _run(
         DeviceError: The call does not fit the device.
     """
     misfit = misfit_shape(call, tensors["input"])
-    call = replace(call, groups=call.groups or 1)  # the real library takes 0 groups for one
+    call = call if call.groups else replace(call, groups=1)  # the real library takes 0 groups for one
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     plan: Plan | None = None
     try:

@@ -67,10 +67,13 @@ def transpose_cycles(read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *,
     cycles = max(copied.cycles, turning)
     critical = cycles - copied.cycles
     turned = StageCycles(Stage.TILIZE, turning, critical_cycles=critical)
+    group = CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned))
     return replace(
         copied,
         cycles=cycles,
-        groups=(CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned)),),
+        groups=(group,),
+        slowest=group,
+        working=copied.working | {Stage.TILIZE},
         bound_by=Stage.TILIZE if critical else copied.bound_by,
     )
 
