@@ -29,6 +29,7 @@ from ops.programs.phase_conv2d.meaning import MEANINGS as PHASE_CONV2D
 from ops.programs.pool2d.meaning import MEANINGS as POOL2D
 from ops.programs.rearrange.work import MEANINGS as REARRANGE
 from ops.programs.tiling.work import MEANINGS as TILING
+from ops.programs.upsample.meaning import MEANINGS as UPSAMPLE
 
 MEANINGS: Final[Meanings] = MappingProxyType(
     {
@@ -45,6 +46,7 @@ MEANINGS: Final[Meanings] = MappingProxyType(
             *POOL2D,
             *REARRANGE,
             *TILING,
+            *UPSAMPLE,
         )
     }
 )

@@ -98,7 +98,6 @@ from ttsim.functions.rearranging import (
     pad,
     permute,
     transpose,
-    upsample,
 )
 from ttsim.functions.relaying import (
     interleaved_to_sharded,
@@ -120,6 +119,9 @@ from ttsim.functions.tracing import (
     record_event,
     release_trace,
     wait_for_event,
+)
+from ttsim.functions.upsampling import (
+    upsample,
 )
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile

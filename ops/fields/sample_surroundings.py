@@ -25,9 +25,9 @@ from ops.calls.rearranging.plan import (
     plan_convert_to_hwc,
     plan_pad,
     plan_permute,
-    plan_upsample,
 )
 from ops.calls.relaying.layouts import plan_tilize
+from ops.calls.upsampling.plan import plan_upsample
 from ops.programs.eltwise.binary import BinaryOperation
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE

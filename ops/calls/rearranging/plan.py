@@ -23,9 +23,8 @@ from ops.programs.rearrange.buffers import (
     pad_buffers,
     permute_buffers,
     tile_transpose_buffers,
-    upsample_buffers,
 )
-from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, PadWith, Permute, Repeat
+from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, PadWith, Permute
 
 STICK_BYTES = 16  # channels that are put last fill whole multiples of this
 
@@ -99,37 +98,6 @@ def plan_pad(
         [builder.tensor("input")],
         output=made,
         circular_buffers=pad_buffers(made.spec, spec),
-        dataflow=True,
-    )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
-
-
-def plan_upsample(
-    source: TensorSpec, scale: tuple[int, int], spec: DeviceSpec, *, place: MemoryConfig | None = None
-) -> Plan:
-    """Plan every pixel of the tensor "input", [N, H, W, C], several times.
-
-    Raises:
-        ArgumentError: The library takes programs that are not simulated.
-        DeviceError: Tiles have padding.
-    """
-    where = source.memory_config if place is None else place
-    if source.layout is Layout.TILE and source.shape != source.padded_shape:
-        raise DeviceError(
-            "Tiled input must be tile-aligned (no padding difference)\ninput_tensor: give rows, or whole tiles"
-        )
-    if source.layout is Layout.TILE or source.memory_config.is_sharded() or where.is_sharded():
-        _refuse("upsample", "tiles and sharded tensors", "give interleaved rows")
-    batch, height, width, channels = source.shape
-    builder = PlanBuilder(spec, {"input": source})
-    shape = (batch, height * scale[0], width * scale[1], channels)
-    made = PlanTensor("output", TensorSpec(shape, source.data_format, source.layout, where))
-    result = builder.run(
-        "UpsampleOperation",
-        Repeat(shape=source.shape, scale=scale),
-        [builder.tensor("input")],
-        output=made,
-        circular_buffers=upsample_buffers(source, spec),
         dataflow=True,
     )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
