@@ -102,7 +102,13 @@ def operations_of(plan: Plan) -> Iterator[Operation]:
         if isinstance(step, Operation):
             yield step
         elif isinstance(step, Relocate):
-            yield Operation(name=MOVE, inputs=(step.tensor,), work=step.work, key=(MOVE, step.buffer))
+            yield Operation(
+                name=MOVE,
+                inputs=(step.tensor,),
+                circular_buffers=step.circular_buffers,
+                work=step.work,
+                key=(MOVE, step.buffer),
+            )
 
 
 def _ends(step: Operation, plan: Plan) -> Ends:

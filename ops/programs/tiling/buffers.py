@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
@@ -123,9 +123,24 @@ def shard_buffers(
         pad = (
             replace(view, name="sticks", size_bytes=STICKS * stick, page_bytes=stick, view_of=None, scratchpad=True),
         )
+    if conversion is Conversion.RESHARD:
+        pad = _unaligned_pad(read.spec, view, spec)
     if shards.spec.data_format == other.spec.data_format:
         return (view, *pad)
     return view, _buffer("converted", other.spec, view.size_bytes // view.page_bytes, view.cores)
+
+
+def _unaligned_pad(read: TensorSpec, view: CircularBuffer, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Room for two whole shards that a reshard reads, if HEIGHT shards are of rows that L1 would align."""
+    shards, place = read.memory_config.shard_spec, read.memory_config
+    if read.layout is Layout.TILE or shards is None or place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        return ()
+    row_bytes = read.buffer(spec).page_bytes
+    aligned = aligned_page_bytes(row_bytes, place.buffer_type, spec)
+    if aligned == row_bytes:
+        return ()
+    size = BUFFERING * shards.shape[0] * aligned
+    return (replace(view, name="unaligned", size_bytes=size, page_bytes=aligned, view_of=None),)
 
 
 def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:

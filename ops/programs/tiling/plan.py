@@ -13,6 +13,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import shard_buffers, tiling_buffers, untilize_codegen_buffers
+from ops.programs.tiling.copy_buffers import copy_buffers
 from ops.programs.tiling.work import LayOut
 
 
@@ -122,16 +123,37 @@ def _converted(
     )
 
 
-def dealt(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, made: TensorSpec, name: str) -> PlanTensor:
-    """A program that only deals pages to other places: sharded, interleaved, or in other shards; or a plain copy."""
-    result = PlanTensor(name, made)
+def dealt(
+    builder: PlanBuilder,
+    conversion: Conversion,
+    source: PlanTensor,
+    made: TensorSpec,
+    name: str,
+    *,
+    refused: str | None = None,
+) -> PlanTensor:
+    """A program that only deals pages to other places: sharded, interleaved, or in other shards; or a plain copy.
+
+    Args:
+        builder: The plan.
+        conversion: By which program.
+        source: The tensor, which stays allocated.
+        made: The copy.
+        name: Name of the copy.
+        refused: Why the library does not build the program, if it does not.
+    """
+    result, spec = PlanTensor(name, made), builder.device_spec
+    copies = conversion is Conversion.COPY
     return builder.run(
         f"{conversion.value}DeviceOperation",
         _work(conversion, source, made),
         [source],
         output=result,
-        circular_buffers=shard_buffers(conversion, source, result, builder.device_spec),
+        circular_buffers=(
+            copy_buffers(source.spec, made, spec) if copies else shard_buffers(conversion, source, result, spec)
+        ),
         dataflow=True,
+        refused=refused,
     )
 
 
