@@ -7,9 +7,9 @@ tilize_with_val_padding, untilize, untilize_with_unpadding), compared with recor
 from dataclasses import replace
 from math import prod
 
-from device.cores import CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import Layout, TensorMemoryLayout
+from device.memory.memory_config import Layout, ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
@@ -144,11 +144,15 @@ def _unaligned_pad(read: TensorSpec, view: CircularBuffer, spec: DeviceSpec) -> 
 
 
 def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:
-    """The cores that hold rows of HEIGHT shards; all cores of others."""
-    shards = tensor.memory_config.shard_spec
-    if shards is None or tensor.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+    """The cores that hold rows of HEIGHT or BLOCK shards; all cores of others."""
+    place, shards = tensor.memory_config, tensor.memory_config.shard_spec
+    if shards is None or place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
         return grid
     used = div_up(tensor.matrix[0], shards.shape[0])
+    if place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+        box, by_rows = grid.bounding_box(), shards.orientation is ShardOrientation.ROW_MAJOR
+        end = CoreCoord(box.end.x, box.start.y + used - 1) if by_rows else CoreCoord(box.start.x + used - 1, box.end.y)
+        return CoreRangeSet(CoreRange(box.start, end))
     if used == grid.num_cores():
         return grid
     held = CoreRangeSet()
