@@ -35,19 +35,24 @@ def plan_permute(
     """Plan the axes of the tensor "input" in another order; the tensor itself, or a copy, if the order stays."""
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
-    where = source.memory_config if place is None else place
+    result = permuted_by(builder, given, axes, source.memory_config if place is None else place, "output")
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def permuted_by(
+    builder: PlanBuilder, given: PlanTensor, axes: tuple[int, ...], where: MemoryConfig, name: str
+) -> PlanTensor:
+    """A tensor with its axes in another order, in a place; the tensor itself, or a copy, if the order stays."""
+    source, spec = given.spec, builder.device_spec
     if axes == tuple(range(len(axes))):
-        result = placed(builder, given, where, "output")
-        return builder.finish({"output": result.name}, known_works=MEANINGS)
+        return placed(builder, given, where, name)
     if source.data_format.is_block or source.memory_config.is_sharded() or where.is_sharded():
         _refuse("permute", "sharded tensors and block floats", "move it to interleaved memory, as bfloat16 or float32")
-    made = PlanTensor(
-        "output", TensorSpec([source.shape[axis] for axis in axes], source.data_format, source.layout, where)
-    )
+    made = PlanTensor(name, TensorSpec([source.shape[axis] for axis in axes], source.data_format, source.layout, where))
     moved = sum(axis != place for place, axis in enumerate(axes))
     swaps_tiles = source.layout is Layout.TILE and moved == 2 and _is_transpose(axes)
     buffers = tile_transpose_buffers if swaps_tiles else permute_buffers
-    result = builder.run(
+    return builder.run(
         "TransposeDeviceOperation" if swaps_tiles else "PermuteDeviceOperation",
         Permute(shape=source.shape, axes=axes),
         [given],
@@ -55,7 +60,6 @@ def plan_permute(
         circular_buffers=buffers(source, made.spec, axes, spec),
         dataflow=True,
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
 def _is_transpose(axes: tuple[int, ...]) -> bool:
