@@ -26,7 +26,7 @@ from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.concat.buffers import page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.concat.work import Concatenate
-from ops.programs.tiling.plan import in_other_layout, rows_of, untilized_by
+from ops.programs.tiling.plan import in_other_layout, unpadded_by
 
 CONCAT = "ConcatDeviceOperation"
 
@@ -145,28 +145,27 @@ def _interleaved(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, plac
     rank = len(inputs[0].spec.shape)
     tiled = inputs[0].spec.layout is Layout.TILE
     ragged = tiled and axis >= rank - 2 and any(one.spec.shape[axis] % TILE for one in inputs)
-    if _ends_unaligned(inputs, axis, builder.device_spec):
-        return _turned(builder, inputs, axis, place)
-    if ragged and axis == rank - 2:
-        rows = []
-        for one in inputs:
-            made = rows_of(one.spec, one.spec.shape, one.spec.memory_config)
-            rows.append(untilized_by(builder, one, made, f"{one.name}.rows", whole=False))
-        joined = _paged(builder, rows, axis, place, "output.rows")
+    if ragged and (axis == rank - 2 or inputs[0].spec.data_format.is_block):
+        rows = [unpadded_by(builder, one, one.spec.shape, one.spec.memory_config, f"{one.name}.rows") for one in inputs]
+        joined = _aligned(builder, rows, axis, place, "output.rows")
         result = in_other_layout(builder, joined, Layout.TILE, "output")
         builder.free(joined, *rows)
         return result
-    return _paged(builder, inputs, axis, place, "output", ragged=ragged)
+    if ragged:
+        return _paged(builder, inputs, axis, place, "output", ragged=True)
+    return _aligned(builder, inputs, axis, place, "output")
 
 
-def _turned(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig) -> PlanTensor:
-    """The last two axes are swapped before and after."""
+def _aligned(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str) -> PlanTensor:
+    """Pages as they are; the last two axes are swapped before and after if these would end unaligned."""
+    if not _ends_unaligned(inputs, axis, builder.device_spec):
+        return _paged(builder, inputs, axis, place, name)
     if axis == 0:
         raise ArgumentError("concat: tensors of one axis are not simulated; give them another one")
     swapped = (*range(axis - 1), axis, axis - 1)
     turned = [permuted_by(builder, one, swapped, one.spec.memory_config, f"{one.name}.turned") for one in inputs]
-    joined = _paged(builder, turned, axis - 1, place, "output.turned")
-    result = permuted_by(builder, joined, swapped, place, "output")
+    joined = _paged(builder, turned, axis - 1, place, f"{name}.turned")
+    result = permuted_by(builder, joined, swapped, place, name)
     builder.free(joined, *turned)
     return result
 

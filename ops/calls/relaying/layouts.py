@@ -5,19 +5,26 @@ Rules: ttnn 0.81.1, compared with recorded plans.
 
 from math import prod
 
-from device.cores import CoreRangeSet, first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.memory.tiles import TILE
-from device.numbers.formats import DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
+from ops.programs.actions.work_cores import page_cores
 from ops.programs.eltwise.circular_buffers import BUFFERING
 from ops.programs.movement.work import Typecast
-from ops.programs.tiling.plan import in_other_layout, require_whole_tiles, rows_of, tilized_by, untilized_by
+from ops.programs.tiling.plan import (
+    in_other_layout,
+    require_whole_tiles,
+    rows_of,
+    tilized_by,
+    unpadded_by,
+    untilized_by,
+)
 
 
 def plan_to_layout(
@@ -28,10 +35,22 @@ def plan_to_layout(
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout."""
+    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
+
+    Raises:
+        DeviceError: Rows in another format than the tiles are asked for, or shards do not hold whole tiles.
+    """
+    given, told = source.data_format, data_format or source.data_format
+    untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
+    if untilizes and told != given and (given, told) != (BFLOAT8_B, BFLOAT16):
+        raise DeviceError(
+            "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
+            "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
+            f"dtype: leave {told} out, and typecast before"
+        )
     builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = in_other_layout(builder, given, layout, "output", place=place, data_format=data_format)
+    read = builder.tensor("input")
+    result = in_other_layout(builder, read, layout, "output", place=place, data_format=data_format)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -63,8 +82,16 @@ def plan_tilize(
     where = source.memory_config if place is None else place
     if not pads:
         require_whole_tiles(source)
-    made = TensorSpec(source.shape, data_format or source.data_format, Layout.TILE, where, padded_shape)
-    result = tilized_by(builder, builder.tensor("input"), made, "output", whole=not pads, on_one_core=on_one_core)
+    result = tilized_by(
+        builder,
+        builder.tensor("input"),
+        "output",
+        place=where,
+        data_format=data_format,
+        padded_shape=padded_shape,
+        whole=not pads,
+        on_one_core=on_one_core,
+    )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -75,7 +102,7 @@ def plan_untilize(
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
     made = rows_of(source, source.padded_shape, where)
-    result = untilized_by(builder, builder.tensor("input"), made, "output", whole=True, on_one_core=on_one_core)
+    result = untilized_by(builder, builder.tensor("input"), made, "output", on_one_core=on_one_core)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -85,8 +112,7 @@ def plan_untilize_with_unpadding(
     """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
-    made = rows_of(source, shape, where)
-    result = untilized_by(builder, builder.tensor("input"), made, "output", whole=False)
+    result = unpadded_by(builder, builder.tensor("input"), shape, where, "output")
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -108,6 +134,8 @@ def plan_typecast(
             "memory_config: leave it out, and move the result afterwards"
         )
     made = PlanTensor("output", TensorSpec(source.shape, data_format, source.layout, where))
+    page_bytes = source.buffer(spec).page_bytes
+    ragged = source.memory_config.is_sharded() and page_bytes % spec.l1.alignment_bytes
     result = builder.run(
         "TypecastDeviceOperation",
         Typecast(source.data_format, data_format),
@@ -115,6 +143,12 @@ def plan_typecast(
         output=made,
         circular_buffers=_typecast_buffers(source, made.spec, spec),
         dataflow=True,
+        refused=(
+            f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
+            f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
+            if ragged
+            else None
+        ),
     )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
@@ -122,7 +156,8 @@ def plan_typecast(
 def _typecast_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles each on as many cores as there are tiles, column by column, or rows, row by row; or whole shards."""
     shards = source.memory_config.shard_spec
-    if shards is not None and source.data_format.tile_bytes == made.data_format.tile_bytes:
+    as_large = source.data_format.tile_bytes == made.data_format.tile_bytes
+    if shards is not None and as_large and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0):
         page_bytes = source.data_format.tile_bytes
         return tuple(
             CircularBuffer(
@@ -135,12 +170,8 @@ def _typecast_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) ->
             )
             for name, tensor in (("input", source), ("output", made))
         )
-    tiled = source.layout is Layout.TILE
-    pages = source.matrix[0] * source.matrix[1] // TILE**2 if tiled else prod(source.padded_shape[:-1])
-    cores = CoreRangeSet()
-    used = min(pages, spec.grid.cores)
-    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not tiled).ranges:
-        cores = cores.union(CoreRangeSet(one))
+    read = source.buffer(spec)
+    cores = page_cores(read.size_bytes // read.page_bytes, spec, row_wise=source.layout is Layout.ROW_MAJOR)
     return tuple(
         CircularBuffer(
             name=name,

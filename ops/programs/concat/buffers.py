@@ -43,7 +43,7 @@ def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[Circ
 def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two pages on their way through each core, on as many cores as there are pages, column by column.
 
-    Pages are aligned as in DRAM if any tensor lies there.
+    Pages are aligned as in DRAM if the first tensor or the result lies there.
     """
     rows, columns = made.matrix
     page_bytes = columns * (made.data_format.element_bytes or 0)
@@ -51,7 +51,7 @@ def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpe
     if made.layout is Layout.TILE:
         page_bytes, pages = made.data_format.tile_bytes, rows * columns // TILE**2
     cores = page_cores(pages, spec)
-    in_dram = any(one.memory_config.buffer_type is BufferType.DRAM for one in (*inputs, made))
+    in_dram = any(one.memory_config.buffer_type is BufferType.DRAM for one in (inputs[0], made))
     aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
     return (
         CircularBuffer(

@@ -61,9 +61,12 @@ def with_shards(place: MemoryConfig, shards: ShardSpec) -> MemoryConfig:
 def lies_in_place(read: TensorSpec, written: TensorSpec) -> bool:
     """Whether a function of single elements works on the shards of both its tensors where they lie.
 
-    Both are sharded in L1 over the same cores and fill their shards; rows must be whole pages of a tile's elements.
+    Both are sharded in L1, in one way over the same cores, and fill their shards; rows must be whole pages of a tile's
+    elements.
     """
     before, after = read.memory_config, written.memory_config
+    if before.memory_layout is not after.memory_layout:
+        return False
     if before.shard_spec is None or after.shard_spec is None or is_uneven(read) or is_uneven(written):
         return False
     if BufferType.DRAM in (before.buffer_type, after.buffer_type) or before.shard_spec.grid != after.shard_spec.grid:

@@ -36,7 +36,7 @@ def in_shards(name, columns, data_format=BFLOAT16):
     ("first", "made", "size"),
     [(DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, 2 * 160), (L1_MEMORY_CONFIG, L1_MEMORY_CONFIG, 2 * 144)],
 )
-def test_pages_are_aligned_as_in_dram_if_one_lies_there(first, made, size):
+def test_pages_are_aligned_as_in_dram_if_the_first_lies_there(first, made, size):
     (pages,) = page_buffers([rows(40, first), rows(30, made)], rows(70, made), SPEC)
     assert (pages.size_bytes, pages.cores.num_cores()) == (size, 50)
 
