@@ -127,9 +127,30 @@ def plan_convert_to_hwc(
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.run(
-        "ConvertToHWCDeviceOperation", work, [given], output=made, circular_buffers=hwc_buffers(given, made)
+        "ConvertToHWCDeviceOperation",
+        work,
+        [given],
+        output=made,
+        circular_buffers=hwc_buffers(given, made),
+        refused=_hwc_refusal(source, made.spec),
     )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
+    """Why the library does not put channels last, if it does not; said once the result is allocated."""
+    given, held = source.memory_config.shard_spec, made.memory_config.shard_spec
+    if given is None or held is None:
+        return None
+    if held.shape[0] % TILE:
+        return f"Shard height {held.shape[0]} must be multiple of tile width ({TILE})\nmemory_config: give other shards"
+    (batch, _, pixels), room = (1, 1, *source.shape)[-3:], given.num_cores() * given.shape[1]
+    if source.memory_config.buffer_type is BufferType.L1 and pixels < room and batch != 1:
+        return (
+            f"Uneven sharding (HW={pixels} < total_padded_capacity={room}) is only supported for batch_size=1, got "
+            f"batch_size={batch}\ninput: shards must hold the pixels of an image evenly"
+        )
+    return None
 
 
 def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: DataFormat | None = None) -> Plan:

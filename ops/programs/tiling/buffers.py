@@ -20,6 +20,8 @@ from ops.programs.movement.work import Conversion
 from ops.programs.tiling.unpadding import images_of_shard
 
 STICKS = 4  # of the scratchpad in which sticks are aligned
+HALF_TILE = 16  # columns of rows that have a writer of their own
+HALF_TILES = 16  # tiles on their way to it
 BUFFERING = 2  # rows of tiles on their way through a core that has several
 
 
@@ -112,7 +114,8 @@ def _unpadded_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer
         return view, _buffer("result", made.spec, BUFFERING * across, view.cores)
     if place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED or images_of_shard(read.spec):
         high = read.spec.padded_shape[-2] // TILE
-    rows = _buffer("rows", made.spec, BUFFERING * high * across, view.cores)
+    is_half_tile = made.spec.padded_shape[-1] == HALF_TILE and made.spec.shape[-2] % TILE == 0
+    rows = _buffer("rows", made.spec, HALF_TILES if is_half_tile else BUFFERING * high * across, view.cores)
     return view, rows, _last_view("result", made)
 
 

@@ -71,3 +71,6 @@ def test_refusals_name_the_rule(device):
         ttnn.permute(tiles, (0, 1, 2))
     with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be sharded to infer output memory config"):
         ttnn.experimental.convert_to_chw(tiles)
+    odd = sharded(ttnn.TensorMemoryLayout.WIDTH_SHARDED, 2, (8, 72))
+    with pytest.raises(ttnn.DeviceError, match=r"^Shard height 72 must be multiple of tile width \(32\)"):
+        ttnn.experimental.convert_to_hwc(placed(device, np.zeros((1, 1, 8, 144), np.float32), place=odd))

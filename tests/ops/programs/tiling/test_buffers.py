@@ -92,6 +92,12 @@ def test_rows_of_an_image_are_on_their_way_where_padding_is_cut_off():
     assert [one.size_bytes for one in buffers] == [8 * 2048, 8 * 2048]
 
 
+def test_rows_of_half_a_tile_have_a_writer_of_their_own():
+    read = tensor("read", shards("HEIGHT", 2, 1, 192, 32), TILES, (1, 4, 96, 32))
+    written = tensor("written", shards("HEIGHT", 2, 1, 192, 16), ROWS, (1, 4, 96, 16))
+    assert tiling_buffers(Conversion.UNTILIZE_WITH_UNPADDING, read, written, SPEC)[1].size_bytes == 16 * 2048
+
+
 def test_width_shards_are_padded_image_by_image():
     """Two images of two rows of tiles each, a tile wide; and a stick of padding."""
     read = tensor("read", shards("WIDTH", 4, 1, 100, 32), ROWS, (1, 2, 50, 128))
