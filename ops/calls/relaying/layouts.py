@@ -126,22 +126,31 @@ def plan_typecast(
     """
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
-    if source.memory_config.memory_layout is not where.memory_layout:
-        before, after = source.memory_config.memory_layout.name, where.memory_layout.name
+    result = typecast_by(builder, builder.tensor("input"), data_format, where, "output")
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def typecast_by(
+    builder: PlanBuilder, read: PlanTensor, data_format: DataFormat, place: MemoryConfig, name: str
+) -> PlanTensor:
+    """A tensor in another format, in a place; raises DeviceError as `plan_typecast` says."""
+    source, spec = read.spec, builder.device_spec
+    if source.memory_config.memory_layout is not place.memory_layout:
+        before, after = source.memory_config.memory_layout.name, place.memory_layout.name
         raise DeviceError(
             "Typecast operation requires Input and Output memory layout to match. Input layout: "
             f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
             "memory_config: leave it out, and move the result afterwards"
         )
-    made = PlanTensor("output", TensorSpec(source.shape, data_format, source.layout, where))
+    made = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, place))
     page_bytes = source.buffer(spec).page_bytes
     ragged = source.memory_config.is_sharded() and page_bytes % spec.l1.alignment_bytes
-    result = builder.run(
+    return builder.run(
         "TypecastDeviceOperation",
         Typecast(source.data_format, data_format),
-        [builder.tensor("input")],
+        [read],
         output=made,
-        circular_buffers=_typecast_buffers(source, made.spec, spec),
+        circular_buffers=_typecast_buffers(read, made, spec),
         dataflow=True,
         refused=(
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
@@ -150,13 +159,12 @@ def plan_typecast(
             else None
         ),
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
-def _typecast_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def _typecast_buffers(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles each on as many cores as there are tiles, column by column, or rows, row by row; or whole shards."""
-    shards = source.memory_config.shard_spec
-    as_large = source.data_format.tile_bytes == made.data_format.tile_bytes
+    source, shards = read.spec, read.spec.memory_config.shard_spec
+    as_large = source.data_format.tile_bytes == made.spec.data_format.tile_bytes
     if shards is not None and as_large and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0):
         page_bytes = source.data_format.tile_bytes
         return tuple(
@@ -164,21 +172,21 @@ def _typecast_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) ->
                 name=name,
                 size_bytes=prod(shards.shape) * page_bytes // TILE**2,
                 page_bytes=page_bytes,
-                data_format=tensor.data_format,
+                data_format=tensor.spec.data_format,
                 cores=shards.grid,
-                view_of=name,
+                view_of=tensor.name,
             )
-            for name, tensor in (("input", source), ("output", made))
+            for name, tensor in (("argument", read), ("result", made))
         )
-    read = source.buffer(spec)
-    cores = page_cores(read.size_bytes // read.page_bytes, spec, row_wise=source.layout is Layout.ROW_MAJOR)
+    pages = source.buffer(spec)
+    cores = page_cores(pages.size_bytes // pages.page_bytes, spec, row_wise=source.layout is Layout.ROW_MAJOR)
     return tuple(
         CircularBuffer(
             name=name,
-            size_bytes=BUFFERING * tensor.data_format.tile_bytes,
-            page_bytes=tensor.data_format.tile_bytes,
-            data_format=tensor.data_format,
+            size_bytes=BUFFERING * tensor.spec.data_format.tile_bytes,
+            page_bytes=tensor.spec.data_format.tile_bytes,
+            data_format=tensor.spec.data_format,
             cores=cores,
         )
-        for name, tensor in (("argument", source), ("result", made))
+        for name, tensor in (("argument", read), ("result", made))
     )

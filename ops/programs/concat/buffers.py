@@ -10,7 +10,7 @@ from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
@@ -28,12 +28,12 @@ def shard_views(tensors: Sequence[PlanTensor]) -> tuple[CircularBuffer, ...]:
 def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Of two tensors in tiles of HEIGHT shards: views, and rows of tiles that are turned, joined and turned back.
 
-    Block floats are bfloat16 while they are turned.
+    bfloat8_b is bfloat16 while it is turned.
     """
     tensors = [*inputs, made]
     views = shard_views(tensors)
     data_format = made.spec.data_format
-    turned = BFLOAT16 if data_format.is_block else data_format
+    turned = BFLOAT16 if data_format == BFLOAT8_B else data_format
     widths = [_shard(tensor)[1] // TILE for tensor in tensors]
     cores = views[0].cores
     rows = [buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]

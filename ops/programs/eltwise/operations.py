@@ -12,8 +12,11 @@ import numpy as np
 from device.matrix_unit.arithmetic import Arithmetic
 from device.numbers.activations import VectorUnitMode, apply_activation
 from device.numbers.formats import FLOAT32, Array, DataFormat
+from device.numbers.vector_unit import cut_to_bfloat16
 from device.plan import Work
 from ops.programs.eltwise.binary import packed
+
+FILL = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,9 @@ def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciproc
         dst = arithmetic.unpack(dst, work.data_format, fp32_dest=False)
     if work.name == "relu":
         dst = np.maximum(dst, np.float32(0))
+    elif work.name == FILL:
+        number = np.full_like(dst, work.parameters[0])
+        dst = number if wide else cut_to_bfloat16(number)
     else:
         mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=reciprocal_table)
         dst = apply_activation(dst, work.name, work.parameters, mode=mode)

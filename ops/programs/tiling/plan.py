@@ -10,7 +10,7 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.placement import L1_ALIGNMENT_BYTES
 from ops.programs.movement.work import Conversion
@@ -18,6 +18,8 @@ from ops.programs.tiling.buffers import shard_buffers, tiling_buffers, untilize_
 from ops.programs.tiling.copy_buffers import copy_buffers
 from ops.programs.tiling.unpadding import unpadded_place, unpadding_refusal
 from ops.programs.tiling.work import LayOut
+
+GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
 
 
 def in_other_layout(
@@ -57,8 +59,8 @@ def in_other_layout(
 
 
 def rows_of(spec: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> TensorSpec:
-    """What tiles become as rows: block floats have none, and become bfloat16."""
-    return TensorSpec(shape, BFLOAT16 if spec.data_format.is_block else spec.data_format, Layout.ROW_MAJOR, place)
+    """What tiles become as rows: bfloat8_b becomes bfloat16; raises DeviceError for other block floats."""
+    return TensorSpec(shape, BFLOAT16 if spec.data_format == BFLOAT8_B else spec.data_format, Layout.ROW_MAJOR, place)
 
 
 def tilized_by(
@@ -113,7 +115,7 @@ def untilized_by(
 ) -> PlanTensor:
     """Rows of tiles, padding included."""
     places = (source.spec.memory_config, made.memory_config)
-    generated = not any(place.is_sharded() for place in places) and source.spec.data_format != FLOAT32
+    generated = not any(place.is_sharded() for place in places) and source.spec.data_format in GENERATED_FORMATS
     if not generated or on_one_core:
         return _converted(builder, Conversion.UNTILIZE, source, made, name, on_one_core=on_one_core)
     conversion = Conversion.UNTILIZE_CODEGEN
