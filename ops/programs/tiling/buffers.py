@@ -66,12 +66,14 @@ def tiling_buffers(
 
 
 def _tilized_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
-    """Of shards that are tilized where they lie: those that stay in their scheme, and HEIGHT shards for L1."""
+    """Of shards that are tilized where they lie: those that stay in their scheme, and rows of whole tiles for L1."""
     before, after = read.spec.memory_config, made.spec.memory_config
     if before.is_sharded() and before.memory_layout is after.memory_layout:
         return _view("argument", read), _view("result", made)
     in_l1 = after == MemoryConfig(buffer_type=BufferType.L1)
-    if before.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or not in_l1:
+    if before.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or before.shard_spec is None or not in_l1:
+        return ()
+    if before.shard_spec.shape[0] % TILE:
         return ()
     view = _view("argument", read)
     return view, _buffer("result", made.spec, made.spec.matrix[1] // TILE, view.cores)
@@ -80,7 +82,10 @@ def _tilized_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer,
 def _padded_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Of WIDTH shards that are padded and stay: the rows of an image on their way, and a stick of the padding."""
     places = {one.spec.memory_config.memory_layout for one in (read, made)}
-    if places != {TensorMemoryLayout.WIDTH_SHARDED}:
+    before, after = read.spec.memory_config.shard_spec, made.spec.memory_config.shard_spec
+    if before is None or after is None or places != {TensorMemoryLayout.WIDTH_SHARDED}:
+        return ()
+    if (before.grid, before.shape[1]) != (after.grid, after.shape[1]):
         return ()
     across, view = _shard_tiles(made.spec)[1], _view("result", made)
     tiles = BUFFERING * made.spec.padded_shape[-2] // TILE * across

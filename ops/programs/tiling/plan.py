@@ -88,11 +88,13 @@ def tilized_by(
     """
     spec, made_format = source.spec, data_format or source.spec.data_format
     shards = spec.memory_config.shard_spec
-    if shards is not None and spec.memory_config.memory_layout is place.memory_layout:
-        shape = shards.shape
-        if not whole and place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED and not shape[1] % TILE:
-            padded = padded_shape or TensorSpec(spec.shape, made_format, Layout.TILE).padded_shape
-            shape = (prod(padded[:-1]), shape[1])
+    padded = padded_shape or TensorSpec(spec.shape, made_format, Layout.TILE).padded_shape
+    stays = shards is not None and spec.memory_config.memory_layout is place.memory_layout
+    pads_rows = not whole and place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
+    if shards is not None and stays and pads_rows:
+        stays = padded[-1] == shards.num_cores() * shards.shape[1]
+    if shards is not None and stays:
+        shape = (prod(padded[:-1]), shards.shape[1]) if pads_rows else shards.shape
         kept = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
         made = TensorSpec(spec.shape, made_format, Layout.TILE, kept)
     else:

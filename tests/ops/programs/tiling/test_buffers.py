@@ -53,6 +53,7 @@ def made(conversion, before, after, **more):
         (HIGH, HIGH, [(8, 2, True), (8, 2, True)]),
         (HIGH, L1_MEMORY_CONFIG, [(8, 2, True), (4, 2, False)]),
         (HIGH, DRAM_MEMORY_CONFIG, [(4, 4, False), (4, 4, False)]),
+        (shards("HEIGHT", 3, 1, 48, 128), L1_MEMORY_CONFIG, [(4, 4, False), (4, 4, False)]),  # a tile and a half each
         (WIDE, HIGH, [(4, 4, False), (4, 4, False)]),
     ],
 )
