@@ -50,6 +50,24 @@ def test_sticks_of_two_tensors_are_whole_multiples_of_32_bytes():
     assert shards_refusal([one, one, one], one, 3, 1) is None
 
 
+@pytest.mark.parametrize(
+    ("columns", "across", "text"),
+    [
+        (
+            23,
+            32,
+            "Width concat: input 1 starts at column 23 (46 bytes), not L1-aligned (16 bytes). A ragged width puts",
+        ),
+        (24, 12, "Input 0 shard row size (24 bytes = 12 elements x 2 bytes) is not L1-aligned (16 bytes)."),
+        (16, 16, None),
+    ],
+)
+def test_rows_in_blocks_start_and_end_aligned(columns, across, text):
+    one = spec("BLOCK", (128, across), layout=ROWS, shape=(1, 1, 128, columns))
+    found = shards_refusal([one, one], one, 3, 1)
+    assert (None if found is None else found[: len(text or "")]) == text
+
+
 def test_tensors_differ_along_one_axis_alone():
     one, other = TensorSpec((1, 1, 32, 32), BFLOAT16, TILES), TensorSpec((1, 1, 64, 32), BFLOAT16, TILES)
     require_one_shape([one, other], 2)
