@@ -121,11 +121,21 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Relocate:
-    """A tensor is released and allocated again to defragment; the operation `MOVE` runs if its address changes."""
+    """A tensor is released and allocated again to defragment; the operation `MOVE` runs if it comes to lie elsewhere.
+
+    Attributes:
+        tensor: Its name.
+        buffer: What is asked of the allocator.
+        work: What the operation computes.
+        circular_buffers: Of the program that copies page by page.
+        overlapping: Of the program that reads all before it writes, where both places overlap and it fits.
+    """
 
     tensor: str
     buffer: BufferSpec
     work: Work | None = None
+    circular_buffers: tuple[CircularBuffer, ...] = ()
+    overlapping: tuple[CircularBuffer, ...] = ()
 
 
 Step = Allocate | Free | Operation | Relocate

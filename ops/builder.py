@@ -166,9 +166,9 @@ class PlanBuilder:
                     self._operated(_renamed(step, named), [self._tensors[one.tensor] for one in step.outputs])
                     self._tensors.update((named(one.tensor), self._tensors[one.tensor]) for one in step.resident)
 
-    def relocate(self, tensor: PlanTensor, work: Work) -> None:
-        """A tensor is released and allocated again, so that it lies as high in L1 as it can; ``work`` moves it."""
-        self._steps.append(Relocate(tensor.name, tensor.spec.buffer(self.device_spec), work))
+    def relocate(self, tensor: PlanTensor, work: Work, *buffers: tuple[CircularBuffer, ...]) -> None:
+        """A tensor is released and allocated again, as high as it can lie; ``work`` moves it (buffers: `Relocate`)."""
+        self._steps.append(Relocate(tensor.name, tensor.spec.buffer(self.device_spec), work, *buffers))
 
     def free(self, *tensors: PlanTensor) -> None:
         """Releases tensors, in order: the plan's own, or the caller's on the caller's behalf."""

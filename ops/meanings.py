@@ -27,9 +27,11 @@ from ops.programs.movement.meaning import MEANINGS as MOVEMENT
 from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
 from ops.programs.phase_conv2d.meaning import MEANINGS as PHASE_CONV2D
 from ops.programs.pool2d.meaning import MEANINGS as POOL2D
+from ops.programs.rand.work import MEANINGS as RAND
 from ops.programs.rearrange.channels import MEANINGS as CHANNELS
 from ops.programs.rearrange.work import MEANINGS as REARRANGE
 from ops.programs.tiling.work import MEANINGS as TILING
+from ops.programs.upsample.meaning import MEANINGS as UPSAMPLE
 
 MEANINGS: Final[Meanings] = MappingProxyType(
     {
@@ -45,8 +47,10 @@ MEANINGS: Final[Meanings] = MappingProxyType(
             *PATCH_MATMUL,
             *PHASE_CONV2D,
             *POOL2D,
+            *RAND,
             *REARRANGE,
             *TILING,
+            *UPSAMPLE,
         )
     }
 )

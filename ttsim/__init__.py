@@ -115,7 +115,7 @@ _NAMES_OF = {
         "release_trace",
         "wait_for_event",
     ),
-    "ttsim.functions.rearranging": ("pad", "permute", "transpose", "upsample"),
+    "ttsim.functions.rearranging": ("pad", "permute", "transpose"),
     "ttsim.functions.relaying": (
         "interleaved_to_sharded",
         "move",
@@ -128,6 +128,7 @@ _NAMES_OF = {
         "untilize",
         "untilize_with_unpadding",
     ),
+    "ttsim.functions.upsampling": ("upsample",),
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
     "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),
     "ttsim.report.cycles.report": ("CycleReport",),

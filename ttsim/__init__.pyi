@@ -97,7 +97,11 @@ from ttsim.functions.files import dump_tensor, load_tensor
 from ttsim.functions.matmul import linear, matmul
 from ttsim.functions.pooling import max_pool2d
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
-from ttsim.functions.rearranging import pad, permute, transpose, upsample
+from ttsim.functions.rearranging import (
+    pad,
+    permute,
+    transpose,
+)
 from ttsim.functions.relaying import (
     interleaved_to_sharded,
     move,
@@ -118,6 +122,9 @@ from ttsim.functions.tracing import (
     record_event,
     release_trace,
     wait_for_event,
+)
+from ttsim.functions.upsampling import (
+    upsample,
 )
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile

@@ -126,8 +126,9 @@ def _held(step: Operation | Relocate, plan: Plan) -> HeldOperation:
     if isinstance(step, Relocate):
         name, source, target = "Move", step.tensor, step.tensor
     else:
-        name, source = step.name.removesuffix("DeviceOperation"), step.inputs[0]
+        name = step.name.removesuffix("DeviceOperation")
         target = step.outputs[0].tensor if step.outputs else step.inputs[-1]
+        source = step.inputs[0] if step.inputs else target
     alone = Operation(name=name, inputs=("read", "written"), work=step.work)
     tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
     program = type(step.work).__module__.split(".")[2]

@@ -17,6 +17,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.concatenation.plan import plan_concat
+from ops.calls.creation.rand import plan_rand
 from ops.calls.elementwise.binary import BinaryArguments, plan_binary
 from ops.calls.pooling.arguments import PoolArguments
 from ops.calls.pooling.plan import plan_max_pool2d
@@ -25,9 +26,9 @@ from ops.calls.rearranging.plan import (
     plan_convert_to_hwc,
     plan_pad,
     plan_permute,
-    plan_upsample,
 )
 from ops.calls.relaying.layouts import plan_tilize
+from ops.calls.upsampling.plan import plan_upsample
 from ops.programs.eltwise.binary import BinaryOperation
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -59,6 +60,8 @@ def surroundings() -> Iterator[tuple[str, Callable[[DeviceSpec], Plan], dict[str
     yield "convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}
     sticks = _tensor((1, 1, 256, 64), ROWS)
     yield "tilize", partial(plan_tilize, sticks), {"input": sticks}
+    drawn = _tensor((1, 1, 256, 64), TILES)
+    yield "rand", partial(plan_rand, drawn, low=0.0, high=1.0, seed=0), {}
 
 
 def _tensor(shape: tuple[int, ...], layout: Layout) -> TensorSpec:

@@ -102,13 +102,20 @@ def operations_of(plan: Plan) -> Iterator[Operation]:
         if isinstance(step, Operation):
             yield step
         elif isinstance(step, Relocate):
-            yield Operation(name=MOVE, inputs=(step.tensor,), work=step.work, key=(MOVE, step.buffer))
+            yield Operation(
+                name=MOVE,
+                inputs=(step.tensor,),
+                circular_buffers=step.circular_buffers,
+                work=step.work,
+                key=(MOVE, step.buffer),
+            )
 
 
 def _ends(step: Operation, plan: Plan) -> Ends:
-    """The tensor an operation reads first and the one that it writes."""
+    """The tensor an operation reads first and the one that it writes, which stands for both if it reads none."""
     written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
-    return Ends(read=plan.tensors[step.inputs[0]], written=plan.tensors[written])
+    read = step.inputs[0] if step.inputs else written
+    return Ends(read=plan.tensors[read], written=plan.tensors[written])
 
 
 def _timed(step: Operation, ends: Ends, reading: CyclesReading, meanings: Meanings) -> TimedOperation:

@@ -10,6 +10,7 @@ from device.events import CircularBuffersFreed, MadeTensor, OperationBegin, Oper
 from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
 from device.plan import MOVE, Allocate, Free, Operation, Plan, Relocate
 
 
@@ -39,6 +40,14 @@ def run_memory(
         reading.undo(keep=inputs)
         raise
     return {name: reading.buffers[name] for name in plan.results.values()}
+
+
+def _overlap(before: Buffer, after: Buffer) -> bool:
+    """Whether the two places of a tensor that moves within a memory overlap: up in L1, down in DRAM."""
+    if before.spec.buffer_type is not after.spec.buffer_type:
+        return False
+    low, high = (before, after) if after.spec.buffer_type is BufferType.L1 else (after, before)
+    return low.address + after.spec.bank_bytes > high.address
 
 
 class _MemoryReading:
@@ -80,8 +89,24 @@ class _MemoryReading:
         before = self.buffers[step.tensor]
         self.device.free(before)
         after = self._allocate(Allocate(step.tensor, step.buffer))
-        if after.address != before.address:
-            self._program(Operation(name=MOVE, inputs=(step.tensor,), work=step.work, key=(MOVE, step.buffer)))
+        if (after.address, after.spec.buffer_type) == (before.address, before.spec.buffer_type):
+            return
+        together = bool(step.overlapping) and _overlap(before, after) and self._has_room(step, after)
+        self._program(
+            Operation(
+                name=MOVE,
+                inputs=(step.tensor,),
+                circular_buffers=step.overlapping if together else step.circular_buffers,
+                work=step.work,
+                key=(MOVE, step.buffer, together),
+            )
+        )
+
+    def _has_room(self, step: Relocate, after: Buffer) -> bool:
+        """Whether all that a core moves fits below where it goes."""
+        l1 = self.device.spec.l1
+        limit = after.address if after.spec.buffer_type is BufferType.L1 else l1.bytes
+        return l1.base_bytes + sum(one.size_bytes for one in step.overlapping) <= limit
 
     def _program(self, step: Operation) -> None:
         self.device.record(OperationBegin(step.name, step.work))

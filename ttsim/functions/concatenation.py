@@ -27,7 +27,8 @@ def concat(
         dim: Along which axis; negative ones count from the last.
         memory_config: Where the result goes; None for DRAM.
         output_tensor: Not simulated; None makes a new tensor.
-        groups: Parts that each tensor is cut into: the result has the first parts of all, then the second, and so on.
+        groups: Parts that each of two tensors of HEIGHT shards is cut into: the result has the first parts of both,
+            then the second, and so on. Others are not cut, as in ttnn.
         sub_core_grids: Not simulated.
 
     Returns:

@@ -1,7 +1,7 @@
 """ttnn's functions that make tensors of no other: zeros, ones, full, empty, arange, rand, and those like another.
 
-The values are made on the host and placed on the device; the real library runs a program for some of them, so that no
-cycles are counted for what is made here.
+Most are made on the host and placed on the device, as in ttnn; `rand`, and one number in the tiles of another tensor,
+are device operations.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,14 @@ from numbers import Real
 import numpy as np
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array
+from ops.calls.creation.rand import plan_rand
+from ops.calls.elementwise.unary import plan_unary
+from ops.programs.eltwise.operations import FILL
 from ttsim.runtime.device import Device
+from ttsim.runtime.execution import in_turn_on, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
 from ttsim.types.signature import require_type, require_type_or_none
@@ -89,6 +94,9 @@ def full_like(
 ) -> Tensor:
     """A tensor of one number, with the shape of another.
 
+    For tiles of floats on the device that stay what they are, it is a device operation; bfloat16 and block floats get
+    the number cut to bfloat16. All else is made on the host.
+
     Args:
         tensor: The other one.
         fill_value: The number.
@@ -101,16 +109,7 @@ def full_like(
         ArgumentTypeError: An argument is of another type.
         DeviceError: Block floats in row-major layout, or no room.
     """
-    require_type("full_like", Tensor, tensor=tensor)
-    own = None if tensor.device() is None else tensor.spec.memory_config
-    return full(
-        tensor.shape,
-        fill_value,
-        tensor.dtype if dtype is None else dtype,
-        tensor.layout if layout is None else layout,
-        tensor.device() if device is None else device,
-        own if memory_config is None else memory_config,
-    )
+    return _filled("full_like", tensor, fill_value, dtype, layout, device, memory_config)
 
 
 def zeros_like(
@@ -121,7 +120,7 @@ def zeros_like(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """Zeros, with the shape of another tensor; the arguments are those of `full_like`."""
-    return full_like(tensor, 0.0, dtype, layout, device, memory_config)
+    return _filled("zeros_like", tensor, 0.0, dtype, layout, device, memory_config)
 
 
 def ones_like(
@@ -132,7 +131,7 @@ def ones_like(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """Ones, with the shape of another tensor; the arguments are those of `full_like`."""
-    return full_like(tensor, 1.0, dtype, layout, device, memory_config)
+    return _filled("ones_like", tensor, 1.0, dtype, layout, device, memory_config)
 
 
 def empty_like(
@@ -143,7 +142,8 @@ def empty_like(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """A tensor whose numbers do not matter, with the shape of another; the arguments are those of `full_like`."""
-    return full_like(tensor, 0.0, dtype, layout, device, memory_config)
+    require_type("empty_like", Tensor, tensor=tensor)
+    return _alike(tensor, 0.0, dtype, layout, device, memory_config)
 
 
 def arange(
@@ -207,8 +207,56 @@ def rand(
     """
     require_type("rand", Device, device=device)
     require_type("rand", int, seed=seed)
-    values = np.random.default_rng(seed).uniform(low, high, _sides("rand", shape))
-    return _made("rand", values, dtype, layout, device, memory_config)
+    require_type("rand", DataType, dtype=dtype)
+    require_type("rand", Layout, layout=layout)
+    made = TensorSpec(_sides("rand", shape), dtype.format, layout, memory_config)
+
+    def call() -> Tensor:
+        plan = plan_rand(made, device.spec, low=low, high=high, seed=seed)
+        with device.function("ttnn.rand"):
+            return run(plan, {}, device)["output"]
+
+    return in_turn_on(device, call)
+
+
+def _filled(
+    function: str,
+    tensor: Tensor,
+    fill_value: float,
+    dtype: DataType | None,
+    layout: Layout | None,
+    device: Device | None,
+    memory_config: MemoryConfig | None,
+) -> Tensor:
+    """One number with the shape of a tensor, by the function of that name."""
+    require_type(function, Tensor, tensor=tensor)
+    require_type(function, int | float | np.number, fill_value=fill_value)  # type: ignore[arg-type]
+    home = tensor.device()
+    stays = layout in (None, tensor.layout) and dtype in (None, tensor.dtype) and device in (None, home)
+    if home is None or not stays or tensor.layout is not Layout.TILE or not tensor.dtype.format.is_float:
+        return _alike(tensor, fill_value, dtype, layout, device, memory_config)
+    require_allocated(tensor)
+
+    def call() -> Tensor:
+        plan = plan_unary(tensor.spec, (FILL, (float(fill_value),)), home.spec, place=memory_config)
+        with home.function(f"ttnn.{function}"):
+            return run(plan, {"input": tensor}, home)["output"]
+
+    return in_turn_on(home, call)
+
+
+def _alike(
+    tensor: Tensor,
+    fill_value: float,
+    dtype: DataType | None,
+    layout: Layout | None,
+    device: Device | None,
+    memory_config: MemoryConfig | None,
+) -> Tensor:
+    """One number with the shape of a tensor, made on the host."""
+    place = memory_config or (None if tensor.device() is None else tensor.spec.memory_config)
+    home = device or tensor.device()
+    return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, home, place)
 
 
 def _sides(function: str, shape: Sequence[int]) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
@@ -12,7 +11,6 @@ from ops.calls.rearranging.plan import (
     plan_convert_to_hwc,
     plan_pad,
     plan_permute,
-    plan_upsample,
 )
 from ttsim.functions.device_calls import carried_out, required_device
 from ttsim.runtime.execution import on_device
@@ -108,41 +106,6 @@ def pad(
     device = required_device("pad", input_tensor)
     plan = plan_pad(input_tensor.spec, around, float(value), device.spec, place=memory_config)
     return carried_out("pad", plan, input_tensor, device)
-
-
-@checked
-@on_device
-def upsample(
-    input_tensor: Tensor, scale_factor: object, *, mode: object = "nearest", memory_config: MemoryConfig | None = None
-) -> Tensor:
-    """Every pixel several times, down and across.
-
-    Args:
-        input_tensor: [N, H, W, C], interleaved rows on the device.
-        scale_factor: How often: a positive integer, or two of them, down and across.
-        mode: "nearest"; others are not simulated.
-        memory_config: Where the result goes; None for where the tensor is.
-
-    Raises:
-        ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: Tiles have padding, or the tensor is on the host.
-        OutOfMemoryError: No room.
-    """
-    factors: list[Any] = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor, scale_factor]
-    whole = len(factors) == 2 and all(
-        isinstance(one, Real) and float(one) > 0 and float(one).is_integer() for one in factors
-    )
-    if not whole or mode != "nearest":
-        raise ArgumentError(
-            f"upsample: only whole factors of mode 'nearest' are simulated, not {shown(scale_factor)} of {shown(mode)}"
-        )
-    if len(input_tensor.shape) != 4:
-        raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
-    device = required_device("upsample", input_tensor)
-    scale = (int(factors[0]), int(factors[1]))
-    plan = plan_upsample(input_tensor.spec, scale, device.spec, place=memory_config)
-    return carried_out("upsample", plan, input_tensor, device)
 
 
 @checked

@@ -227,21 +227,18 @@ def tilize_with_zero_padding(
     input_tensor: Tensor,
     *,
     memory_config: MemoryConfig | None = None,
-    dtype: DataType | None = None,
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
     """Rows as tiles, the last of them filled with zeros; arguments as of `tilize_with_val_padding`."""
     require_left_out("tilize_with_zero_padding", sub_core_grids=sub_core_grids)
     device = required_device("tilize_with_zero_padding", input_tensor)
-    data_format = None if dtype is None else dtype.format
     plan = plan_tilize(
         input_tensor.spec,
         device.spec,
         pads=True,
         on_one_core=not use_multicore,
         place=memory_config,
-        data_format=data_format,
     )
     return carried_out("tilize_with_zero_padding", plan, input_tensor, device)
 

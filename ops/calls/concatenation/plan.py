@@ -1,25 +1,34 @@
 """The plan of ttnn.concat.
 
-Rules: ttnn 0.81.1, compared with recorded plans.
+Rules: ttnn 0.81.1, compared with recorded plans. Shards are joined where they are along axes that they are whole on;
+along others they are gathered first. Rows that end within what memory aligns are turned, joined, and turned back.
 """
 
 from collections.abc import Sequence
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.memory.tiles import TILE
-from device.plan import Plan
+from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.concatenation.refusals import joins_in_place, require_one_shape, shards_refusal
+from ops.calls.rearranging.plan import permuted_by
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.concat.buffers import page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.concat.work import Concatenate
-from ops.programs.tiling.plan import in_other_layout, rows_of, untilized_by
+from ops.programs.tiling.plan import in_other_layout, unpadded_by
 
 CONCAT = "ConcatDeviceOperation"
-ALIGNMENT_BYTES = 16  # of rows that are put side by side where they lie
 
 
 def plan_concat(
@@ -28,41 +37,40 @@ def plan_concat(
     """Plan a concatenation of the tensors "input_0", "input_1" and so on.
 
     Args:
-        sources: The tensors.
+        sources: The tensors; one alone is only brought to its place.
         axis: Along which, counted from the first axis.
         spec: The device.
         place: Where the result goes; None for DRAM.
-        groups: Parts that each is cut into along the axis.
+        groups: Parts that each is cut into along the axis, if two tensors of HEIGHT shards are joined where they are;
+            the library does not cut others.
 
     Raises:
         ArgumentError: The library takes programs that are not simulated.
         DeviceError: The tensors do not go together.
     """
-    _validate(sources, axis)
+    require_one_shape(sources, axis)
     builder = PlanBuilder(spec, {f"input_{number}": one for number, one in enumerate(sources)})
     inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
     where = DRAM_MEMORY_CONFIG if place is None else place
-    if sources[0].memory_config.is_sharded():
+    if len(inputs) == 1:
+        result = placed(builder, inputs[0], where, "output")
+    elif sources[0].memory_config.is_sharded():
         result = _of_shards(builder, inputs, axis, where, groups)
     else:
-        result = _interleaved(builder, inputs, axis, where, groups)
+        result = _interleaved(builder, inputs, axis, where)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
-def _validate(sources: Sequence[TensorSpec], axis: int) -> None:
-    first = sources[0]
-    for other in sources[1:]:
-        if len(other.shape) != len(first.shape) or other.layout is not first.layout:
-            raise DeviceError(
-                "All input tensors must have the same rank and layout\nconcat: bring them to one layout and rank first"
-            )
-        if any(a != b for n, (a, b) in enumerate(zip(first.shape, other.shape, strict=True)) if n != axis):
-            raise DeviceError(
-                "All dimensions must be the same size except for the dimension along which the contenation is taking "
-                f"place.\nconcat: {list(first.shape)} and {list(other.shape)} differ beyond axis {axis}"
-            )
-        if other.memory_config.is_sharded() is not first.memory_config.is_sharded():
-            raise DeviceError("All tensors must be sharded or all must be interleaved\nconcat: move them to one place")
+def _ends_unaligned(inputs: Sequence[PlanTensor], axis: int, spec: DeviceSpec) -> bool:
+    """Whether tensors are joined behind rows that end within what their memory aligns; a block float is one byte."""
+    if axis != len(inputs[0].spec.shape) - 1:
+        return False
+    for one in inputs:
+        in_dram = one.spec.memory_config.buffer_type is BufferType.DRAM
+        alignment = (spec.dram if in_dram else spec.l1).alignment_bytes
+        if one.spec.padded_shape[-1] * (one.spec.data_format.element_bytes or 1) % alignment:
+            return True
+    return False
 
 
 def _joined(inputs: Sequence[PlanTensor], axis: int, place: MemoryConfig) -> TensorSpec:
@@ -72,25 +80,39 @@ def _joined(inputs: Sequence[PlanTensor], axis: int, place: MemoryConfig) -> Ten
     return TensorSpec(shape, first.data_format, first.layout, place)
 
 
-def _work(inputs: Sequence[PlanTensor], axis: int, groups: int) -> Concatenate:
-    return Concatenate(axis=axis, shapes=tuple(one.spec.shape for one in inputs), groups=groups)
-
-
 def _of_shards(
     builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
 ) -> PlanTensor:
     """Shards are joined on their cores; an interleaved result is dealt by a program of its own."""
-    last = len(inputs[0].spec.shape) - 1
+    last, tiled = len(inputs[0].spec.shape) - 1, inputs[0].spec.layout is Layout.TILE
+    ragged = tiled and any(one.spec.shape[axis] != one.spec.padded_shape[axis] for one in inputs)
+    if ragged or _ends_unaligned(inputs, axis, builder.device_spec):
+        raise ArgumentError(
+            "concat: shards that end within a tile, or rows within 16 bytes, are not simulated; "
+            "move them to interleaved memory first"
+        )
+    if not place.is_sharded() and not joins_in_place(inputs[0].spec, axis):
+        gathered = [placed(builder, one, place, f"{one.name}.interleaved") for one in inputs]
+        result = _paged(builder, gathered, axis, place, "output")
+        builder.free(*gathered)
+        return result
     sharded = place if place.is_sharded() else _shards_of_result(inputs, axis == last)
     made = PlanTensor("output" if place.is_sharded() else "output.sharded", _joined(inputs, axis, sharded))
+    refused = shards_refusal([one.spec for one in inputs], made.spec, axis, groups)
     by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     pair = len(inputs) == 2 and by_height and axis == last
-    tiled = made.spec.layout is Layout.TILE
-    buffers = turned_buffers(inputs, made) if pair and tiled else shard_views([*inputs, made])
+    buffers = turned_buffers if pair and tiled else _views
+    work = Concatenate(axis=axis, shapes=tuple(one.spec.shape for one in inputs), groups=groups if pair else 1)
     builder.run(
-        CONCAT, _work(inputs, axis, groups), inputs, output=made, circular_buffers=buffers, dataflow=pair,
-        key=("concat", axis, groups, tuple(one.spec for one in inputs), made.spec),
-    )  # fmt: skip
+        CONCAT,
+        work,
+        inputs,
+        output=made,
+        circular_buffers=() if refused else buffers(inputs, made),
+        dataflow=pair,
+        key=("concat", work, tuple(one.spec for one in inputs), made.spec),
+        refused=refused,
+    )
     if place.is_sharded():
         return made
     result = placed(builder, made, place, "output")
@@ -98,10 +120,16 @@ def _of_shards(
     return result
 
 
+def _views(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    return shard_views([*inputs, made])
+
+
 def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:
     """The cores of the first tensor, with all columns (or rows) side by side."""
     first = inputs[0].spec.memory_config
     shapes = [one.spec.memory_config.shard_spec for one in inputs]
+    if None in shapes:
+        raise DeviceError("bad optional access\nconcat: shard all tensors, or none")
     rows = [0 if one is None else one.shape[0] for one in shapes]
     columns = [0 if one is None else one.shape[1] for one in shapes]
     shape = (rows[0], sum(columns)) if by_columns else (sum(rows), columns[0])
@@ -112,29 +140,34 @@ def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryC
     )
 
 
-def _interleaved(
-    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
-) -> PlanTensor:
-    """Pages are joined as they are; what is ragged goes through rows."""
+def _interleaved(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig) -> PlanTensor:
+    """Pages are joined as they are; what is ragged goes through rows, and what is not aligned is turned."""
     rank = len(inputs[0].spec.shape)
     tiled = inputs[0].spec.layout is Layout.TILE
     ragged = tiled and axis >= rank - 2 and any(one.spec.shape[axis] % TILE for one in inputs)
-    if ragged and axis == rank - 2:
-        rows = []
-        for one in inputs:
-            made = rows_of(one.spec, one.spec.shape, one.spec.memory_config)
-            rows.append(untilized_by(builder, one, made, f"{one.name}.rows", whole=False))
-        joined = _paged(builder, rows, axis, place, groups, "output.rows")
+    if ragged and (axis == rank - 2 or inputs[0].spec.data_format.is_block):
+        rows = [unpadded_by(builder, one, one.spec.shape, one.spec.memory_config, f"{one.name}.rows") for one in inputs]
+        joined = _aligned(builder, rows, axis, place, "output.rows")
         result = in_other_layout(builder, joined, Layout.TILE, "output")
         builder.free(joined, *rows)
         return result
-    element_bytes = inputs[0].spec.data_format.element_bytes or 0
-    if not tiled and axis == rank - 1 and any(one.spec.shape[-1] * element_bytes % ALIGNMENT_BYTES for one in inputs):
-        raise ArgumentError(
-            f"concat: rows that are no whole multiple of {ALIGNMENT_BYTES} bytes are not simulated; "
-            "the library permutes them there and back; give tiles, or pad the channels"
-        )
-    return _paged(builder, inputs, axis, place, groups, "output", ragged=ragged)
+    if ragged:
+        return _paged(builder, inputs, axis, place, "output", ragged=True)
+    return _aligned(builder, inputs, axis, place, "output")
+
+
+def _aligned(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str) -> PlanTensor:
+    """Pages as they are; the last two axes are swapped before and after if these would end unaligned."""
+    if not _ends_unaligned(inputs, axis, builder.device_spec):
+        return _paged(builder, inputs, axis, place, name)
+    if axis == 0:
+        raise ArgumentError("concat: tensors of one axis are not simulated; give them another one")
+    swapped = (*range(axis - 1), axis, axis - 1)
+    turned = [permuted_by(builder, one, swapped, one.spec.memory_config, f"{one.name}.turned") for one in inputs]
+    joined = _paged(builder, turned, axis - 1, place, f"{name}.turned")
+    result = permuted_by(builder, joined, swapped, place, name)
+    builder.free(joined, *turned)
+    return result
 
 
 def _paged(
@@ -142,7 +175,6 @@ def _paged(
     inputs: list[PlanTensor],
     axis: int,
     place: MemoryConfig,
-    groups: int,
     name: str,
     *,
     ragged: bool = False,
@@ -150,13 +182,13 @@ def _paged(
     made = PlanTensor(name, _joined(inputs, axis, place))
     spec = builder.device_spec
     specs = [one.spec for one in inputs]
-    buffers = ragged_buffers(specs, made.spec, spec) if ragged else page_buffers(made.spec, spec)
+    work = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs))
     return builder.run(
         CONCAT,
-        _work(inputs, axis, groups),
+        work,
         inputs,
         output=made,
-        circular_buffers=buffers,
+        circular_buffers=ragged_buffers(specs, made.spec, spec) if ragged else page_buffers(specs, made.spec, spec),
         dataflow=not ragged,
-        key=("concat", axis, groups, tuple(specs), made.spec),
+        key=("concat", work, tuple(specs), made.spec),
     )

@@ -108,7 +108,7 @@ def _pool(
     made = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
     held = sticks.spec.memory_config.shard_spec
     channels = div_up(call.channels, shards.config.channel_cores)
-    stick_elements = 0 if held is None else held.shape[0] * channels
+    stick_elements = 0 if held is None else held.shape[0] * min(held.shape[1], call.channels)
     sizes = PoolSizes(
         taps=work.taps,
         channels=channels,

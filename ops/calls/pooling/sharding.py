@@ -42,10 +42,11 @@ class PoolShards:
 
 
 def pool_shards(call: PoolArguments, config: ParallelConfig) -> PoolShards:
-    """The shards of the result on the cores of the input."""
+    """The shards of the result on the cores of the input: half tiles of channels, if these are whole half tiles."""
     rows = round_up(call.frame.outputs, config.nhw_cores * (TILE if call.tiled else 1)) // config.nhw_cores
     channels = div_up(call.channels, config.channel_cores)
-    unit = FACE if channels <= FACE and not call.tiled else TILE
+    halves = channels <= FACE or channels % FACE == 0
+    unit = FACE if halves and not call.tiled else TILE
     return PoolShards(config=config, rows=rows, columns=round_up(channels, unit))
 
 
@@ -100,15 +101,15 @@ def _alignment(call: PoolArguments) -> int:
 
 
 def _l1_bytes(call: PoolArguments, config: ParallelConfig) -> int:
-    """L1 that the program would take, by the library's estimate, in which shards are whole tiles."""
+    """L1 that the program would take, by the library's estimate: rows are whole tiles, columns half tiles at least."""
     rows = call.frame.outputs
     if config.scheme is not Scheme.WIDTH_SHARDED:
         rows = round_up(rows, config.nhw_cores * TILE) // config.nhw_cores
-    columns = round_up(call.channels, config.channel_cores * TILE) // config.channel_cores
+    channels = div_up(call.channels, config.channel_cores)
     return PoolSizes(
         taps=call.kernel[0] * call.kernel[1],
-        channels=div_up(call.channels, config.channel_cores),
-        out_shard=(rows, columns),
+        channels=channels,
+        out_shard=(rows, round_up(channels, TILE if call.tiled else FACE)),
         data_format=call.data_format,
         tiled=call.tiled,
     ).l1_bytes

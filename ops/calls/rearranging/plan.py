@@ -23,9 +23,8 @@ from ops.programs.rearrange.buffers import (
     pad_buffers,
     permute_buffers,
     tile_transpose_buffers,
-    upsample_buffers,
 )
-from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, PadWith, Permute, Repeat
+from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, PadWith, Permute
 
 STICK_BYTES = 16  # channels that are put last fill whole multiples of this
 
@@ -36,19 +35,24 @@ def plan_permute(
     """Plan the axes of the tensor "input" in another order; the tensor itself, or a copy, if the order stays."""
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
-    where = source.memory_config if place is None else place
+    result = permuted_by(builder, given, axes, source.memory_config if place is None else place, "output")
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def permuted_by(
+    builder: PlanBuilder, given: PlanTensor, axes: tuple[int, ...], where: MemoryConfig, name: str
+) -> PlanTensor:
+    """A tensor with its axes in another order, in a place; the tensor itself, or a copy, if the order stays."""
+    source, spec = given.spec, builder.device_spec
     if axes == tuple(range(len(axes))):
-        result = placed(builder, given, where, "output")
-        return builder.finish({"output": result.name}, known_works=MEANINGS)
+        return placed(builder, given, where, name)
     if source.data_format.is_block or source.memory_config.is_sharded() or where.is_sharded():
         _refuse("permute", "sharded tensors and block floats", "move it to interleaved memory, as bfloat16 or float32")
-    made = PlanTensor(
-        "output", TensorSpec([source.shape[axis] for axis in axes], source.data_format, source.layout, where)
-    )
+    made = PlanTensor(name, TensorSpec([source.shape[axis] for axis in axes], source.data_format, source.layout, where))
     moved = sum(axis != place for place, axis in enumerate(axes))
     swaps_tiles = source.layout is Layout.TILE and moved == 2 and _is_transpose(axes)
     buffers = tile_transpose_buffers if swaps_tiles else permute_buffers
-    result = builder.run(
+    return builder.run(
         "TransposeDeviceOperation" if swaps_tiles else "PermuteDeviceOperation",
         Permute(shape=source.shape, axes=axes),
         [given],
@@ -56,7 +60,6 @@ def plan_permute(
         circular_buffers=buffers(source, made.spec, axes, spec),
         dataflow=True,
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
 def _is_transpose(axes: tuple[int, ...]) -> bool:
@@ -104,37 +107,6 @@ def plan_pad(
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
-def plan_upsample(
-    source: TensorSpec, scale: tuple[int, int], spec: DeviceSpec, *, place: MemoryConfig | None = None
-) -> Plan:
-    """Plan every pixel of the tensor "input", [N, H, W, C], several times.
-
-    Raises:
-        ArgumentError: The library takes programs that are not simulated.
-        DeviceError: Tiles have padding.
-    """
-    where = source.memory_config if place is None else place
-    if source.layout is Layout.TILE and source.shape != source.padded_shape:
-        raise DeviceError(
-            "Tiled input must be tile-aligned (no padding difference)\ninput_tensor: give rows, or whole tiles"
-        )
-    if source.layout is Layout.TILE or source.memory_config.is_sharded() or where.is_sharded():
-        _refuse("upsample", "tiles and sharded tensors", "give interleaved rows")
-    batch, height, width, channels = source.shape
-    builder = PlanBuilder(spec, {"input": source})
-    shape = (batch, height * scale[0], width * scale[1], channels)
-    made = PlanTensor("output", TensorSpec(shape, source.data_format, source.layout, where))
-    result = builder.run(
-        "UpsampleOperation",
-        Repeat(shape=source.shape, scale=scale),
-        [builder.tensor("input")],
-        output=made,
-        circular_buffers=upsample_buffers(source, spec),
-        dataflow=True,
-    )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
-
-
 def plan_convert_to_hwc(
     source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None, data_format: DataFormat | None = None
 ) -> Plan:
@@ -155,9 +127,30 @@ def plan_convert_to_hwc(
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.run(
-        "ConvertToHWCDeviceOperation", work, [given], output=made, circular_buffers=hwc_buffers(given, made)
+        "ConvertToHWCDeviceOperation",
+        work,
+        [given],
+        output=made,
+        circular_buffers=hwc_buffers(given, made),
+        refused=_hwc_refusal(source, made.spec),
     )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
+    """Why the library does not put channels last, if it does not; said once the result is allocated."""
+    given, held = source.memory_config.shard_spec, made.memory_config.shard_spec
+    if given is None or held is None:
+        return None
+    if held.shape[0] % TILE:
+        return f"Shard height {held.shape[0]} must be multiple of tile width ({TILE})\nmemory_config: give other shards"
+    (batch, _, pixels), room = (1, 1, *source.shape)[-3:], given.num_cores() * given.shape[1]
+    if source.memory_config.buffer_type is BufferType.L1 and pixels < room and batch != 1:
+        return (
+            f"Uneven sharding (HW={pixels} < total_padded_capacity={room}) is only supported for batch_size=1, got "
+            f"batch_size={batch}\ninput: shards must hold the pixels of an image evenly"
+        )
+    return None
 
 
 def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: DataFormat | None = None) -> Plan:

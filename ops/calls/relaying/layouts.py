@@ -5,19 +5,26 @@ Rules: ttnn 0.81.1, compared with recorded plans.
 
 from math import prod
 
-from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.memory.tiles import TILE
-from device.numbers.formats import DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
+from ops.programs.actions.work_cores import page_cores
 from ops.programs.eltwise.circular_buffers import BUFFERING
 from ops.programs.movement.work import Typecast
-from ops.programs.tiling.plan import in_other_layout, require_whole_tiles, rows_of, tilized_by, untilized_by
+from ops.programs.tiling.plan import (
+    in_other_layout,
+    require_whole_tiles,
+    rows_of,
+    tilized_by,
+    unpadded_by,
+    untilized_by,
+)
 
 
 def plan_to_layout(
@@ -28,10 +35,22 @@ def plan_to_layout(
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout."""
+    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
+
+    Raises:
+        DeviceError: Rows in another format than the tiles are asked for, or shards do not hold whole tiles.
+    """
+    given, told = source.data_format, data_format or source.data_format
+    untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
+    if untilizes and told != given and (given, told) != (BFLOAT8_B, BFLOAT16):
+        raise DeviceError(
+            "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
+            "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
+            f"dtype: leave {told} out, and typecast before"
+        )
     builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = in_other_layout(builder, given, layout, "output", place=place, data_format=data_format)
+    read = builder.tensor("input")
+    result = in_other_layout(builder, read, layout, "output", place=place, data_format=data_format)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -63,8 +82,16 @@ def plan_tilize(
     where = source.memory_config if place is None else place
     if not pads:
         require_whole_tiles(source)
-    made = TensorSpec(source.shape, data_format or source.data_format, Layout.TILE, where, padded_shape)
-    result = tilized_by(builder, builder.tensor("input"), made, "output", whole=not pads, on_one_core=on_one_core)
+    result = tilized_by(
+        builder,
+        builder.tensor("input"),
+        "output",
+        place=where,
+        data_format=data_format,
+        padded_shape=padded_shape,
+        whole=not pads,
+        on_one_core=on_one_core,
+    )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -75,7 +102,7 @@ def plan_untilize(
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
     made = rows_of(source, source.padded_shape, where)
-    result = untilized_by(builder, builder.tensor("input"), made, "output", whole=True, on_one_core=on_one_core)
+    result = untilized_by(builder, builder.tensor("input"), made, "output", on_one_core=on_one_core)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -85,8 +112,7 @@ def plan_untilize_with_unpadding(
     """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
-    made = rows_of(source, shape, where)
-    result = untilized_by(builder, builder.tensor("input"), made, "output", whole=False)
+    result = unpadded_by(builder, builder.tensor("input"), shape, where, "output")
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -100,52 +126,67 @@ def plan_typecast(
     """
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
-    if source.memory_config.memory_layout is not where.memory_layout:
-        before, after = source.memory_config.memory_layout.name, where.memory_layout.name
+    result = typecast_by(builder, builder.tensor("input"), data_format, where, "output")
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def typecast_by(
+    builder: PlanBuilder, read: PlanTensor, data_format: DataFormat, place: MemoryConfig, name: str
+) -> PlanTensor:
+    """A tensor in another format, in a place; raises DeviceError as `plan_typecast` says."""
+    source, spec = read.spec, builder.device_spec
+    if source.memory_config.memory_layout is not place.memory_layout:
+        before, after = source.memory_config.memory_layout.name, place.memory_layout.name
         raise DeviceError(
             "Typecast operation requires Input and Output memory layout to match. Input layout: "
             f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
             "memory_config: leave it out, and move the result afterwards"
         )
-    made = PlanTensor("output", TensorSpec(source.shape, data_format, source.layout, where))
-    result = builder.run(
+    made = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, place))
+    page_bytes = source.buffer(spec).page_bytes
+    ragged = source.memory_config.is_sharded() and page_bytes % spec.l1.alignment_bytes
+    return builder.run(
         "TypecastDeviceOperation",
         Typecast(source.data_format, data_format),
-        [builder.tensor("input")],
+        [read],
         output=made,
-        circular_buffers=_typecast_buffers(source, made.spec, spec),
+        circular_buffers=_typecast_buffers(read, made, spec),
         dataflow=True,
+        refused=(
+            f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
+            f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
+            if ragged
+            else None
+        ),
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
-def _typecast_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def _typecast_buffers(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles each on as many cores as there are tiles, column by column, or rows, row by row; or whole shards."""
-    shards = source.memory_config.shard_spec
-    if shards is not None and source.data_format.tile_bytes == made.data_format.tile_bytes:
+    source, shards = read.spec, read.spec.memory_config.shard_spec
+    as_large = source.data_format.tile_bytes == made.spec.data_format.tile_bytes
+    if shards is not None and as_large and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0):
         page_bytes = source.data_format.tile_bytes
         return tuple(
             CircularBuffer(
                 name=name,
                 size_bytes=prod(shards.shape) * page_bytes // TILE**2,
                 page_bytes=page_bytes,
-                data_format=tensor.data_format,
+                data_format=tensor.spec.data_format,
                 cores=shards.grid,
-                view_of=name,
+                view_of=tensor.name,
             )
-            for name, tensor in (("input", source), ("output", made))
+            for name, tensor in (("argument", read), ("result", made))
         )
-    tiled = source.layout is Layout.TILE
-    pages = source.matrix[0] * source.matrix[1] // TILE**2 if tiled else prod(source.padded_shape[:-1])
-    used = min(pages, spec.grid.cores)
-    cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not tiled).merged()
+    pages = source.buffer(spec)
+    cores = page_cores(pages.size_bytes // pages.page_bytes, spec, row_wise=source.layout is Layout.ROW_MAJOR)
     return tuple(
         CircularBuffer(
             name=name,
-            size_bytes=BUFFERING * tensor.data_format.tile_bytes,
-            page_bytes=tensor.data_format.tile_bytes,
-            data_format=tensor.data_format,
+            size_bytes=BUFFERING * tensor.spec.data_format.tile_bytes,
+            page_bytes=tensor.spec.data_format.tile_bytes,
+            data_format=tensor.spec.data_format,
             cores=cores,
         )
-        for name, tensor in (("argument", source), ("result", made))
+        for name, tensor in (("argument", read), ("result", made))
     )

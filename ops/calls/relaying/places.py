@@ -3,9 +3,11 @@
 Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
+from dataclasses import replace
+
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -13,6 +15,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
 from ops.programs.movement.placement import L1_ALIGNMENT_BYTES, resharding
 from ops.programs.movement.work import Conversion, Relayout
+from ops.programs.tiling.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.tiling.plan import dealt
 
 
@@ -32,26 +35,54 @@ def plan_to_memory_config(
 def placed(
     builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str, *, data_format: DataFormat | None = None
 ) -> PlanTensor:
-    """A copy of a tensor in a place, which stays allocated; the tensor itself if nothing changes."""
+    """A copy of a tensor in a place, which stays allocated; the tensor itself if it is there, whatever the format.
+
+    Programs that deal shards want whole multiples of 16 bytes, and change formats of tiles alone; all else is copied.
+    """
     given = source.spec
-    made = in_place(given, place, data_format)
     if place == given.memory_config:
         return source
-    sharded = given.memory_config.is_sharded()
-    if sharded and place.is_sharded():
-        direct = resharding(given, place)
-        if direct is not None:
-            return dealt(builder, direct, source, made, name)
-        by_way = in_place(given, DRAM_MEMORY_CONFIG, None)
-        between = dealt(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
+    made = in_place(given, place, data_format)
+    if not given.memory_config.is_sharded():
+        dealt_out = place.is_sharded() and _may_deal(given, place.shard_spec, made.data_format)
+        return dealt(builder, Conversion.INTERLEAVED_TO_SHARDED if dealt_out else Conversion.COPY, source, made, name)
+    gathers = _may_deal(given, given.memory_config.shard_spec, made.data_format)
+    if not place.is_sharded():
+        return dealt(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, made, name)
+    if not _changes_width(given, place):
+        if data_format is not None:
+            return dealt(builder, Conversion.COPY, source, made, name)
+        if resharding(given, place) is Conversion.RESHARD:
+            return dealt(builder, Conversion.RESHARD, source, made, name)
+    if not gathers:
+        return dealt(builder, Conversion.COPY, source, made, name)
+    by_way = in_place(given, DRAM_MEMORY_CONFIG, data_format)
+    between = dealt(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
+    if _may_deal(by_way, place.shard_spec, made.data_format):
         copy = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, between, made, name)
         builder.free(between)
         return copy
-    conversion = {
-        (True, False): Conversion.SHARDED_TO_INTERLEAVED,
-        (False, True): Conversion.INTERLEAVED_TO_SHARDED,
-    }.get((sharded, place.is_sharded()), Conversion.COPY)
-    return dealt(builder, conversion, source, made, name)
+    builder.free(between)  # it is of no use
+    return dealt(builder, Conversion.COPY, source, made, name)
+
+
+def _changes_width(source: TensorSpec, place: MemoryConfig) -> bool:
+    """Whether rows are dealt in another scheme to shards of another width, which goes by way of DRAM."""
+    held, wanted = source.memory_config.shard_spec, place.shard_spec
+    if source.layout is Layout.TILE or held is None or wanted is None:
+        return False
+    return held.shape[1] != wanted.shape[1] and source.memory_config.memory_layout is not place.memory_layout
+
+
+def _may_deal(source: TensorSpec, shards: ShardSpec | None, made_format: DataFormat) -> bool:
+    """Whether the programs between shards and interleaved memory take a tensor."""
+    return source.layout is Layout.TILE or (
+        source.data_format == made_format and shards is not None and _is_aligned(source, shards)
+    )
+
+
+def _is_aligned(source: TensorSpec, shards: ShardSpec) -> bool:
+    return shards.shape[1] * (source.data_format.element_bytes or 0) % L1_ALIGNMENT_BYTES == 0
 
 
 def in_place(source: TensorSpec, place: MemoryConfig, data_format: DataFormat | None) -> TensorSpec:
@@ -69,23 +100,33 @@ def plan_interleaved_to_sharded(
     shards = place.shard_spec
     if shards is None:
         raise DeviceError("Shard spec must be provided\noutput_memory_config: give it a ShardSpec")
-    if source.layout is Layout.ROW_MAJOR and shards.shape[1] * (source.data_format.element_bytes or 0) % (
-        L1_ALIGNMENT_BYTES
-    ):
-        raise DeviceError(
+    refused = None
+    if source.layout is Layout.ROW_MAJOR and not _is_aligned(source, shards):
+        refused = (
             "Shard page size must currently have L1 aligned page size\n"
             f"rows of {shards.shape[1]} elements are no whole multiple of {L1_ALIGNMENT_BYTES} bytes; give wider shards"
         )
-    return _one(Conversion.INTERLEAVED_TO_SHARDED, source, made, spec)
+    elif source.layout is Layout.ROW_MAJOR and made.data_format != source.data_format:
+        refused = "Input tensor layout must be TILE when dtype conversion is needed\noutput_dtype: leave it out"
+    return _one(Conversion.INTERLEAVED_TO_SHARDED, source, made, spec, refused)
 
 
 def plan_sharded_to_interleaved(
     source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
 ) -> Plan:
     """Plan an interleaved copy of the sharded tensor "input"; raises DeviceError for what the program can not do."""
-    if not source.memory_config.is_sharded():
+    shards = source.memory_config.shard_spec
+    if shards is None:
         raise DeviceError("Input tensor must be sharded\ninput_tensor: it is interleaved already")
-    return _one(Conversion.SHARDED_TO_INTERLEAVED, source, in_place(source, place, data_format), spec)
+    refused = None
+    if source.layout is Layout.ROW_MAJOR and not _is_aligned(source, shards):
+        refused = (
+            f"Shard page size must be aligned to {L1_ALIGNMENT_BYTES}B for L1 Tensor\n"
+            f"rows of {shards.shape[1]} elements are no whole multiple of that; to_memory_config copies them"
+        )
+    elif source.layout is Layout.ROW_MAJOR and data_format not in (None, source.data_format):
+        refused = "If diff output type, tensor must be TILED\noutput_dtype: give tiles, or leave it out"
+    return _one(Conversion.SHARDED_TO_INTERLEAVED, source, in_place(source, place, data_format), spec, refused)
 
 
 def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Plan:
@@ -94,16 +135,17 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
     held, wanted = source.memory_config.shard_spec, place.shard_spec
     if held is None or wanted is None:
         raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
+    refused = None
     if source.layout is Layout.ROW_MAJOR and resharding(source, place) is not Conversion.RESHARD:
         for which, width in (("Input", held.shape[1]), ("Output", wanted.shape[1])):
             page_bytes = width * (source.data_format.element_bytes or 0)
             if page_bytes % L1_ALIGNMENT_BYTES:
-                raise DeviceError(
+                refused = refused or (
                     f"{which} row-major shard width {width} with data type "
                     f"DataType::{source.data_format.name.upper()} gives page size {page_bytes} bytes, which must be "
                     f"aligned to {L1_ALIGNMENT_BYTES} bytes for reshard\ngive tiles, or wider shards"
                 )
-    return _one(Conversion.RESHARD, source, made, spec)
+    return _one(Conversion.RESHARD, source, made, spec, refused)
 
 
 def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> Plan:
@@ -118,12 +160,20 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
         raise DeviceError(
             "Expected output tensor memory config to be sharded\nmemory_config: leave it out, or give shards"
         )
+    if source.memory_config.shard_spec is not None:  # a tensor keeps its shards
+        where = replace(where, shard_spec=source.memory_config.shard_spec)
     made = in_place(source, where, None)
-    builder.relocate(PlanTensor("input", made), Relayout(Conversion.MOVE))
+    if source.memory_config.is_sharded():
+        builder.relocate(PlanTensor("input", made), Relayout(Conversion.MOVE))  # its buffers are views of both places
+    else:
+        apart, overlapping = moved_buffers(source, made, spec), overlapping_buffers(source, made, spec)
+        builder.relocate(PlanTensor("input", made), Relayout(Conversion.MOVE), apart, overlapping)
     return builder.finish({"output": "input"}, {"input": made}, known_works=MEANINGS)
 
 
-def _one(conversion: Conversion, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> Plan:
+def _one(
+    conversion: Conversion, source: TensorSpec, made: TensorSpec, spec: DeviceSpec, refused: str | None = None
+) -> Plan:
     builder = PlanBuilder(spec, {"input": source})
-    result = dealt(builder, conversion, builder.tensor("input"), made, "output")
+    result = dealt(builder, conversion, builder.tensor("input"), made, "output", refused=refused)
     return builder.finish({"output": result.name}, known_works=MEANINGS)

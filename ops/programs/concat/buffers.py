@@ -8,13 +8,14 @@ from math import prod
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import BufferType, Layout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.actions.work_cores import page_cores
 
 BUFFERING = 2
 
@@ -27,30 +28,31 @@ def shard_views(tensors: Sequence[PlanTensor]) -> tuple[CircularBuffer, ...]:
 def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Of two tensors in tiles of HEIGHT shards: views, and rows of tiles that are turned, joined and turned back.
 
-    Block floats are bfloat16 while they are turned.
+    bfloat8_b is bfloat16 while it is turned.
     """
     tensors = [*inputs, made]
     views = shard_views(tensors)
     data_format = made.spec.data_format
-    turned = BFLOAT16 if data_format.is_block else data_format
+    turned = BFLOAT16 if data_format == BFLOAT8_B else data_format
     widths = [_shard(tensor)[1] // TILE for tensor in tensors]
     cores = views[0].cores
     rows = [buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
     return (*views, *rows, buffer("turned_back", widths[-1], data_format, cores))
 
 
-def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Two pages on their way through each core, on as many cores as there are pages, column by column."""
+def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Two pages on their way through each core, on as many cores as there are pages, column by column.
+
+    Pages are aligned as in DRAM if the first tensor or the result lies there.
+    """
     rows, columns = made.matrix
     page_bytes = columns * (made.data_format.element_bytes or 0)
     pages = rows
     if made.layout is Layout.TILE:
         page_bytes, pages = made.data_format.tile_bytes, rows * columns // TILE**2
-    cores = CoreRangeSet()
-    used = min(pages, spec.grid.cores)
-    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).ranges:
-        cores = cores.union(CoreRangeSet(one))
-    aligned = round_up(page_bytes, spec.dram.alignment_bytes)
+    cores = page_cores(pages, spec)
+    in_dram = any(one.memory_config.buffer_type is BufferType.DRAM for one in (inputs[0], made))
+    aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
     return (
         CircularBuffer(
             name="pages",

@@ -12,8 +12,11 @@ import numpy as np
 from device.matrix_unit.arithmetic import Arithmetic
 from device.numbers.activations import VectorUnitMode
 from device.numbers.formats import FLOAT32, Array, DataFormat
+from device.numbers.vector_unit import cut_to_bfloat16
 from device.plan import Work
 from ops.programs.eltwise.binary import applied, packed
+
+FILL = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,5 +92,9 @@ def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciproc
     if not wide:
         dst = arithmetic.unpack(dst, work.data_format, fp32_dest=False)
     mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=reciprocal_table)
-    dst = applied(dst, work.name, work.parameters, mode)
+    if work.name == FILL:
+        number = np.full_like(dst, work.parameters[0])
+        dst = number if wide else cut_to_bfloat16(number)
+    else:
+        dst = applied(dst, work.name, work.parameters, mode)
     return packed(dst, work.made_format, arithmetic, wide=wide).reshape(values.shape)

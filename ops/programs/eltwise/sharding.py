@@ -12,6 +12,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
+from ops.programs.movement.placement import L1_ALIGNMENT_BYTES
 
 
 def is_uneven(tensor: TensorSpec) -> bool:
@@ -61,13 +62,20 @@ def with_shards(place: MemoryConfig, shards: ShardSpec) -> MemoryConfig:
 def lies_in_place(read: TensorSpec, written: TensorSpec) -> bool:
     """Whether a function of single elements works on the shards of both its tensors where they lie.
 
-    Both are sharded in L1 over the same cores and fill their shards; rows must be whole pages of a tile's elements.
+    Both are sharded in L1, in one way over the same cores, and fill their shards; rows must be whole pages of a tile's
+    elements, and end where L1 is aligned.
     """
     before, after = read.memory_config, written.memory_config
+    if before.memory_layout is not after.memory_layout:
+        return False
     if before.shard_spec is None or after.shard_spec is None or is_uneven(read) or is_uneven(written):
         return False
     if BufferType.DRAM in (before.buffer_type, after.buffer_type) or before.shard_spec.grid != after.shard_spec.grid:
         return False
     if read.layout is Layout.TILE:
         return True
-    return all(prod(one.shape) % TILE**2 == 0 for one in (before.shard_spec, after.shard_spec))
+    element_bytes = read.data_format.element_bytes or 0
+    return all(
+        prod(one.shape) % TILE**2 == 0 and one.shape[1] * element_bytes % L1_ALIGNMENT_BYTES == 0
+        for one in (before.shard_spec, after.shard_spec)
+    )

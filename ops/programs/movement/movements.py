@@ -4,10 +4,12 @@ from dataclasses import replace
 from math import ceil, lcm, prod
 
 from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.data_movement import hands
 from device.time.network import NETWORKS
+from ops.programs.actions.work_cores import page_cores
 from ops.programs.movement.cut_tiles import cut_from_tiles
 from ops.programs.movement.ends import Ends, ends_of, got_at, in_pieces
 from ops.programs.movement.movement import Access, Movement, Pages
@@ -53,6 +55,8 @@ def relayout_movement(
             return Movement(cores=cores, reads=_dealt_anew(ends), reshards=True)
         case Conversion.MOVE if ends.from_shards and ends.to_shards:
             return Movement(cores=cores, reads=got_at(read, Access.LOCAL))
+        case Conversion.COPY if ends.from_shards or ends.to_shards:
+            return _shared_out(ends, spec)
         case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
             return _copied(ends)
         case Conversion.TILIZE:
@@ -156,6 +160,16 @@ def _copied(ends: Ends) -> Movement:
     """Every page is waited for, and written while the next one comes."""
     reads, writes = got_at(ends.read, Access.WAIT), got_at(ends.written, Access.WAIT)
     return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=reads.core_pages)
+
+
+def _shared_out(ends: Ends, spec: DeviceSpec) -> Movement:
+    """The same with rows, or tiles, shared out over all cores, wherever shards lie."""
+    rows = ends.source.matrix[0] if ends.source.layout is Layout.ROW_MAJOR else ends.read.all_pages
+    cores = page_cores(rows, spec)
+    count = cores.num_cores()
+    reads = replace(ends.read, access=Access.WAIT, core_pages=div_up(ends.read.all_pages, count))
+    writes = replace(ends.written, access=Access.WAIT, core_pages=div_up(ends.written.all_pages, count))
+    return Movement(cores=cores, reads=reads, writes=writes, blocks=div_up(rows, count))
 
 
 def _reshaped_tiles(ends: Ends) -> Movement:

@@ -75,14 +75,6 @@ def pad_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...
     )
 
 
-def upsample_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a program that repeats pixels: two sticks, or one where no core has more."""
-    data_format, sticks = source.data_format, source.matrix[0]
-    stick_bytes = round_up(source.shape[-1] * (data_format.element_bytes or 0), spec.dram.alignment_bytes)
-    depth = BUFFERING if sticks > spec.grid.cores else 1
-    return (_buffer("sticks", depth * stick_bytes, data_format, _cores(sticks, spec)),)
-
-
 def hwc_block(pixels: int) -> int:
     """Pixels that a core with so many turns at once."""
     return next((n for n in range(HWC_BLOCK, pixels + 1, TILE) if pixels % n == 0), pixels)

@@ -51,19 +51,6 @@ class PadWith(Work):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeat(Work):
-    """Every pixel of [N, H, W, C] several times, down and across.
-
-    Attributes:
-        shape: Of the source.
-        scale: How often, down and across.
-    """
-
-    shape: tuple[int, ...]
-    scale: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelsLast(Work):
     """[1, B, C, H*W] becomes [1, 1, B*H*W, channels], zeros behind the channels.
 
@@ -101,12 +88,6 @@ def padded(work: PadWith, values: Array) -> Array:
     return np.pad(values.reshape(work.shape), work.padding, constant_values=np.asarray(work.value, values.dtype))
 
 
-def repeated(work: Repeat, values: Array) -> Array:
-    """Pixels down, then across."""
-    down, across = work.scale
-    return values.reshape(work.shape).repeat(down, axis=1).repeat(across, axis=2)
-
-
 def channels_last(work: ChannelsLast, values: Array) -> Array:
     """Pixels of all images, channels last."""
     _, batch, channels, pixels = work.shape
@@ -139,5 +120,4 @@ def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
 MEANINGS: Final = (
     _meaning(Permute, permuted),
     _meaning(PadWith, padded),
-    _meaning(Repeat, repeated),
 )

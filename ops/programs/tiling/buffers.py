@@ -7,9 +7,9 @@ tilize_with_val_padding, untilize, untilize_with_unpadding), compared with recor
 from dataclasses import replace
 from math import prod
 
-from device.cores import CoreRange, CoreRangeSet, first_cores
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, TensorMemoryLayout
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
@@ -17,8 +17,11 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.programs.movement.placement import L1_ALIGNMENT_BYTES
 from ops.programs.movement.work import Conversion
+from ops.programs.tiling.unpadding import images_of_shard
 
 STICKS = 4  # of the scratchpad in which sticks are aligned
+HALF_TILE = 16  # columns of rows that have a writer of their own
+HALF_TILES = 16  # tiles on their way to it
 BUFFERING = 2  # rows of tiles on their way through a core that has several
 
 
@@ -34,31 +37,99 @@ def tiling_buffers(
         spec: The device.
         on_one_core: One core does all.
     """
+    match conversion:
+        case Conversion.TILIZE if not on_one_core:
+            in_shards = _tilized_shards(read, made)
+        case Conversion.UNTILIZE if not on_one_core:
+            in_shards = _untilized_shards(read, made)
+        case Conversion.UNTILIZE_WITH_UNPADDING:
+            in_shards = _unpadded_shards(read, made)
+        case Conversion.TILIZE_WITH_VAL_PADDING:
+            in_shards = _padded_shards(read, made)
+            on_one_core = on_one_core and not read.spec.memory_config.is_sharded()
+        case _:
+            in_shards = ()
+    if in_shards:
+        return in_shards
+    untilizes = conversion is Conversion.UNTILIZE
     tiles = made.spec if conversion in (Conversion.TILIZE, Conversion.TILIZE_WITH_VAL_PADDING) else read.spec
-    by_columns = conversion is not Conversion.UNTILIZE
     rows, across = tiles.matrix[0] // TILE, tiles.matrix[1] // TILE
-    cores, core_rows = _dealt(rows, spec, by_columns=by_columns)
+    cores, core_rows = _dealt(rows, spec, by_columns=not untilizes)
+    depth = BUFFERING if core_rows > 1 and untilizes and not on_one_core else 1
     if on_one_core:
-        cores, core_rows = first_cores(1, spec.grid.cols, spec.grid.rows), 1  # it passes on one row after the other
-    shards = read.spec.memory_config.shard_spec
-    in_place = shards is not None and conversion is not Conversion.TILIZE_WITH_VAL_PADDING
-    if conversion is Conversion.TILIZE and not made.spec.memory_config.is_sharded():
-        in_place = False
-    if shards is not None and in_place:
-        cores, across = shards.grid, div_up(shards.shape[1], TILE)
-        core_rows = div_up(shards.shape[0], TILE)
-    depth = BUFFERING if core_rows > 1 and conversion is Conversion.UNTILIZE else 1
-    if in_place and conversion is Conversion.UNTILIZE_WITH_UNPADDING:
-        depth = BUFFERING * core_rows
+        cores = first_cores(1, spec.grid.cols, spec.grid.rows)
+        across = _shard_tiles(read.spec)[1] if untilizes and read.spec.memory_config.is_sharded() else across
+    return (
+        _buffer("argument", read.spec, depth * across, cores),
+        _buffer("result", made.spec, depth * across, cores),
+    )
 
-    def passing(name: str, tensor: PlanTensor) -> CircularBuffer:
-        return _buffer(name, tensor.spec, depth * across, cores)
 
-    first = _view("argument", read) if in_place else passing("argument", read)
-    to_shards = in_place and made.spec.memory_config.is_sharded()
-    if to_shards and conversion is Conversion.UNTILIZE_WITH_UNPADDING:
-        return (first, passing("rows", made), _view("result", made))
-    return (first, _view("result", made) if to_shards else passing("result", made))
+def _tilized_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    """Of shards that are tilized where they lie: those that stay in their scheme, and rows of whole tiles for L1."""
+    before, after = read.spec.memory_config, made.spec.memory_config
+    if before.is_sharded() and before.memory_layout is after.memory_layout:
+        return _view("argument", read), _view("result", made)
+    in_l1 = after == MemoryConfig(buffer_type=BufferType.L1)
+    if before.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or before.shard_spec is None or not in_l1:
+        return ()
+    if before.shard_spec.shape[0] % TILE:
+        return ()
+    view = _view("argument", read)
+    return view, _buffer("result", made.spec, made.spec.matrix[1] // TILE, view.cores)
+
+
+def _padded_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    """Of WIDTH shards that are padded and stay: the rows of an image on their way, and a stick of the padding."""
+    places = {one.spec.memory_config.memory_layout for one in (read, made)}
+    before, after = read.spec.memory_config.shard_spec, made.spec.memory_config.shard_spec
+    if before is None or after is None or places != {TensorMemoryLayout.WIDTH_SHARDED}:
+        return ()
+    if (before.grid, before.shape[1]) != (after.grid, after.shape[1]):
+        return ()
+    across, view = _shard_tiles(made.spec)[1], _view("result", made)
+    tiles = BUFFERING * made.spec.padded_shape[-2] // TILE * across
+    stick = across * TILE * (read.spec.data_format.element_bytes or 0)
+    pad = replace(_view("padding", read), size_bytes=stick, page_bytes=stick, view_of=None, scratchpad=True)
+    return _buffer("argument", read.spec, tiles, view.cores), view, pad
+
+
+def _untilized_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    """Of shards that are untilized: where they lie, if they stay; otherwise rows of tiles on their way."""
+    place, shards = read.spec.memory_config, read.spec.memory_config.shard_spec
+    if shards is None:
+        return ()
+    if place == made.spec.memory_config:
+        return _view("argument", read), _view("result", made)
+    high, across = _shard_tiles(read.spec)
+    tiles, cores = (BUFFERING if high > 1 else 1) * across, _holders(read.spec, shards.grid)
+    even = all(side % part == 0 for side, part in zip(read.spec.matrix, shards.shape, strict=True))
+    first = replace(_view("argument", read), cores=cores) if even else _buffer("argument", read.spec, tiles, cores)
+    return first, _buffer("result", made.spec, tiles, cores)
+
+
+def _unpadded_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    """Of shards whose padding is cut off: all rows of an image at a time if they stay shards, otherwise one."""
+    place = read.spec.memory_config
+    if not place.is_sharded():
+        return ()
+    high, across = _shard_tiles(read.spec)
+    view = _view("argument", read)
+    if not made.spec.memory_config.is_sharded():
+        return view, _buffer("result", made.spec, BUFFERING * across, view.cores)
+    if place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED or images_of_shard(read.spec):
+        high = read.spec.padded_shape[-2] // TILE
+    is_half_tile = made.spec.padded_shape[-1] == HALF_TILE and made.spec.shape[-2] % TILE == 0
+    rows = _buffer("rows", made.spec, HALF_TILES if is_half_tile else BUFFERING * high * across, view.cores)
+    return view, rows, _last_view("result", made)
+
+
+def _shard_tiles(tensor: TensorSpec) -> tuple[int, int]:
+    """Tiles down and across a shard."""
+    shards = tensor.memory_config.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards")
+    return div_up(shards.shape[0], TILE), div_up(shards.shape[1], TILE)
 
 
 def _dealt(rows: int, spec: DeviceSpec, *, by_columns: bool) -> tuple[CoreRangeSet, int]:
@@ -95,6 +166,16 @@ def _view(name: str, tensor: PlanTensor) -> CircularBuffer:
     )
 
 
+def _last_view(name: str, tensor: PlanTensor) -> CircularBuffer:
+    """A buffer on the shards of rows, as long as the last of them."""
+    view, shards = _view(name, tensor), tensor.spec.memory_config.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards")
+    rows, shard_rows = tensor.spec.matrix[0], shards.shape[0]
+    last = rows - (div_up(rows, shard_rows) - 1) * shard_rows
+    return replace(view, size_bytes=view.size_bytes // shard_rows * last)
+
+
 def shard_buffers(
     conversion: Conversion, read: PlanTensor, made: PlanTensor, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
@@ -120,17 +201,36 @@ def shard_buffers(
         pad = (
             replace(view, name="sticks", size_bytes=STICKS * stick, page_bytes=stick, view_of=None, scratchpad=True),
         )
+    if conversion is Conversion.RESHARD:
+        pad = _unaligned_pad(read.spec, view, spec)
     if shards.spec.data_format == other.spec.data_format:
         return (view, *pad)
     return view, _buffer("converted", other.spec, view.size_bytes // view.page_bytes, view.cores)
 
 
+def _unaligned_pad(read: TensorSpec, view: CircularBuffer, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Room for two whole shards that a reshard reads, if HEIGHT shards are of rows that L1 would align."""
+    shards, place = read.memory_config.shard_spec, read.memory_config
+    if read.layout is Layout.TILE or shards is None or place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        return ()
+    row_bytes = read.buffer(spec).page_bytes
+    aligned = aligned_page_bytes(row_bytes, place.buffer_type, spec)
+    if aligned == row_bytes:
+        return ()
+    size = BUFFERING * shards.shape[0] * aligned
+    return (replace(view, name="unaligned", size_bytes=size, page_bytes=aligned, view_of=None),)
+
+
 def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:
-    """The cores that hold rows of HEIGHT shards; all cores of others."""
-    shards = tensor.memory_config.shard_spec
-    if shards is None or tensor.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+    """The cores that hold rows of HEIGHT or BLOCK shards; all cores of others."""
+    place, shards = tensor.memory_config, tensor.memory_config.shard_spec
+    if shards is None or place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
         return grid
     used = div_up(tensor.matrix[0], shards.shape[0])
+    if place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+        box, by_rows = grid.bounding_box(), shards.orientation is ShardOrientation.ROW_MAJOR
+        end = CoreCoord(box.end.x, box.start.y + used - 1) if by_rows else CoreCoord(box.start.x + used - 1, box.end.y)
+        return CoreRangeSet(CoreRange(box.start, end))
     if used == grid.num_cores():
         return grid
     return CoreRangeSet([CoreRange(core, core) for core in grid.cores()[:used]]).merged()

@@ -4,17 +4,23 @@ Rules: ttnn 0.81.1 (to_layout, tilize, untilize), compared with recorded plans.
 """
 
 from dataclasses import replace
+from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.circular_buffers import untilize_codegen_buffers
+from ops.programs.movement.placement import L1_ALIGNMENT_BYTES
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
+from ops.programs.tiling.copy_buffers import copy_buffers
+from ops.programs.tiling.unpadding import unpadded_place, unpadding_refusal
 from ops.programs.tiling.work import LayOut
+
+GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
 
 
 def in_other_layout(
@@ -46,36 +52,73 @@ def in_other_layout(
     tiles = TensorSpec(spec.shape, spec.data_format, Layout.TILE, where)
     if layout is Layout.TILE:
         TensorSpec(spec.padded_shape, spec.data_format, Layout.TILE, spec.memory_config)  # refuses ragged shards
-        made = TensorSpec(spec.shape, data_format or spec.data_format, Layout.TILE, where)
-        return tilized_by(builder, source, made, name, whole=spec.padded_shape == tiles.padded_shape)
-    held = where.shard_spec
-    if held is not None and where.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
-        where = replace(where, shard_spec=ShardSpec(held.grid, (held.shape[0], spec.shape[-1]), held.orientation))
-    made = rows_of(spec, spec.shape, where)
-    return untilized_by(builder, source, made, name, whole=spec.shape == spec.padded_shape)
+        whole = spec.padded_shape == tiles.padded_shape
+        return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole)
+    if spec.shape != spec.padded_shape:
+        return unpadded_by(builder, source, spec.shape, where, name)
+    return untilized_by(builder, source, rows_of(spec, spec.shape, where), name)
 
 
 def rows_of(spec: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> TensorSpec:
-    """What tiles become as rows: block floats have none, and become bfloat16."""
-    return TensorSpec(shape, BFLOAT16 if spec.data_format.is_block else spec.data_format, Layout.ROW_MAJOR, place)
+    """What tiles become as rows: bfloat8_b becomes bfloat16; raises DeviceError for other block floats."""
+    return TensorSpec(shape, BFLOAT16 if spec.data_format == BFLOAT8_B else spec.data_format, Layout.ROW_MAJOR, place)
 
 
 def tilized_by(
-    builder: PlanBuilder, source: PlanTensor, made: TensorSpec, name: str, *, whole: bool, on_one_core: bool = False
+    builder: PlanBuilder,
+    source: PlanTensor,
+    name: str,
+    *,
+    place: MemoryConfig,
+    data_format: DataFormat | None = None,
+    padded_shape: tuple[int, ...] | None = None,
+    whole: bool,
+    on_one_core: bool = False,
 ) -> PlanTensor:
-    """Tiles of rows that are whole tiles, or of rows that are padded on the way."""
+    """Tiles of rows that are whole tiles, or of rows that are padded on the way.
+
+    Args:
+        builder: The plan.
+        source: The rows, which stay allocated.
+        name: Name of the tiles.
+        place: Where they go; those that stay in their scheme stay in their shards, whatever is asked for.
+        data_format: Their format; None for that of the rows.
+        padded_shape: Shape with padding, if they are not sharded; None for the least.
+        whole: The rows are whole tiles.
+        on_one_core: One core does all.
+    """
+    spec, made_format = source.spec, data_format or source.spec.data_format
+    shards = spec.memory_config.shard_spec
+    padded = padded_shape or TensorSpec(spec.shape, made_format, Layout.TILE).padded_shape
+    stays = shards is not None and spec.memory_config.memory_layout is place.memory_layout
+    pads_rows = not whole and place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
+    if shards is not None and stays and pads_rows:
+        stays = padded[-1] == shards.num_cores() * shards.shape[1]
+    if shards is not None and stays:
+        shape = (prod(padded[:-1]), shards.shape[1]) if pads_rows else shards.shape
+        kept = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
+        made = TensorSpec(spec.shape, made_format, Layout.TILE, kept)
+    else:
+        made = TensorSpec(spec.shape, made_format, Layout.TILE, place, None if place.is_sharded() else padded_shape)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
     return _converted(builder, conversion, source, made, name, on_one_core=on_one_core)
 
 
-def untilized_by(
-    builder: PlanBuilder, source: PlanTensor, made: TensorSpec, name: str, *, whole: bool, on_one_core: bool = False
+def unpadded_by(
+    builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, name: str
 ) -> PlanTensor:
-    """Rows of tiles: all of them, or those that are no padding."""
-    if not whole:
-        return _converted(builder, Conversion.UNTILIZE_WITH_UNPADDING, source, made, name)
+    """Rows of tiles without the padding, in a shape that is no larger; shards are cut to it."""
+    made = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
+    refused = unpadding_refusal(source.spec, made, place)
+    return _converted(builder, Conversion.UNTILIZE_WITH_UNPADDING, source, made, name, refused=refused)
+
+
+def untilized_by(
+    builder: PlanBuilder, source: PlanTensor, made: TensorSpec, name: str, *, on_one_core: bool = False
+) -> PlanTensor:
+    """Rows of tiles, padding included."""
     places = (source.spec.memory_config, made.memory_config)
-    generated = not any(place.is_sharded() for place in places) and source.spec.data_format != FLOAT32
+    generated = not any(place.is_sharded() for place in places) and source.spec.data_format in GENERATED_FORMATS
     if not generated or on_one_core:
         return _converted(builder, Conversion.UNTILIZE, source, made, name, on_one_core=on_one_core)
     conversion = Conversion.UNTILIZE_CODEGEN
@@ -90,7 +133,7 @@ def untilized_by(
 
 def require_whole_tiles(spec: TensorSpec) -> None:
     """Raises DeviceError if rows do not fill tiles."""
-    width, height = spec.padded_shape[-1], spec.matrix[0]
+    width, height = spec.padded_shape[-1], spec.padded_shape[-2]
     if width % TILE:
         raise DeviceError(
             f"Input tensor width ({width}) must be divisible by tile width ({TILE})\n"
@@ -111,28 +154,65 @@ def _converted(
     name: str,
     *,
     on_one_core: bool = False,
+    refused: str | None = None,
 ) -> PlanTensor:
     result = PlanTensor(name, made)
+    shards = source.spec.memory_config.shard_spec
+    if shards is not None and on_one_core and conversion is Conversion.TILIZE:
+        refused = "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
+    whole_rows = source.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    if shards is not None and not whole_rows and conversion is Conversion.TILIZE_WITH_VAL_PADDING:
+        page_bytes = shards.shape[1] * (source.spec.data_format.element_bytes or 0)
+        if page_bytes % L1_ALIGNMENT_BYTES:
+            refused = (
+                f"Input row-major shard width {shards.shape[1]} gives page size {page_bytes} bytes, which must be "
+                f"aligned to {L1_ALIGNMENT_BYTES} bytes L1 SRAM buffer alignment requirement\n"
+                "give wider shards, or interleaved rows"
+            )
     return builder.run(
         f"{conversion.value}DeviceOperation",
         replace(_work(conversion, source, made), on_one_core=on_one_core),
         [source],
         output=result,
-        circular_buffers=tiling_buffers(conversion, source, result, builder.device_spec, on_one_core=on_one_core),
+        circular_buffers=(
+            () if refused else tiling_buffers(conversion, source, result, builder.device_spec, on_one_core=on_one_core)
+        ),
         dataflow=True,
+        refused=refused,
     )
 
 
-def dealt(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, made: TensorSpec, name: str) -> PlanTensor:
-    """A program that only deals pages to other places: sharded, interleaved, or in other shards; or a plain copy."""
-    result = PlanTensor(name, made)
+def dealt(
+    builder: PlanBuilder,
+    conversion: Conversion,
+    source: PlanTensor,
+    made: TensorSpec,
+    name: str,
+    *,
+    refused: str | None = None,
+) -> PlanTensor:
+    """A program that only deals pages to other places: sharded, interleaved, or in other shards; or a plain copy.
+
+    Args:
+        builder: The plan.
+        conversion: By which program.
+        source: The tensor, which stays allocated.
+        made: The copy.
+        name: Name of the copy.
+        refused: Why the library does not build the program, if it does not.
+    """
+    result, spec = PlanTensor(name, made), builder.device_spec
+    copies = conversion is Conversion.COPY
     return builder.run(
         f"{conversion.value}DeviceOperation",
         _work(conversion, source, made),
         [source],
         output=result,
-        circular_buffers=shard_buffers(conversion, source, result, builder.device_spec),
+        circular_buffers=(
+            copy_buffers(source.spec, made, spec) if copies else shard_buffers(conversion, source, result, spec)
+        ),
         dataflow=True,
+        refused=refused,
     )
 
 

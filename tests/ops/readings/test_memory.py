@@ -147,6 +147,19 @@ def test_without_dispatch_nothing_is_placed(device):
     assert names(heard, OperationBegin) == ["Op", "Op"]
 
 
+@pytest.mark.parametrize(("rows", "size"), [(64, 128), (128, 4096)])
+def test_a_tensor_that_moves_over_itself_is_read_first(device, rows, size):
+    """Above is room for one row a core: two rows move by half of what they take."""
+    above = device.allocate(buffer(64), "above")
+    x = device.allocate(buffer(rows), "x")
+    device.free(above)
+    heard = listen(device)
+    step = Relocate("x", buffer(rows), None, (circular("pages", 128),), (circular("all", 4096),))
+    moved = run_memory(Plan(steps=(step,), results={"output": "x"}), device, {"x": x})["x"]
+    assert moved.address > x.address
+    assert [one.size_bytes for one in heard if isinstance(one, CircularBufferAllocated)] == [size]
+
+
 def test_without_dispatch_programs_are_made_whatever_is_cached(device):
     inputs = {"x": device.allocate(buffer(64), "x")}
     run_memory(plan(operation()), device, inputs)

@@ -33,8 +33,6 @@ def test_tensors_lie_one_behind_the_other(device, axis, sides, layout):
     shapes = [[2, 2, 32, 32] for _ in sides]
     for shape, side in zip(shapes, sides, strict=True):
         shape[axis] = side
-    if layout is ttnn.ROW_MAJOR_LAYOUT and sides == (20, 40):
-        pytest.skip("the library permutes rows of 40 bytes")
     arrays = [values(*shape, first=n) for n, shape in enumerate(shapes)]
     result = ttnn.concat([placed(device, one, layout) for one in arrays], axis)
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, axis))
@@ -57,11 +55,29 @@ def test_shards_are_joined_on_their_cores(device):
     assert operations(lambda: ttnn.concat(tensors, -1))[0] == ["Concat", "ShardedToInterleaved"]
 
 
-def test_groups_are_dealt_in_turn(device):
-    arrays = [values(1, 1, 32, 64), values(1, 1, 32, 32)]
-    result = ttnn.concat([placed(device, one) for one in arrays], -1, groups=2).to_numpy()
+def test_groups_of_shards_are_dealt_in_turn(device):
+    arrays = [values(1, 1, 64, 64), values(1, 1, 64, 32)]
+    shards = [placed(device, one, place=height_sharded(2, (32, one.shape[-1]))) for one in arrays]
+    result = ttnn.concat(shards, -1, groups=2).to_numpy()
     assert np.array_equal(result[..., :32], arrays[0][..., :32])
     assert np.array_equal(result[..., 32:48], arrays[1][..., :16])
+    whole = ttnn.concat([placed(device, one) for one in arrays], -1, groups=2).to_numpy()
+    assert np.array_equal(whole, np.concatenate(arrays, -1))
+
+
+def test_rows_that_end_unaligned_are_turned_and_turned_back(device):
+    arrays = [values(1, 1, 32, 20), values(1, 1, 32, 12)]
+    names, result = operations(lambda: ttnn.concat([placed(device, one, ttnn.ROW_MAJOR_LAYOUT) for one in arrays], 3))
+    assert names == ["Permute", "Permute", "Concat", "Permute"]
+    assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 3))
+
+
+def test_shards_are_gathered_along_axes_that_they_are_cut_on(device):
+    arrays = [values(1, 1, 64, 32), values(1, 1, 64, 32, first=3)]
+    shards = [placed(device, one, place=height_sharded(2, (32, 32))) for one in arrays]
+    names, result = operations(lambda: ttnn.concat(shards, 2))
+    assert names == ["ShardedToInterleaved", "ShardedToInterleaved", "Concat"]
+    assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 2))
 
 
 def test_what_does_not_go_together_is_refused(device):

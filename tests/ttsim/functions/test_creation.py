@@ -32,6 +32,21 @@ def test_on_a_device() -> None:
         assert ttsim.empty((4, 4), device=device).layout is ttsim.ROW_MAJOR_LAYOUT
 
 
+def test_device_operations_and_what_they_leave_behind() -> None:
+    """Random rows of integers are drawn as float32, cast and untilized; a 16-bit Dst cuts a number that fills tiles."""
+    with ttsim.open_device() as device, ttsim.profile(device) as profiled:
+        ttsim.rand((64, 64), device, dtype=ttsim.uint32, layout=ttsim.ROW_MAJOR_LAYOUT, low=0, high=9)
+        tiles = ttsim.zeros((64, 64), ttsim.bfloat16, ttsim.TILE_LAYOUT, device)
+        assert (ttsim.full_like(tiles, 1.00390625 + 2**-9).to_numpy() == 1).all()
+        rows = ttsim.full_like(tiles, 1.00390625 + 2**-9, layout=ttsim.ROW_MAJOR_LAYOUT)
+        assert (rows.to_numpy() == 1.0078125).all()  # rounded on the host
+        ttsim.empty_like(tiles)
+        names = [one.name for call in profiled.report().calls for one in call.operations]
+    made = ["Rand", "Typecast", "Untilize", "Unary"]
+    assert [name.removesuffix("DeviceOperation") for name in names] == made
+    assert all(one.cycles for call in profiled.report().calls for one in call.operations)
+
+
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(TypeError, match="full: shape must be non-negative integers, not"):
         ttsim.zeros((2, -1))

@@ -46,15 +46,6 @@ def test_a_number_around_a_tensor(device):
     assert np.array_equal(result.to_numpy(), np.pad(IMAGE, around, constant_values=1.5))
 
 
-def test_pixels_are_repeated_down_and_across(device):
-    result = ttnn.upsample(placed(device), (2, 3))
-    assert np.array_equal(result.to_numpy(), IMAGE.repeat(2, axis=1).repeat(3, axis=2))
-    with pytest.raises(ttnn.ArgumentError, match="only whole factors of mode 'nearest' are simulated"):
-        ttnn.upsample(placed(device), 1.5)
-    with pytest.raises(ttnn.DeviceError, match=r"^Tiled input must be tile-aligned"):
-        ttnn.upsample(placed(device, IMAGE[:, :, :20], ttnn.TILE_LAYOUT), 2)
-
-
 def test_channels_last_and_first_again(device):
     pixels = np.arange(8 * 128, dtype=np.float32).reshape(1, 1, 8, 128) % 251
     x = placed(device, pixels, place=sharded(ttnn.TensorMemoryLayout.WIDTH_SHARDED, 2, (8, 64)))
@@ -74,3 +65,6 @@ def test_refusals_name_the_rule(device):
         ttnn.permute(tiles, (0, 1, 2))
     with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be sharded to infer output memory config"):
         ttnn.experimental.convert_to_chw(tiles)
+    odd = sharded(ttnn.TensorMemoryLayout.WIDTH_SHARDED, 2, (8, 72))
+    with pytest.raises(ttnn.DeviceError, match=r"^Shard height 72 must be multiple of tile width \(32\)"):
+        ttnn.experimental.convert_to_hwc(placed(device, np.zeros((1, 1, 8, 144), np.float32), place=odd))

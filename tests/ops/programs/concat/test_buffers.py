@@ -1,34 +1,60 @@
-"""Buffers of concatenations, worked by hand on a grid of 8 x 8 cores."""
+"""Buffers of concatenations, worked by hand."""
 
-from device.cores import CoreCoord
+import pytest
+
+from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT16
-from ops.meanings import load_spec
-from ops.programs.concat.buffers import page_buffers, ragged_buffers
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.spec.device_spec import load_spec
+from ops.builder import PlanTensor
+from ops.programs.concat.buffers import page_buffers, ragged_buffers, shard_views, turned_buffers
 
 SPEC = load_spec("wormhole_n150")
+ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 
 
-def tensor(rows, columns, layout):
-    return TensorSpec((1, 1, rows, columns), BFLOAT16, layout, DRAM_MEMORY_CONFIG)
+def rows(columns, place=DRAM_MEMORY_CONFIG):
+    return TensorSpec((1, 1, 50, columns), BFLOAT16, ROWS, place)
 
 
-def test_two_rows_pass_through_each_core_aligned_as_dram_has_them():
-    (pages,) = page_buffers(tensor(100, 40, Layout.ROW_MAJOR), SPEC)
-    assert (pages.page_bytes, pages.size_bytes) == (96, 192)  # 80 bytes up to a multiple of 32
-    assert pages.cores.num_cores() == 64
+def in_shards(name, columns, data_format=BFLOAT16):
+    held = ShardSpec(first_cores(2, 8, 8), (32, columns))
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, held)
+    return PlanTensor(name, TensorSpec((1, 1, 64, columns), data_format, TILES, place))
 
 
-def test_tiles_go_to_a_core_each_column_by_column():
-    (pages,) = page_buffers(tensor(64, 160, Layout.TILE), SPEC)
-    assert (pages.page_bytes, pages.size_bytes) == (2048, 4096)
-    assert set(pages.cores.cores()) == {*(CoreCoord(0, row) for row in range(8)), CoreCoord(1, 0), CoreCoord(1, 1)}
+@pytest.mark.parametrize(
+    ("first", "made", "size"),
+    [(DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, 2 * 160), (L1_MEMORY_CONFIG, L1_MEMORY_CONFIG, 2 * 144)],
+)
+def test_pages_are_aligned_as_in_dram_if_the_first_lies_there(first, made, size):
+    (pages,) = page_buffers([rows(40, first), rows(30, made)], rows(70, made), SPEC)
+    assert (pages.size_bytes, pages.cores.num_cores()) == (size, 50)
 
 
-def test_columns_that_end_within_tiles_are_joined_as_sticks():
-    """Twice 2 tiles of which the second holds 8 columns give 3 tiles; 70 rows of tiles are two for each of 35 cores."""
-    part, made = tensor(70 * 32, 40, Layout.TILE), tensor(70 * 32, 80, Layout.TILE)
-    found = ragged_buffers([part, part], made, SPEC)
-    assert {one.name: one.size_bytes // 2048 for one in found} == {"tiles": 8, "sticks": 4, "joined": 3, "result": 6}
-    assert {one.cores.num_cores() for one in found} == {35}
+def test_tiles_that_end_within_a_column_are_untilized_joined_and_tilized():
+    """20 and 30 columns: a tile each, and two of the result, on as many cores as there are rows of tiles."""
+    one, made = TensorSpec((1, 1, 64, 20), BFLOAT16, TILES), TensorSpec((1, 1, 64, 50), BFLOAT16, TILES)
+    buffers = ragged_buffers([one, one], made, SPEC)
+    assert {one.name: one.size_bytes // 2048 for one in buffers} == {"tiles": 4, "sticks": 2, "joined": 2, "result": 4}
+    assert {one.cores.num_cores() for one in buffers} == {2}
+
+
+def test_shards_lie_where_they_are():
+    tensors = [in_shards("a", 32), in_shards("b", 64), in_shards("c", 96)]
+    assert [(one.view_of, one.size_bytes) for one in shard_views(tensors)] == [("a", 2048), ("b", 4096), ("c", 6144)]
+
+
+def test_block_floats_are_bfloat16_while_they_are_turned():
+    inputs = [in_shards("a", 32, BFLOAT8_B), in_shards("b", 64, BFLOAT8_B)]
+    made = turned_buffers(inputs, in_shards("c", 96, BFLOAT8_B))
+    assert [one.size_bytes for one in made] == [1088, 2176, 3264, 2048, 4096, 6144, 3264]

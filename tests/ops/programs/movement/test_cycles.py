@@ -147,6 +147,14 @@ def test_pages_of_an_interleaved_tensor_are_dealt_to_all_cores():
     assert movement_cycles(movement, SPEC).dram_read_bytes == 80 * BFLOAT16.tile_bytes
 
 
+def test_a_copy_of_shards_is_shared_out_to_all_cores():
+    """1280 rows on 110 cores, whichever four of them hold the shards."""
+    for before, after in ((0, 4), (4, 0)):
+        moved = program(("Copy", ROWS, before, ROWS, after), 1280, 64)
+        assert moved.cores.num_cores() == 110
+        assert (moved.reads.core_pages, moved.writes.core_pages, moved.blocks) == (12, 12, 12)
+
+
 def test_sticks_that_are_waited_for_cost_a_round_trip_each():
     source, target = tensor(6400, 64, ROWS), tensor(6400, 64, ROWS, cores=20)
     movement = conversion("InterleavedToSharded", source, target, bounces_always=True)

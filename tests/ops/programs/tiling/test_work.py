@@ -46,8 +46,11 @@ def test_one_core_has_one_row_of_tiles_at_a_time_in_plan_and_cycles(conversion, 
     layouts = (Layout.TILE, Layout.ROW_MAJOR) if conversion is Conversion.UNTILIZE else (Layout.ROW_MAJOR, Layout.TILE)
     source, made = (TensorSpec((1, 1, rows, 128), FLOAT32, layout, L1_MEMORY_CONFIG) for layout in layouts)
     plan = PlanBuilder(spec, {"input": source})
-    run = untilized_by if conversion is Conversion.UNTILIZE else tilized_by
-    run(plan, plan.tensor("input"), made, "output", whole=True, on_one_core=on_one_core)
+    if conversion is Conversion.UNTILIZE:
+        untilized_by(plan, plan.tensor("input"), made, "output", on_one_core=on_one_core)
+    else:
+        place = made.memory_config
+        tilized_by(plan, plan.tensor("input"), "output", place=place, whole=True, on_one_core=on_one_core)
     (step,) = plan.finish({"output": "output"}).steps
     assert isinstance(step, Operation)
     assert [(one.cores.num_cores(), one.size_bytes) for one in step.circular_buffers] == buffers

@@ -1,0 +1,1 @@
+"""ttnn.upsample: arguments, refusals and plan."""

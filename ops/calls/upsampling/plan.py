@@ -1,0 +1,202 @@
+"""The plan of ttnn.upsample, mode "nearest": which program, where its result goes, and what it refuses.
+
+Rules: ttnn 0.81.1, compared with recorded plans. The library checks a call once its result is allocated.
+"""
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16
+from device.numbers.integers import div_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.meanings import MEANINGS
+from ops.programs.upsample.buffers import interleaved_buffers, page_buffers, shard_buffers
+from ops.programs.upsample.gathering import interval_words
+from ops.programs.upsample.work import Upsample, UpsampleProgram, upsampled_shape
+
+OPERATION = "UpsampleOperation"
+
+
+def plan_upsample(
+    source: TensorSpec, scale: tuple[float, float], spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan every pixel of the tensor "input", [N, H, W, C], several times.
+
+    Args:
+        source: The tensor.
+        scale: How often, down and across; positive.
+        spec: The device.
+        place: Where the result goes; None for where the tensor is.
+
+    Raises:
+        DeviceError: The result is to be sharded, and the tensor is not.
+    """
+    where = source.memory_config if place is None else place
+    program = _program(source, scale)
+    shape = upsampled_shape(source.shape, scale)
+    made_format = BFLOAT16 if source.data_format == BFLOAT8_B else source.data_format
+    kept = where if not where.is_sharded() else _shards(source, where, scale, program)
+    made = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, kept))
+    builder = PlanBuilder(spec, {"input": source})
+    given = builder.tensor("input")
+    work = Upsample(
+        program=program or UpsampleProgram.PAGES,
+        shape=source.shape,
+        scale=scale,
+        source_format=source.data_format,
+        data_format=made_format,
+    )
+    refused = _refused(source, made.spec, scale, program, spec)
+    lists = None
+    if refused is None and program is UpsampleProgram.SHARDS:
+        lists = PlanTensor("lists", _lists(source, scale))
+        buffers = shard_buffers(given, made, lists, _stick_bytes(source), spec)
+    elif program is UpsampleProgram.PAGES:
+        buffers = page_buffers(made.spec, spec)
+    else:
+        buffers = interleaved_buffers(source, made.spec, spec)
+    result = builder.run(
+        OPERATION,
+        work,
+        [given],
+        output=made,
+        resident=[] if lists is None else [lists],
+        circular_buffers=buffers,
+        dataflow=True,
+        refused=refused,
+    )
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _program(source: TensorSpec, scale: tuple[float, float]) -> UpsampleProgram | None:
+    """Which program the library takes; None if it has none."""
+    if source.layout is Layout.TILE:
+        simple = _is_whole(scale) and not source.memory_config.is_sharded()
+        return UpsampleProgram.TILES if simple else None
+    if not _is_whole(scale) or source.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+        return UpsampleProgram.PAGES
+    return UpsampleProgram.SHARDS if source.memory_config.is_sharded() else UpsampleProgram.STICKS
+
+
+def _is_whole(scale: tuple[float, float]) -> bool:
+    return all(float(factor).is_integer() for factor in scale)
+
+
+def _shards(
+    source: TensorSpec, place: MemoryConfig, scale: tuple[float, float], program: UpsampleProgram | None
+) -> MemoryConfig:
+    """The shards of the result: those of the source, repeated; or its cores, that share all pixels."""
+    held = source.memory_config.shard_spec
+    if held is None:
+        raise DeviceError(
+            "Output memory config is sharded but input memory config is not sharded\n"
+            "memory_config: leave it out, or shard the tensor first"
+        )
+    if program is UpsampleProgram.SHARDS:
+        wanted = place.shard_spec
+        if wanted is None:
+            raise DeviceError("bad optional access\nmemory_config: give it a ShardSpec, or leave it out")
+        rows = int(held.shape[0] * scale[0] * scale[1])
+        made = ShardSpec(wanted.grid, (rows, held.shape[1]), wanted.orientation)
+        return MemoryConfig(place.memory_layout, place.buffer_type, made)
+    batch, high, wide, _ = upsampled_shape(source.shape, scale)
+    rows = div_up(batch * high * wide, _sharing_cores(source.memory_config))
+    kept = source.memory_config
+    return MemoryConfig(
+        kept.memory_layout, kept.buffer_type, ShardSpec(held.grid, (rows, held.shape[1]), held.orientation)
+    )
+
+
+def _sharing_cores(place: MemoryConfig) -> int:
+    """Cores that share the pixels of a sharded tensor."""
+    shards = place.shard_spec
+    if shards is None or place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+        return 1
+    if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        return shards.num_cores()
+    box = shards.grid.bounding_box()
+    return box.rows if shards.orientation is ShardOrientation.ROW_MAJOR else box.cols
+
+
+def _refused(
+    source: TensorSpec, made: TensorSpec, scale: tuple[float, float], program: UpsampleProgram | None, spec: DeviceSpec
+) -> str | None:
+    """Why the library does not build a program, if it does not."""
+    if source.layout is Layout.TILE and source.shape != source.padded_shape:
+        return "Tiled input must be tile-aligned (no padding difference)\ninput_tensor: give rows, or whole tiles"
+    if program is None:
+        layout = source.memory_config.memory_layout.name
+        return (
+            f"Unsupported upsample configuration:\n  Mode: nearest\n  Scales: {scale[0]:.6f} x {scale[1]:.6f}\n"
+            f"  Layout: TILE\n  Memory: {layout}\ninput_tensor: give rows, or interleaved tiles and whole factors"
+        )
+    if program is UpsampleProgram.SHARDS:
+        held, wanted = source.memory_config.shard_spec, made.memory_config.shard_spec
+        if held is None or wanted is None:
+            return "bad optional access\nmemory_config: leave it out; sharded pixels stay on their cores"
+        if held.num_cores() != wanted.num_cores():
+            return (
+                f"Output tensor should have same number of cores {wanted.num_cores()} as input tensor "
+                f"{held.num_cores()}\nmemory_config: leave it out; sharded pixels stay on their cores"
+            )
+    if program is UpsampleProgram.PAGES:
+        read, written = source.buffer(spec).page_bytes, made.buffer(spec).page_bytes
+        if read != written:
+            return (
+                f"Input and output page sizes must match for nearest upsample, got input_page_size={read} "
+                f"output_page_size={written}\nmemory_config: leave it out, and move the result afterwards"
+            )
+    return None
+
+
+def _stick_bytes(source: TensorSpec) -> int:
+    """Bytes of a core's part of a pixel; the library counts the columns of a BLOCK grid, whatever its orientation."""
+    stick_bytes = source.matrix[1] * (source.data_format.element_bytes or 0)
+    shards = source.memory_config.shard_spec
+    if shards is None or source.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+        return stick_bytes
+    return stick_bytes // shards.grid.bounding_box().cols
+
+
+def _lists(source: TensorSpec, scale: tuple[float, float]) -> TensorSpec:
+    """The lists of sticks, a row for every core that has pixels."""
+    shards = source.memory_config.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards")
+    batch, height, width, _ = source.shape
+    words = interval_words(batch * height, width, int(scale[0]), shards.shape[0])
+    blocks = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
+    orientation = ShardOrientation.COL_MAJOR if blocks else shards.orientation
+    cores = _working_cores(source.memory_config, div_up(batch * height * width, shards.shape[0]))
+    held = MemoryConfig(
+        TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1_SMALL, ShardSpec(cores, (1, words), orientation)
+    )
+    return TensorSpec((cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, held)
+
+
+def _working_cores(place: MemoryConfig, parts: int) -> CoreRangeSet:
+    """The cores of a sharded tensor that hold pixels, of which there are so many parts."""
+    shards = place.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards")
+    if parts >= _sharing_cores(place):
+        return shards.grid
+    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+    if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        cores = CoreRangeSet()
+        for core in shards.grid.cores(row_major=by_rows)[:parts]:
+            cores = cores.union(CoreRangeSet(CoreRange(core, core)))
+        return cores
+    box = shards.grid.bounding_box()
+    last = CoreCoord(box.end.x, box.start.y + parts - 1) if by_rows else CoreCoord(box.start.x + parts - 1, box.end.y)
+    return CoreRangeSet(CoreRange(box.start, last))

@@ -1,0 +1,1 @@
+"""The program that makes evenly distributed numbers."""

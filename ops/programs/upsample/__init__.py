@@ -1,0 +1,1 @@
+"""The programs that repeat pixels: their work, buffers, values and cycles."""

@@ -1,0 +1,77 @@
+"""What is not joined, in the words of the library."""
+
+import pytest
+
+from device.cores import first_cores
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16, FLOAT32
+from ops.calls.concatenation.refusals import joins_in_place, require_one_shape, shards_refusal
+
+ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
+
+
+def spec(scheme="HEIGHT", shard=(64, 64), cores=2, layout=TILES, shape=(1, 1, 128, 64)):
+    held = ShardSpec(first_cores(cores, 8, 8), shard)
+    place = MemoryConfig(TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1, held)
+    return TensorSpec(shape, BFLOAT16, layout, place)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "axes"), [("HEIGHT", [3]), ("WIDTH", [2]), ("BLOCK", [2, 3])], ids=["height", "width", "block"]
+)
+def test_shards_are_joined_along_axes_that_they_are_whole_on(scheme, axes):
+    shard = {"HEIGHT": (64, 64), "WIDTH": (128, 32), "BLOCK": (128, 32)}[scheme]
+    assert [axis for axis in range(4) if joins_in_place(spec(scheme, shard), axis)] == axes
+
+
+@pytest.mark.parametrize(
+    ("other", "axis", "groups", "text"),
+    [
+        (spec(shard=(32, 64), cores=4), 3, 1, "Sharded tensors must have the same grid."),
+        (spec("WIDTH", (128, 32)), 3, 1, "Sharded tensors must have the same memory layout."),
+        (spec(), 1, 1, "Only width or height concat on sharded tensors"),
+        (spec(), 2, 1, "Only support height concat on width-sharded or block-sharded tensors."),
+        (spec(), 3, 8, "Group size must be at least 16 for input0 (was 8)"),
+        (spec(), 3, 4, None),
+    ],
+)
+def test_the_first_line_is_the_librarys(other, axis, groups, text):
+    found = shards_refusal([spec(), other], spec(), axis, groups)
+    assert (None if found is None else found.partition("\n")[0]) == text
+
+
+def test_sticks_of_two_tensors_are_whole_multiples_of_32_bytes():
+    one = spec(shard=(64, 24), layout=ROWS, shape=(1, 1, 128, 24))
+    assert shards_refusal([one, one], one, 3, 1).startswith(
+        "DFB 's2s_rm_input_0' (entry_size 64 * num_entries 64 = 4096 bytes) is larger than"
+    )
+    assert shards_refusal([one, one, one], one, 3, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "across", "text"),
+    [
+        (
+            23,
+            32,
+            "Width concat: input 1 starts at column 23 (46 bytes), not L1-aligned (16 bytes). A ragged width puts",
+        ),
+        (24, 12, "Input 0 shard row size (24 bytes = 12 elements x 2 bytes) is not L1-aligned (16 bytes)."),
+        (16, 16, None),
+    ],
+)
+def test_rows_in_blocks_start_and_end_aligned(columns, across, text):
+    one = spec("BLOCK", (128, across), layout=ROWS, shape=(1, 1, 128, columns))
+    found = shards_refusal([one, one], one, 3, 1)
+    assert (None if found is None else found[: len(text or "")]) == text
+
+
+def test_tensors_differ_along_one_axis_alone():
+    one, other = TensorSpec((1, 1, 32, 32), BFLOAT16, TILES), TensorSpec((1, 1, 64, 32), BFLOAT16, TILES)
+    require_one_shape([one, other], 2)
+    with pytest.raises(DeviceError, match=r"^All dimensions must be the same size except"):
+        require_one_shape([one, other], 3)
+    with pytest.raises(DeviceError, match=r"^All Tensors should have same dtypes\."):
+        require_one_shape([one, TensorSpec((1, 1, 32, 32), FLOAT32, TILES)], 3)

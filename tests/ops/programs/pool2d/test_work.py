@@ -1,0 +1,60 @@
+"""The largest number of each window, and what finding it takes."""
+
+import numpy as np
+import pytest
+
+from device.matrix_unit.arithmetic import EXACT
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import load_spec
+from ops.frame.axis import FrameAxis
+from ops.frame.frame import Frame
+from ops.meaning import ValuesReading
+from ops.meanings import load_spec as load_spec_with_costs
+from ops.programs.pool2d.cycles import window_cycles
+from ops.programs.pool2d.work import MaxPool, largest
+
+
+def axis(length, taps, step, before=0, spacing=1):
+    return FrameAxis(input_length=length, before=before, after=before, taps=taps, spacing=spacing, step=step)
+
+
+def work(rows, columns, channels=1, spacing=1):
+    frame = Frame(batch=1, rows=rows, columns=columns)
+    return MaxPool(
+        frame=frame, channels=channels, channel_cores=1, core_outputs=1, in_format=BFLOAT16, data_format=BFLOAT16,
+        tiled=False,
+    )  # fmt: skip
+
+
+def pooled(one, image):
+    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    return largest(one, [image], reading).reshape(one.frame.rows.outputs, one.frame.columns.outputs).tolist()
+
+
+IMAGE = np.float32([[1, -2, 3], [-4, -5, -6], [7, 8, -9]]).reshape(1, 1, 9, 1)
+
+
+def test_windows_move_by_their_stride():
+    assert pooled(work(axis(3, 2, 1), axis(3, 2, 1)), IMAGE) == [[1, 3], [8, 8]]
+    assert pooled(work(axis(3, 2, 1), axis(3, 1, 2)), IMAGE) == [[1, 3], [7, -6]]
+
+
+def test_what_lies_around_is_less_than_every_number():
+    below = -np.abs(IMAGE)
+    assert pooled(work(axis(3, 2, 2, before=1), axis(3, 2, 2, before=1)), below) == [[-1, -2], [-4, -5]]
+
+
+def test_taps_lie_apart():
+    assert pooled(work(axis(3, 2, 1, spacing=2), axis(3, 2, 1, spacing=2)), IMAGE) == [[7]]
+
+
+@pytest.mark.parametrize("device", ["wormhole_n150", "blackhole_p150"])
+def test_neighbors_are_read_in_one_burst(device):
+    """Three taps beside each other are one burst; three taps apart are three."""
+    spec = load_spec_with_costs(device)
+    together, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1), 2048), spec)
+    apart, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1, spacing=2), 2048), spec)
+    assert together == apart == 3 * 4096 / spec.noc.link_bytes_per_cycle  # long ones take what the wire takes
+    together, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1), 8), spec)
+    apart, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1, spacing=2), 8), spec)
+    assert apart == 3 * together

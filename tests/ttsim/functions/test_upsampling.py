@@ -1,0 +1,67 @@
+"""ttnn.upsample as users call it."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
+HEIGHT, WIDTH = ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.TensorMemoryLayout.WIDTH_SHARDED
+
+
+@pytest.fixture(scope="module")
+def device():
+    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
+        yield opened
+
+
+def placed(device, array=IMAGE, layout=ttnn.ROW_MAJOR_LAYOUT, place=None):
+    return ttnn.from_torch(array, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
+
+
+def sharded(layout, cores, shape):
+    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
+    return ttnn.MemoryConfig(layout, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
+
+
+@pytest.mark.parametrize(
+    ("layout", "place"),
+    [
+        (ttnn.ROW_MAJOR_LAYOUT, None),
+        (ttnn.TILE_LAYOUT, None),
+        (ttnn.ROW_MAJOR_LAYOUT, sharded(HEIGHT, 2, (96, 64))),
+        (ttnn.ROW_MAJOR_LAYOUT, sharded(WIDTH, 2, (192, 32))),
+    ],
+)
+def test_pixels_are_repeated_down_and_across(device, layout, place):
+    result = ttnn.upsample(placed(device, layout=layout, place=place), (2, 3))
+    assert np.array_equal(result.to_numpy(), IMAGE.repeat(2, axis=1).repeat(3, axis=2))
+    if place is not None:
+        rows, columns = place.shard_spec.shape
+        assert result.memory_config().shard_spec.shape == [rows * 6, columns]
+
+
+def test_rows_grow_by_fractions_of_a_pixel(device):
+    result = ttnn.upsample(placed(device), [1.0, 1.5])
+    assert np.array_equal(result.to_numpy(), IMAGE[:, :, np.arange(48) * 2 // 3])
+
+
+def test_refusals_begin_as_those_of_the_library(device):
+    rows, tiles = placed(device), placed(device, layout=ttnn.TILE_LAYOUT)
+    shards = placed(device, place=sharded(HEIGHT, 2, (96, 64)))
+    with pytest.raises(ttnn.DeviceError, match=r"^Tiled input must be tile-aligned"):
+        ttnn.upsample(placed(device, IMAGE[:, :, :20], ttnn.TILE_LAYOUT), 2)
+    with pytest.raises(ttnn.DeviceError, match=r"^Unsupported upsample configuration:"):
+        ttnn.upsample(tiles, 1.5)
+    with pytest.raises(ttnn.DeviceError, match=r"^bad optional access"):
+        ttnn.upsample(shards, 2, memory_config=ttnn.DRAM_MEMORY_CONFIG)
+    with pytest.raises(ttnn.DeviceError, match=r"^Output memory config is sharded but input memory config is not"):
+        ttnn.upsample(rows, 2, memory_config=shards.memory_config())
+    with pytest.raises(ttnn.DeviceError, match=r"^scale_factor_w must be positive, got 0"):
+        ttnn.upsample(rows, (1, 0))
+    with pytest.raises(ttnn.ArgumentError, match="mode 'bilinear' is not simulated"):
+        ttnn.upsample(rows, 2, mode="bilinear")
+    with pytest.raises(ttnn.DeviceError, match=r"^mode must be 'nearest' or 'bilinear'"):
+        ttnn.upsample(rows, 2, mode="cubic")
+    with pytest.raises(ttnn.ArgumentTypeError, match="must be a number or two of them"):
+        ttnn.upsample(rows, (1, 2, 3))
