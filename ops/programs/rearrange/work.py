@@ -137,7 +137,6 @@ def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
 
 
 MEANINGS: Final = (
-    _meaning(Permute, permuted),
     _meaning(PadWith, padded),
     _meaning(Repeat, repeated),
 )
