@@ -120,7 +120,9 @@ def _start(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     )
     walk.becomes(given)
     try:
-        walk.becomes(ttsim.pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
+        padded = ttsim.pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0)
+        walk.outputs["padded input"] = padded  # a variable of the script holds it to the end
+        walk.becomes(padded)
         walk.becomes(ttsim.permute(walk.current(), (0, 2, 3, 1)))
         walk.becomes(ttsim.reshape(walk.current(), (1, 1, pixels, INPUT_CHANNELS)))
     except ArgumentError:  # shards that these are not simulated for
