@@ -28,6 +28,7 @@ from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
 from ops.programs.phase_conv2d.meaning import MEANINGS as PHASE_CONV2D
 from ops.programs.pool2d.meaning import MEANINGS as POOL2D
 from ops.programs.rand.work import MEANINGS as RAND
+from ops.programs.rearrange.axes import MEANINGS as AXES
 from ops.programs.rearrange.channels import MEANINGS as CHANNELS
 from ops.programs.rearrange.work import MEANINGS as REARRANGE
 from ops.programs.tiling.work import MEANINGS as TILING
@@ -37,6 +38,7 @@ MEANINGS: Final[Meanings] = MappingProxyType(
     {
         meaning.work: meaning
         for meaning in (
+            *AXES,
             *CHANNELS,
             *CONCAT,
             *CONV2D,

@@ -7,6 +7,7 @@ there.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import ttsim
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
@@ -24,15 +25,8 @@ from device.numbers.integers import div_up
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from tools.validate.network_rows import NetworkStep
 from tools.validate.prediction import Row
-from ttsim.functions.concatenation import concat
-from ttsim.functions.conversions import reshape, to_layout, to_memory_config
-from ttsim.functions.elementwise import sigmoid
-from ttsim.functions.pooling import max_pool2d
-from ttsim.functions.rearranging import convert_to_chw, convert_to_hwc, pad, permute
-from ttsim.functions.relaying import sharded_to_interleaved
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.dtypes import bfloat8_b, bfloat16
 
 POOL = 2  # size and stride of the pools
 INPUT_CHANNELS = 16  # what the first convolution's channels are padded to
@@ -126,9 +120,11 @@ def _start(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     )
     walk.becomes(given)
     try:
-        walk.becomes(pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
-        walk.becomes(permute(walk.current(), (0, 2, 3, 1)))
-        walk.becomes(reshape(walk.current(), (1, 1, pixels, INPUT_CHANNELS)))
+        padded = ttsim.pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0)
+        walk.outputs["padded input"] = padded  # a variable of the script holds it to the end
+        walk.becomes(padded)
+        walk.becomes(ttsim.permute(walk.current(), (0, 2, 3, 1)))
+        walk.becomes(ttsim.reshape(walk.current(), (1, 1, pixels, INPUT_CHANNELS)))
     except ArgumentError:  # shards that these are not simulated for
         memory = _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), INPUT_CHANNELS))
         walk.becomes(_made(walk, (1, 1, pixels, INPUT_CHANNELS), memory))
@@ -142,14 +138,14 @@ def _start_flat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     batch, channels, pixels = int(row["batch"]), int(row["in_c"]), int(row["in_h"]) * int(row["in_w"])
     memory = _sharded(WIDTH, grid, (channels, div_up(pixels, grid.num_cores())))
     walk.becomes(_made(walk, (batch, 1, channels, pixels), memory))
-    walk.becomes(convert_to_hwc(walk.current()))
+    walk.becomes(ttsim.experimental.convert_to_hwc(walk.current()))
     return ()
 
 
 def _pool(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """A maximum pool whose output a layer reads."""
     row = _layer(step)
-    pooled = max_pool2d(
+    pooled = ttsim.max_pool2d(
         input_tensor=walk.current(),
         batch_size=int(row["batch"]),
         input_h=POOL * int(row["in_h"]),
@@ -166,13 +162,13 @@ def _pool(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
 
 def _saved_and_pooled(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """The output of the layer that is named is kept in DRAM, and pooled."""
-    walk.outputs[step.before[1]] = to_memory_config(walk.current(), DRAM_MEMORY_CONFIG)
+    walk.outputs[step.before[1]] = ttsim.to_memory_config(walk.current(), DRAM_MEMORY_CONFIG)
     return _pool(walk, step)
 
 
 def _interleaved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """To L1, interleaved."""
-    walk.becomes(sharded_to_interleaved(walk.current(), L1_MEMORY_CONFIG))
+    walk.becomes(ttsim.sharded_to_interleaved(walk.current(), L1_MEMORY_CONFIG))
     return ()
 
 
@@ -181,7 +177,7 @@ def _block(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     x, grid = walk.current(), _grid(step.before[1])
     corner = grid.bounding_box().end
     shards = (div_up(x.shape[-2], corner.y + 1), div_up(x.shape[-1], corner.x + 1))
-    walk.becomes(to_memory_config(x, _sharded(BLOCK, grid, shards)))
+    walk.becomes(ttsim.to_memory_config(x, _sharded(BLOCK, grid, shards)))
     return ()
 
 
@@ -190,9 +186,9 @@ def _concat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     name, grid = step.before[1], _grid(step.before[2])
     parts = [walk.current(), walk.kept(name)]
     height = div_up(parts[0].shape[-2], grid.num_cores())
-    ready = [to_memory_config(one, _sharded(HEIGHT, grid, (height, one.shape[-1]))) for one in parts]
+    ready = [ttsim.to_memory_config(one, _sharded(HEIGHT, grid, (height, one.shape[-1]))) for one in parts]
     channels = sum(one.shape[-1] for one in parts)
-    output = concat(ready, dim=3, memory_config=_sharded(HEIGHT, grid, (height, channels)))
+    output = ttsim.concat(ready, dim=3, memory_config=_sharded(HEIGHT, grid, (height, channels)))
     for copy, source in zip(ready, parts, strict=True):
         if copy is not source:
             copy.deallocate()
@@ -208,29 +204,29 @@ def _concat_saved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
         raise DeviceError("the layer before left no shards")
     height, width = place.shard_spec.shape
     side_by_side = _sharded(HEIGHT, place.shard_spec.grid, (height, 2 * width))
-    skip = to_memory_config(saved, place)
+    skip = ttsim.to_memory_config(saved, place)
     if "rows" not in step.before:
-        walk.becomes(concat([x, skip], dim=3, memory_config=side_by_side))
+        walk.becomes(ttsim.concat([x, skip], dim=3, memory_config=side_by_side))
         skip.deallocate()
         return ()
-    rows = [to_layout(one, Layout.ROW_MAJOR) for one in (x, skip)]
+    rows = [ttsim.to_layout(one, Layout.ROW_MAJOR) for one in (x, skip)]
     skip.deallocate()
-    walk.becomes(concat(rows, dim=3, memory_config=side_by_side))
+    walk.becomes(ttsim.concat(rows, dim=3, memory_config=side_by_side))
     for one in rows:
         one.deallocate()
-    walk.becomes(to_layout(walk.current(), Layout.TILE, bfloat8_b))
+    walk.becomes(ttsim.to_layout(walk.current(), Layout.TILE, ttsim.bfloat8_b))
     return ()
 
 
 def _sigmoid(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """On the shards that the last convolution left."""
-    walk.becomes(sigmoid(walk.current(), memory_config=walk.current().memory_config()))
+    walk.becomes(ttsim.sigmoid(walk.current(), memory_config=walk.current().memory_config()))
     return ()
 
 
 def _channels_first(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """The output, channels first."""
-    walk.becomes(convert_to_chw(walk.current(), dtype=bfloat16))
+    walk.becomes(ttsim.experimental.convert_to_chw(walk.current(), dtype=ttsim.bfloat16))
     return ()
 
 

@@ -22,6 +22,7 @@ from ops.calls.relaying.places import (
 from ttsim.functions.device_calls import carried_out, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.tensor_copies import stored_in
 from ttsim.types.dtypes import DataType
 from ttsim.types.signature import checked
 
@@ -99,24 +100,23 @@ def sharded_to_interleaved(
 
 @checked
 @on_device
-def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_tensor: object = None) -> Tensor:
+def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_tensor: Tensor | None = None) -> Tensor:
     """A copy of a sharded tensor in other shards.
 
     Args:
         input_tensor: On the device.
         output_memory_config: The other shards.
-        output_tensor: Not simulated; None makes a new tensor.
+        output_tensor: A tensor of the same shape that takes the result.
 
     Raises:
-        ArgumentError: An output tensor is given.
-        DeviceError: A tensor or its shards are not what the program takes.
+        DeviceError: A tensor or its shards are not what the program takes, or ``output_tensor`` is another kind of
+            tensor.
         OutOfMemoryError: No room.
     """
-    require_left_out("reshard", output_tensor=output_tensor)
     device = required_device("reshard", input_tensor)
-    return carried_out(
-        "reshard", plan_reshard(input_tensor.spec, output_memory_config, device.spec), input_tensor, device
-    )
+    plan = plan_reshard(input_tensor.spec, output_memory_config, device.spec)
+    dealt = carried_out("reshard", plan, input_tensor, device)
+    return dealt if output_tensor is None else stored_in(output_tensor, dealt)
 
 
 @checked

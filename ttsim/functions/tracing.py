@@ -69,7 +69,7 @@ def execute_trace(
     trace = _trace("execute_trace", mesh_device, trace_id)
     if mesh_device.traces.capturing is not None:
         raise ArgumentError("execute_trace: a trace is still being captured on this device; end it first")
-    in_turn(mesh_device.machine, trace.replay)
+    in_turn(mesh_device.machine, lambda: trace.replay(mesh_device.machine.memory))
     for profiler in mesh_device.profilers:
         profiler.extend(one for one in trace.ran if isinstance(one, RanCall))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from device.errors import DeviceError
-from device.memory.buffers import Buffer
+from device.memory.buffers import Buffer, Memory
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
 from device.plan import Plan
@@ -50,11 +50,15 @@ class Trace:
     calls: list[TracedCall] = field(default_factory=list)
     ran: list[object] = field(default_factory=list)
 
-    def replay(self) -> None:
+    def replay(self, memory: Memory) -> None:
         """Carries out the calls again.
 
+        Args:
+            memory: What lies on the device now: a buffer that is gone may have another of its kind in its place, which
+                is read instead of it.
+
         Raises:
-            DeviceError: An input that no call of the trace makes was deallocated.
+            DeviceError: An input that no call of the trace makes was deallocated, and nothing like it lies there.
         """
         made: dict[int, tuple[Buffer, TensorSpec, Array]] = {}
         for call in self.calls:
@@ -63,12 +67,10 @@ class Trace:
             arrays = dict(call.host)
             for name, (buffer, spec) in call.read.items():
                 known = made.get(buffer.number)
-                if known is None and not buffer.allocated:
-                    raise DeviceError(
-                        f"execute_trace: the trace reads {name!r}, {spec.shape}, which was deallocated in the "
-                        "capture or after it; keep what a trace reads"
-                    )
-                arrays[name] = call.reads(name, buffer.values if known is None else known[2], spec)
+                if known is None:
+                    arrays[name] = call.reads(name, _lying(buffer, memory, name).values, spec)
+                else:
+                    arrays[name] = call.reads(name, known[2], spec)
             results = call.values(arrays)
             for name, (buffer, spec) in call.written.items():
                 stays = results[name] is arrays.get(name) and call.read[name][0] is buffer  # it is given back as it is
@@ -77,6 +79,20 @@ class Trace:
         for buffer, spec, values in made.values():
             if buffer.allocated:
                 buffer.store(values, spec)
+
+
+def _lying(buffer: Buffer, memory: Memory, name: str) -> Buffer:
+    """A buffer that a trace reads, or the one that took its place."""
+    if buffer.allocated:
+        return buffer
+    if memory.has(buffer.spec.buffer_type, buffer.address):
+        there = memory.at(buffer.spec.buffer_type, buffer.address)
+        if there.spec == buffer.spec:
+            return there
+    raise DeviceError(
+        f"execute_trace: the trace reads {name!r}, at {buffer.address}, which was deallocated in the capture or after "
+        "it; keep what a trace reads, or put a tensor like it in its place"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,4 @@ def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
     return movement_account(copy_movement(ends.read, ends.written, spec))
 
 
-MEANINGS: Final = (
-    _meaning(Permute, permuted),
-    _meaning(PadWith, padded),
-)
+MEANINGS: Final = (_meaning(PadWith, padded),)

@@ -54,6 +54,17 @@ def test_padding_takes_nothing_away(device):
         ttnn.tilize_with_val_padding(rows, [1, 1, 64, 32], 0.0)
 
 
+def test_shards_are_dealt_anew_into_a_tensor_that_is_there(device):
+    x = ttnn.to_memory_config(placed(device), height_sharded(2, (32, 64)))
+    place = height_sharded(1, (64, 64))
+    target = ttnn.to_memory_config(ttnn.zeros_like(x), place)
+    address = target.buffer_address()
+    made = ttnn.reshard(x, place, target)
+    assert made is target
+    assert made.buffer_address() == address
+    assert (made.to_numpy() == x.to_numpy()).all()
+
+
 def test_tiles_are_cut_to_the_rows_that_are_asked_for(device):
     names, result, _ = operations(lambda: ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49]))
     assert names == ["UntilizeWithUnpadding"]

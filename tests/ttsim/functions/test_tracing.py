@@ -15,13 +15,14 @@ def weights() -> ttsim.Tensor:
     return ttsim.Tensor(np.random.default_rng(9).standard_normal((32, 32, 2, 2), dtype=np.float32), ttsim.bfloat16)
 
 
-def model(x: ttsim.Tensor, device: ttsim.Device) -> ttsim.Tensor:
+def model(x: ttsim.Tensor, device: ttsim.Device, **options: object) -> ttsim.Tensor:
     """Two layers, the second of which takes what the first made; that is freed."""
     sizes = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "kernel_size": (2, 2), "stride": (2, 2)}
     for side in (8, 16):
         x = ttsim.conv_transpose2d(
-            input_tensor=x, weight_tensor=weights(), device=device, input_height=side, input_width=side, **sizes
-        )
+            input_tensor=x, weight_tensor=weights(), device=device, input_height=side, input_width=side, **sizes,
+            **options,
+        )  # fmt: skip
     return x
 
 
@@ -45,6 +46,26 @@ def test_a_replay_gives_what_the_calls_would_give() -> None:
         ttsim.release_trace(device, trace)
         with pytest.raises(ValueError, match=r"the device has no MeshTraceId\(0\)"):
             ttsim.execute_trace(device, trace)
+
+
+def test_a_call_may_consume_what_the_one_before_made() -> None:
+    with ttsim.open_device(l1_small_size=32768, values="fast") as device:
+        x = image(0).to(device, ttsim.L1_MEMORY_CONFIG)
+        address = x.buffer_address()
+        config = ttsim.Conv2dConfig(deallocate_activation=True)
+        trace = ttsim.begin_trace_capture(device)
+        y = model(x, device, conv_config=config)
+        ttsim.end_trace_capture(device, trace)
+        first = y.to_numpy()
+        assert not x.is_allocated()
+        with pytest.raises(RuntimeError, match="put a tensor like it in its place"):
+            ttsim.execute_trace(device, trace)
+        other = image(1).to(device, ttsim.L1_MEMORY_CONFIG)
+        assert other.buffer_address() == address
+        ttsim.execute_trace(device, trace)
+        again = model(other, device)
+        assert (y.to_numpy() == again.to_numpy()).all()
+        assert not (y.to_numpy() == first).all()
 
 
 def test_what_no_trace_can_do_is_refused() -> None:

@@ -1,0 +1,161 @@
+"""What programs take that put axes in another order, and what their works mean.
+
+Composed of measured actions. Rows that move to or from the last axis are read, tilized, turned while they are
+untilized, and written, a tile at a time; two such configurations were measured, of 7 and 9 channels on a Blackhole:
+the model is 11 % above and 10 % below. Sticks of shards are fetched by both data movement processors; the last two axes
+of shards are turned where they lie. Everything else is taken for a copy, page by page. Source of the order of work:
+tt-metal 0.81.1 (data_movement/permute, transpose).
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import Final
+
+from device.cores import CoreRangeSet, first_cores
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout
+from device.memory.tiles import TILE
+from device.numbers.integers import div_up
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.meaning import Account, CyclesReading, Ends, Meaning, values_of_first
+from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
+from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.actions.pages import core_round_trip_cycles, waited_read_cycles, write_latency_cycles
+from ops.programs.actions.transfers import burst_cycles, local_sticks_cycles
+from ops.programs.movement.account import movement_account
+from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.movements import copy_movement
+from ops.programs.rearrange.work import Permute, permuted
+
+PROCESSORS: Final = 2  # data movers of a core, each with half of the sticks
+DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straight into the result
+
+Stages = dict[Stage, float]
+Model = Callable[[Permute, Ends, DeviceSpec], tuple[CoreRangeSet, float, Stages]]
+
+
+def permute_cycles(work: Permute, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    """By where the tensors lie, and which axes move."""
+    spec, model = reading.spec, _model(work, ends)
+    if model is None:
+        return movement_cycles(copy_movement(ends.read, ends.written, spec), spec, contention=reading.contention)
+    cores, body, busy = model(work, ends, spec)
+    start = spec.costs_of(StickCosts).start_cycles
+    stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy.items() if cycles)
+    shown = (StageCycles(Stage.START, start), *stages)
+    return OperationCycles(
+        cycles=start + body,
+        groups=(CoreGroupCycles(cores=cores, cycles=start + body, stages=shown),),
+        bound_by=binding_stage(stages),
+        dram_read_bytes=_bytes(ends.read) if _in_dram(ends.read) else 0,
+        dram_written_bytes=_bytes(ends.written) if _in_dram(ends.written) else 0,
+    )
+
+
+def _model(work: Permute, ends: Ends) -> Model | None:
+    """How rows move; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
+    rank = len(work.axes)
+    sharded = [one.memory_config.is_sharded() for one in (ends.read, ends.written)]
+    if ends.read.layout is not Layout.ROW_MAJOR or rank < 3:
+        return None
+    if not any(sharded):
+        return _by_tiles if work.axes[-1] != rank - 1 else None
+    moved = tuple(axis - rank for place, axis in enumerate(work.axes) if axis != place)
+    if all(sharded) and moved == (-1, -2):
+        return _turned_in_place
+    if all(sharded) and moved == (-2, -3):
+        return _fetched
+    return None
+
+
+def _by_tiles(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+    """Part of a tile after the other: rows along the axis that becomes the last, as far as a tile reaches."""
+    last, moved = work.shape[-1], work.shape[work.axes[-1]]
+    count = prod(work.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
+    used = min(count, spec.grid.cores)
+    rows, width = min(TILE, moved), min(TILE, last)
+    element_bytes = ends.read.data_format.element_bytes or 0
+    link = spec.noc.link_bytes_per_cycle
+    asked = waited_read_cycles(spec, 0, in_dram=_in_dram(ends.read))
+    read = burst_cycles(spec.costs_of(TransferCosts).page_issue_cycles, rows, width * element_bytes, asked, link)
+    told = write_latency_cycles(spec, in_dram=_in_dram(ends.written))
+    written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, told, link)
+    tilized, turned = _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1)
+    blocks, each = div_up(count, used), (read, tilized + turned, written)
+    body = sum(each) + (blocks - 1) * max(each)
+    stages = (Stage.READER, read), (Stage.TILIZE, tilized), (Stage.UNTILIZE, turned), (Stage.WRITER, written)
+    cores = first_cores(used, spec.grid.cols, spec.grid.rows)
+    return cores, body, {stage: blocks * cycles for stage, cycles in stages}
+
+
+def _fetched(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+    """Both processors fetch half of a core's sticks from where they lie, one after the other."""
+    cores, rows, columns = _shards(ends.written)
+    stick_bytes = columns * (ends.read.data_format.element_bytes or 0)
+    issue, link = spec.costs_of(TransferCosts).read_issue_cycles, spec.noc.link_bytes_per_cycle
+    half = burst_cycles(issue, div_up(rows, PROCESSORS), stick_bytes, core_round_trip_cycles(spec), link)
+    return cores, half, {Stage.READER: half, Stage.SECOND_READER: half}
+
+
+def _turned_in_place(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+    """Image by image of a core's shard: sticks are copied to where they are tilized, and turned."""
+    cores, rows, _ = _shards(ends.read)
+    height, width = work.shape[-2:]
+    images = div_up(rows, height)
+    element_bytes = ends.read.data_format.element_bytes or 0
+    down, across = div_up(height, TILE), div_up(width, TILE)
+    read = down * local_sticks_cycles(spec, min(TILE, height), width * element_bytes)
+    tilized = _tilized(down * across, ends.read, spec)
+    turned = down * across * untilize_tile_cycles(spec, down)
+    written = local_sticks_cycles(spec, width, height * element_bytes) if down > DIRECT_TILES else 0.0
+    each = (read, tilized + turned, written)
+    body = sum(each) + (images - 1) * max(each)
+    stages = (Stage.READER, read), (Stage.TILIZE, tilized), (Stage.UNTILIZE, turned), (Stage.WRITER, written)
+    return cores, body, {stage: images * cycles for stage, cycles in stages}
+
+
+def _tilized(tiles: int, tensor: TensorSpec, spec: DeviceSpec) -> float:
+    one = tilize_tile_cycles(spec, tensor.data_format, tensor.data_format)
+    return spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * one
+
+
+def _shards(tensor: TensorSpec) -> tuple[CoreRangeSet, int, int]:
+    shards = tensor.memory_config.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards")
+    return shards.grid, *shards.shape
+
+
+def _in_dram(tensor: TensorSpec) -> bool:
+    return tensor.memory_config.buffer_type is BufferType.DRAM
+
+
+def _bytes(tensor: TensorSpec) -> int:
+    return prod(tensor.shape) * (tensor.data_format.element_bytes or 0)
+
+
+def _account(work: Permute, ends: Ends, spec: DeviceSpec) -> Account:
+    model = _model(work, ends)
+    if model is None:
+        return movement_account(copy_movement(ends.read, ends.written, spec))
+    if model is _fetched:
+        return Account(
+            stages={
+                Stage.READER: "one processor fetches half of the sticks from where they lie",
+                Stage.SECOND_READER: "the other fetches the other half",
+            },
+            composed_of="reading sticks of other cores as in other programs",
+        )
+    return Account(
+        stages={
+            Stage.READER: "rows are read, as far as tiles reach",
+            Stage.TILIZE: "rows become tiles",
+            Stage.UNTILIZE: "tiles are turned and become rows",
+            Stage.WRITER: "rows are written where they belong",
+        },
+        composed_of="reading, tilizing, untilizing and writing rows as in other programs",
+    )
+
+
+MEANINGS: Final = (Meaning(work=Permute, values=values_of_first(permuted), cycles=permute_cycles, account=_account),)
