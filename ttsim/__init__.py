@@ -29,6 +29,7 @@ _NAMES_OF = {
     "ops.meanings": ("load_spec",),
     "ttsim.errors": (
         "ArgumentError",
+        "ArgumentIndexError",
         "ArgumentTypeError",
         "CircularBufferError",
         "DeviceClosedError",
@@ -121,6 +122,7 @@ _NAMES_OF = {
         "untilize",
         "untilize_with_unpadding",
     ),
+    "ttsim.functions.slicing": ("slice",),
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
     "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),
     "ttsim.report.cycles.report": ("CycleReport",),

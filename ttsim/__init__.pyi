@@ -20,6 +20,7 @@ from ops.meanings import load_spec
 from ttsim import cluster, database, device, errors, experimental, graph, model_preprocessing, onednn, tracer
 from ttsim.errors import (
     ArgumentError,
+    ArgumentIndexError,
     ArgumentTypeError,
     CircularBufferError,
     DeviceClosedError,
@@ -112,6 +113,7 @@ from ttsim.functions.relaying import (
     untilize,
     untilize_with_unpadding,
 )
+from ttsim.functions.slicing import slice
 from ttsim.functions.tracing import (
     begin_trace_capture,
     end_trace_capture,
@@ -233,6 +235,7 @@ __all__ = [
     "TILE_SIZE",
     "Arch",
     "ArgumentError",
+    "ArgumentIndexError",
     "ArgumentTypeError",
     "BlackholeComputeKernelConfig",
     "BufferType",
@@ -413,6 +416,7 @@ __all__ = [
     "sharded_to_interleaved",
     "sigmoid",
     "silu",
+    "slice",
     "sqrt",
     "square",
     "squeeze",

@@ -3,23 +3,15 @@
 Cycles are composed: pages of the source are waited for and those of the result written, as in measured copies.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
 from device.matrix_unit.typecast import typecast
 from device.numbers.formats import Array, DataFormat
 from device.plan import Work
-from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles
-from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
-from ops.programs.movement.account import movement_account
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import copy_movement
-
-W = TypeVar("W", bound=Work)
+from ops.programs.rearrange.composed import composed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,26 +112,10 @@ def channels_first(work: ChannelsFirst, values: Array) -> Array:
     return typecast(turned, work.source_format, work.data_format)
 
 
-def _meaning(work: type[W], values: Callable[[W, Array], Array]) -> Meaning[W]:
-    def of_first(one: W, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
-        return values(one, given(inputs[0]))
-
-    return Meaning(work=work, values=of_first, cycles=_cycles, account=_account)
-
-
-def _cycles(work: Work, ends: Ends, reading: CyclesReading) -> OperationCycles:
-    movement = copy_movement(ends.read, ends.written, reading.spec)
-    return movement_cycles(movement, reading.spec, contention=reading.contention)
-
-
-def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(copy_movement(ends.read, ends.written, spec))
-
-
 MEANINGS: Final = (
-    _meaning(Permute, permuted),
-    _meaning(PadWith, padded),
-    _meaning(Repeat, repeated),
-    _meaning(ChannelsLast, channels_last),
-    _meaning(ChannelsFirst, channels_first),
+    composed(Permute, permuted),
+    composed(PadWith, padded),
+    composed(Repeat, repeated),
+    composed(ChannelsLast, channels_last),
+    composed(ChannelsFirst, channels_first),
 )

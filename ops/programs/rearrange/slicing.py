@@ -1,0 +1,131 @@
+"""A box cut out of a tensor: what it computes, its buffers, and what it takes.
+
+Source: tt-metal 0.81.1 (data_movement/slice), compared with recorded plans. Cycles are composed: as many pages as the
+result has are waited for, and written as in measured copies; a box with steps reads whole rows.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import Array
+from device.numbers.integers import round_up
+from device.plan import CircularBuffer, Work
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanTensor
+from ops.meaning import Ends
+from ops.programs.movement.movement import Movement
+from ops.programs.movement.movements import copy_movement
+from ops.programs.rearrange.composed import composed
+from ops.programs.rearrange.pieces import (
+    BUFFERING,
+    buffer,
+    cores_of,
+    page_alignment_bytes,
+    row_bytes,
+    scratchpad,
+    shard_view,
+    volume_tiles,
+)
+
+READ_BYTES = 4096  # of rows that are asked for by one read
+ROW_GROUP = 32  # rows of a core are counted in groups of this many
+INDEX_BYTES = 4  # of the scratchpad, for each axis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(Work):
+    """A box of a tensor.
+
+    Attributes:
+        shape: Of the tensor.
+        begins: First index on each axis.
+        ends: One past the last index on each axis.
+        steps: From index to index.
+    """
+
+    shape: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether elements between those that are kept are left out."""
+        return any(step != 1 for step in self.steps)
+
+
+def slice_buffers(work: Cut, source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Dataflow buffers of the program: shards as they lie, rows or tiles on their way, and the place of each axis."""
+    if source.spec.layout is Layout.TILE:
+        cores = cores_of(volume_tiles(made.spec), spec)
+        tiles = buffer("tiles", BUFFERING * source.spec.data_format.tile_bytes, source.spec.data_format, cores)
+        return tiles, _places(work, tiles)
+    if cuts_shards(work, source.spec, made.spec, spec):
+        shards = made.spec.memory_config.shard_spec
+        grid = None if shards is None else shards.grid
+        return shard_view("shards", source, spec, grid), shard_view("kept", made, spec)
+    if work.has_steps:
+        aligned = round_up(row_bytes(source.spec), _alignment(source.spec, made.spec, spec))
+        cores = cores_of(made.spec.matrix[0], spec)
+        return (buffer("rows", BUFFERING * aligned, source.spec.data_format, cores),)
+    rows = _row_buffer(work, source.spec, made.spec, spec)
+    return rows, _places(work, rows)
+
+
+def cuts_shards(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> bool:
+    """Whether rows are cut out of HEIGHT shards into HEIGHT shards where they lie."""
+    places = {source.memory_config.memory_layout, made.memory_config.memory_layout}
+    skipped = work.begins[-1] * (source.data_format.element_bytes or 0)
+    by_height = places == {TensorMemoryLayout.HEIGHT_SHARDED}
+    return by_height and not work.has_steps and skipped % spec.l1.alignment_bytes == 0
+
+
+def row_buffer_bytes(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
+    """Bytes that one row takes on its way; rows that begin between aligned addresses take more."""
+    alignment = _alignment(source, made, spec)
+    skipped = work.begins[-1] * (source.data_format.element_bytes or 0)
+    apart = skipped % page_alignment_bytes(source.memory_config, spec) != 0
+    return round_up(row_bytes(made), BUFFERING * alignment if apart else alignment)
+
+
+def _row_buffer(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> CircularBuffer:
+    """Rows that are waited for together, twice."""
+    rows, cores = made.matrix[0], spec.grid.cores
+    core_rows = round_up(-(-rows // cores), ROW_GROUP)
+    all_bytes = core_rows * round_up(row_bytes(made), _alignment(source, made, spec))
+    step = all_bytes // core_rows
+    reads = core_rows
+    for size in range(step, READ_BYTES + 1, step):
+        if all_bytes % size == 0:
+            reads = all_bytes // size
+    size = BUFFERING * (core_rows // reads) * row_buffer_bytes(work, source, made, spec)
+    return buffer("rows", size, source.data_format, cores_of(rows, spec))
+
+
+def _places(work: Cut, beside: CircularBuffer) -> CircularBuffer:
+    return scratchpad("places", len(work.begins) * INDEX_BYTES, beside.data_format, beside.cores)
+
+
+def _alignment(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
+    return max(page_alignment_bytes(one.memory_config, spec) for one in (source, made))
+
+
+def cut(work: Cut, values: Array) -> Array:
+    """The elements of the box."""
+    box = tuple(slice(*one) for one in zip(work.begins, work.ends, work.steps, strict=True))
+    return np.ascontiguousarray(values.reshape(work.shape)[box])
+
+
+def _movement(work: Cut, ends: Ends, spec: DeviceSpec) -> Movement:
+    """Pages are read as those of a tensor of the result's shape that lies interleaved in the source's memory."""
+    source, made = ends.read, ends.written
+    place = MemoryConfig(TensorMemoryLayout.INTERLEAVED, source.memory_config.buffer_type)
+    shape = (*made.shape[:-1], source.shape[-1]) if work.has_steps else made.shape
+    return copy_movement(TensorSpec(shape, source.data_format, source.layout, place), made, spec)
+
+
+MEANINGS: Final = (composed(Cut, cut, _movement),)
