@@ -27,6 +27,8 @@ from ops.programs.movement.meaning import MEANINGS as MOVEMENT
 from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
 from ops.programs.phase_conv2d.meaning import MEANINGS as PHASE_CONV2D
 from ops.programs.pool2d.meaning import MEANINGS as POOL2D
+from ops.programs.rearrange.filling import MEANINGS as FILLING
+from ops.programs.rearrange.padding import MEANINGS as PADDING
 from ops.programs.rearrange.slicing import MEANINGS as SLICING
 from ops.programs.rearrange.work import MEANINGS as REARRANGE
 from ops.programs.tiling.work import MEANINGS as TILING
@@ -38,9 +40,11 @@ MEANINGS: Final[Meanings] = MappingProxyType(
             *CONCAT,
             *CONV2D,
             *ELTWISE,
+            *FILLING,
             *HALO,
             *MATMUL,
             *MOVEMENT,
+            *PADDING,
             *PATCH_MATMUL,
             *PHASE_CONV2D,
             *POOL2D,

@@ -5,12 +5,12 @@ from numbers import Real
 from typing import Any
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
+from ops.calls.rearranging.padding import plan_pad
 from ops.calls.rearranging.plan import (
     axes_of,
     plan_convert_to_chw,
     plan_convert_to_hwc,
-    plan_pad,
     plan_permute,
     plan_upsample,
 )
@@ -83,10 +83,10 @@ def pad(
     """A number around a tensor.
 
     Args:
-        input_tensor: Interleaved, on the device; rows, or whole tiles that are padded behind alone.
+        input_tensor: On the device; rows, or tiles that are padded behind alone.
         padding: (before, behind) for each of the last axes.
         value: The number.
-        use_multicore: Accepted as in ttnn; all cores work.
+        use_multicore: False, which has one core pad, changes nothing for shards, and is not simulated of others.
         memory_config: Where the result goes; None for where the tensor is.
         sub_core_grids: Not simulated.
 
@@ -98,6 +98,9 @@ def pad(
     """
     if sub_core_grids is not None:
         raise ArgumentError("pad: sub_core_grids is not simulated; leave it out")
+    rows_in_shards = input_tensor.spec.memory_config.is_sharded() and input_tensor.layout is Layout.ROW_MAJOR
+    if not use_multicore and not rows_in_shards:
+        raise ArgumentError("pad: use_multicore=False is simulated of rows in shards alone; leave it out")
     rank = len(input_tensor.shape)
     if not isinstance(padding, Sequence) or len(padding) > rank or not isinstance(value, Real):
         raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")

@@ -9,7 +9,6 @@ from typing import NoReturn
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import round_up
 from device.plan import Plan
@@ -20,12 +19,11 @@ from ops.meanings import MEANINGS
 from ops.programs.rearrange.buffers import (
     chw_buffers,
     hwc_buffers,
-    pad_buffers,
     permute_buffers,
     tile_transpose_buffers,
     upsample_buffers,
 )
-from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, PadWith, Permute, Repeat
+from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, Permute, Repeat
 
 STICK_BYTES = 16  # channels that are put last fill whole multiples of this
 
@@ -64,44 +62,6 @@ def _is_transpose(axes: tuple[int, ...]) -> bool:
     rank = len(axes)
     swapped = [place - rank for place, axis in enumerate(axes) if place != axis]
     return swapped in ([-2, -1], [-4, -3], [-3, -2])
-
-
-def plan_pad(
-    source: TensorSpec,
-    padding: tuple[tuple[int, int], ...],
-    value: float,
-    spec: DeviceSpec,
-    *,
-    place: MemoryConfig | None = None,
-) -> Plan:
-    """Plan a number around the tensor "input".
-
-    Raises:
-        ArgumentError: The library takes programs that are not simulated.
-        DeviceError: Tiles are padded in front.
-    """
-    where = source.memory_config if place is None else place
-    if source.layout is Layout.TILE and any(before for before, _ in padding):
-        raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
-    if source.memory_config.is_sharded() or where.is_sharded():
-        _refuse("pad", "sharded tensors", "move it to interleaved memory")
-    if source.layout is Layout.TILE and any(side % TILE for side in source.shape[-2:]):
-        _refuse("pad", "tiles that have padding already", "pad rows, and make tiles of them")
-    builder = PlanBuilder(spec, {"input": source})
-    if not any(map(any, padding)):
-        result = placed(builder, builder.tensor("input"), where, "output")
-        return builder.finish({"output": result.name}, known_works=MEANINGS)
-    shape = [side + sum(around) for side, around in zip(source.shape, padding, strict=True)]
-    made = PlanTensor("output", TensorSpec(shape, source.data_format, source.layout, where))
-    result = builder.run(
-        "PadDeviceOperation",
-        PadWith(shape=source.shape, padding=padding, value=value),
-        [builder.tensor("input")],
-        output=made,
-        circular_buffers=pad_buffers(made.spec, spec),
-        dataflow=True,
-    )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
 def plan_upsample(

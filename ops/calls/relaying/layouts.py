@@ -99,24 +99,32 @@ def plan_typecast(
         DeviceError: The place is sharded in another way than the tensor, or the format has no rows.
     """
     builder = PlanBuilder(spec, {"input": source})
-    where = source.memory_config if place is None else place
-    if source.memory_config.memory_layout is not where.memory_layout:
-        before, after = source.memory_config.memory_layout.name, where.memory_layout.name
+    result = cast(builder, builder.tensor("input"), data_format, "output", place=place)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def cast(
+    builder: PlanBuilder, source: PlanTensor, data_format: DataFormat, name: str, *, place: MemoryConfig | None = None
+) -> PlanTensor:
+    """A tensor in another format, by a program of its own; raises as `plan_typecast`."""
+    given = source.spec
+    where = given.memory_config if place is None else place
+    if given.memory_config.memory_layout is not where.memory_layout:
+        before, after = given.memory_config.memory_layout.name, where.memory_layout.name
         raise DeviceError(
             "Typecast operation requires Input and Output memory layout to match. Input layout: "
             f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
             "memory_config: leave it out, and move the result afterwards"
         )
-    made = PlanTensor("output", TensorSpec(source.shape, data_format, source.layout, where))
-    result = builder.run(
+    made = PlanTensor(name, TensorSpec(given.shape, data_format, given.layout, where))
+    return builder.run(
         "TypecastDeviceOperation",
-        Typecast(source.data_format, data_format),
-        [builder.tensor("input")],
+        Typecast(given.data_format, data_format),
+        [source],
         output=made,
-        circular_buffers=_typecast_buffers(source, made.spec, spec),
+        circular_buffers=_typecast_buffers(given, made.spec, builder.device_spec),
         dataflow=True,
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
 def _typecast_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

@@ -1,6 +1,6 @@
 """The buffers of programs that put numbers in another order.
 
-Source: tt-metal 0.81.1 (permute, transpose, pad, convert_to_hwc, convert_to_chw), compared with recorded plans.
+Source: tt-metal 0.81.1 (permute, transpose, convert_to_hwc, convert_to_chw), compared with recorded plans.
 """
 
 from math import prod
@@ -13,9 +13,8 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.rearrange.pieces import BUFFERING, buffer, cores_of, scratchpad
+from ops.programs.rearrange.pieces import BUFFERING, buffer, cores_of
 
-PAD_READ_BYTES = 1 << 15  # rows that a pad program reads at once, at least
 HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
 CHW_TILES = 16  # tiles on their way through a core that puts channels first
 FILL_ELEMENTS = 16  # of the number that fills ragged tiles
@@ -54,24 +53,6 @@ def tile_transpose_buffers(
         face_rows = FILL_ELEMENTS * FILL_ELEMENTS * (data_format.element_bytes or 0)
         return tiles, buffer("fill", face_rows, data_format, cores)
     return (tiles,)
-
-
-def pad_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a pad: rows that are read at once, or two tiles; and a row, or a tile, of the number."""
-    data_format = made.data_format
-    if made.layout is Layout.TILE:
-        cores = cores_of(prod(made.padded_shape) // TILE**2, spec)
-        page = data_format.tile_bytes
-        return buffer("tiles", BUFFERING * page, data_format, cores), scratchpad("fill", page, data_format, cores)
-    row_bytes = round_up(made.shape[-1] * (data_format.element_bytes or 0), spec.l1.alignment_bytes)
-    rows = 1
-    while rows * row_bytes < PAD_READ_BYTES:
-        rows *= 2
-    cores = cores_of(made.matrix[0], spec)
-    return (
-        buffer("rows", rows * row_bytes, data_format, cores),
-        scratchpad("fill", row_bytes, data_format, cores),
-    )
 
 
 def upsample_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

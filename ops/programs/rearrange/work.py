@@ -28,21 +28,6 @@ class Permute(Work):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PadWith(Work):
-    """A number around a tensor.
-
-    Attributes:
-        shape: Of the source.
-        padding: Before and behind, for each axis.
-        value: The number.
-    """
-
-    shape: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
-    value: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Work):
     """Every pixel of [N, H, W, C] several times, down and across.
 
@@ -88,11 +73,6 @@ def permuted(work: Permute, values: Array) -> Array:
     return np.ascontiguousarray(values.reshape(work.shape).transpose(work.axes))
 
 
-def padded(work: PadWith, values: Array) -> Array:
-    """The number around the tensor, as its format holds it."""
-    return np.pad(values.reshape(work.shape), work.padding, constant_values=np.asarray(work.value, values.dtype))
-
-
 def repeated(work: Repeat, values: Array) -> Array:
     """Pixels down, then across."""
     down, across = work.scale
@@ -114,7 +94,6 @@ def channels_first(work: ChannelsFirst, values: Array) -> Array:
 
 MEANINGS: Final = (
     composed(Permute, permuted),
-    composed(PadWith, padded),
     composed(Repeat, repeated),
     composed(ChannelsLast, channels_last),
     composed(ChannelsFirst, channels_first),
