@@ -97,6 +97,7 @@ _NAMES_OF = {
         "subtract",
         "tanh",
     ),
+    "ttsim.functions.folding": ("fold",),
     "ttsim.functions.matmul": ("linear", "matmul"),
     "ttsim.functions.pooling": ("max_pool2d",),
     "ttsim.functions.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),

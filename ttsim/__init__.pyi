@@ -90,6 +90,7 @@ from ttsim.functions.elementwise import (
     tanh,
 )
 from ttsim.functions.files import dump_tensor, load_tensor
+from ttsim.functions.folding import fold
 from ttsim.functions.matmul import linear, matmul
 from ttsim.functions.pooling import (
     max_pool2d,
@@ -350,6 +351,7 @@ __all__ = [
     "exp",
     "experimental",
     "float32",
+    "fold",
     "from_device",
     "from_host_shards",
     "from_numpy",

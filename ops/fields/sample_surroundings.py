@@ -20,6 +20,7 @@ from ops.calls.concatenation.plan import plan_concat
 from ops.calls.elementwise.binary import BinaryArguments, plan_binary
 from ops.calls.pooling.arguments import PoolArguments
 from ops.calls.pooling.plan import plan_max_pool2d
+from ops.calls.rearranging.folding import plan_fold
 from ops.calls.rearranging.padding import plan_pad
 from ops.calls.rearranging.plan import (
     plan_convert_to_chw,
@@ -56,6 +57,7 @@ def surroundings() -> Iterator[tuple[str, Callable[[DeviceSpec], Plan], dict[str
     ragged = _tensor((1, 1, 256, 40), TILES)
     yield "pad tiles", partial(plan_pad, ragged, ((0, 0), (0, 0), (0, 0), (0, 24)), 0.0), {"input": ragged}
     yield "slice", partial(plan_slice, rows, (0, 0, 0, 0), (1, 8, 16, 32), None), {"input": rows}
+    yield "fold", partial(plan_fold, rows, (2, 2), ((0, 0), (0, 0), (0, 0))), {"input": rows}
     yield "upsample", partial(plan_upsample, rows, (2, 2)), {"input": rows}
     wide = _sharded((1, 1, 16, 256), TensorMemoryLayout.WIDTH_SHARDED, (16, 64))
     yield "convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}

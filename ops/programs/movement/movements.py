@@ -116,6 +116,23 @@ def reshape_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -
     return _reshaped_tiles(ends) if ends.from_tiles else _reshaped_sticks(ends, spec)
 
 
+def fold_movement(source: TensorSpec, target: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> Movement:
+    """A program that lays the sticks of a window side by side.
+
+    Both processors of a core copy sticks of shards where they are. Tiles are untilized, and sticks of rows are waited
+    for by windows.
+    """
+    ends = ends_of(source, target, spec)
+    read, writes = ends.read, got_at(ends.written, Access.WAIT)
+    if ends.from_tiles:
+        return replace(_untilized(ends, Access.WAIT), writes=writes)
+    if ends.from_shards and ends.to_shards:
+        moved = replace(read, access=Access.LOCAL_STICKS, core_pages=div_up(read.core_pages, DATA_MOVERS))
+        return Movement(cores=ends.cores, writes=moved)
+    reads = replace(read, access=Access.WAIT, in_flight=prod(window))
+    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=writes.core_pages)
+
+
 def _into_shards(ends: Ends, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
     """What an interleaved-to-sharded program reads."""
     read, written = ends.read, ends.written
