@@ -25,10 +25,10 @@ from ops.calls.rearranging.padding import plan_pad
 from ops.calls.rearranging.plan import (
     plan_convert_to_chw,
     plan_convert_to_hwc,
-    plan_permute,
     plan_upsample,
 )
 from ops.calls.rearranging.slicing import plan_slice
+from ops.calls.rearranging.turning import plan_permute
 from ops.calls.relaying.layouts import plan_tilize
 from ops.programs.eltwise.binary import BinaryOperation
 

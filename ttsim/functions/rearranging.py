@@ -11,9 +11,9 @@ from ops.calls.rearranging.plan import (
     axes_of,
     plan_convert_to_chw,
     plan_convert_to_hwc,
-    plan_permute,
     plan_upsample,
 )
+from ops.calls.rearranging.turning import plan_permute, plan_transpose, require_known_numbers
 from ttsim.functions.relaying import carried_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
@@ -29,13 +29,13 @@ def permute(
     """The axes in another order.
 
     Args:
-        input_tensor: Interleaved, on the device.
+        input_tensor: On the device.
         dims: The axis of the tensor that each axis of the result is.
         memory_config: Where the result goes; None for where the tensor is.
         pad_value: Accepted as in ttnn; padding is no part of the values here.
 
     Raises:
-        ArgumentError: The library takes programs that are not simulated.
+        ArgumentError: What is not simulated is asked for, or (on a strict device) what gives wrong numbers.
         DeviceError: ``dims`` is no order of the axes, or the tensor is on the host.
         OutOfMemoryError: No room.
     """
@@ -44,6 +44,8 @@ def permute(
     device = required_device("permute", input_tensor)
     order = axes_of([required_integer("permute", "dims", one) for one in dims], len(input_tensor.shape))
     plan = plan_permute(input_tensor.spec, order, device.spec, place=memory_config)
+    if device.strict:
+        require_known_numbers(plan)
     return carried_out("permute", plan, input_tensor, device)
 
 
@@ -62,10 +64,10 @@ def transpose(
     for one in (first, second):
         if not -rank <= one < rank:
             raise ArgumentError(f"transpose: a tensor of rank {rank} has no axis {one}")
-    order = list(range(rank))
-    order[first % rank], order[second % rank] = order[second % rank], order[first % rank]
     device = required_device("transpose", input_tensor)
-    plan = plan_permute(input_tensor.spec, tuple(order), device.spec, place=memory_config)
+    plan = plan_transpose(input_tensor.spec, first % rank, second % rank, device.spec, place=memory_config)
+    if device.strict:
+        require_known_numbers(plan)
     return carried_out("transpose", plan, input_tensor, device)
 
 

@@ -14,54 +14,15 @@ from device.numbers.integers import round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.rearrange.buffers import (
     chw_buffers,
     hwc_buffers,
-    permute_buffers,
-    tile_transpose_buffers,
     upsample_buffers,
 )
-from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, Permute, Repeat
+from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, Repeat
 
 STICK_BYTES = 16  # channels that are put last fill whole multiples of this
-
-
-def plan_permute(
-    source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
-) -> Plan:
-    """Plan the axes of the tensor "input" in another order; the tensor itself, or a copy, if the order stays."""
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    where = source.memory_config if place is None else place
-    if axes == tuple(range(len(axes))):
-        result = placed(builder, given, where, "output")
-        return builder.finish({"output": result.name}, known_works=MEANINGS)
-    if source.data_format.is_block or source.memory_config.is_sharded() or where.is_sharded():
-        _refuse("permute", "sharded tensors and block floats", "move it to interleaved memory, as bfloat16 or float32")
-    made = PlanTensor(
-        "output", TensorSpec([source.shape[axis] for axis in axes], source.data_format, source.layout, where)
-    )
-    moved = sum(axis != place for place, axis in enumerate(axes))
-    swaps_tiles = source.layout is Layout.TILE and moved == 2 and _is_transpose(axes)
-    buffers = tile_transpose_buffers if swaps_tiles else permute_buffers
-    result = builder.run(
-        "TransposeDeviceOperation" if swaps_tiles else "PermuteDeviceOperation",
-        Permute(shape=source.shape, axes=axes),
-        [given],
-        output=made,
-        circular_buffers=buffers(source, made.spec, axes, spec),
-        dataflow=True,
-    )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
-
-
-def _is_transpose(axes: tuple[int, ...]) -> bool:
-    """Whether a program of its own swaps these two axes of tiles: the last two, the first two, or the middle two."""
-    rank = len(axes)
-    swapped = [place - rank for place, axis in enumerate(axes) if place != axis]
-    return swapped in ([-2, -1], [-4, -3], [-3, -2])
 
 
 def plan_upsample(

@@ -6,7 +6,7 @@ Source: tt-metal 0.81.1 (permute, transpose, convert_to_hwc, convert_to_chw), co
 from math import prod
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout
+from device.memory.memory_config import BufferType
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up, round_up
@@ -17,42 +17,6 @@ from ops.programs.rearrange.pieces import BUFFERING, buffer, cores_of
 
 HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
 CHW_TILES = 16  # tiles on their way through a core that puts channels first
-FILL_ELEMENTS = 16  # of the number that fills ragged tiles
-
-
-def permute_buffers(
-    source: TensorSpec, made: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
-) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a permutation: pages that stay whole pass through one, others are turned block by block."""
-    data_format, rank = source.data_format, len(axes)
-    if source.layout is Layout.ROW_MAJOR and axes[-1] == rank - 1:
-        page = round_up(source.matrix[1] * (data_format.element_bytes or 0), spec.dram.alignment_bytes)
-        return (buffer("rows", BUFFERING * page, data_format, cores_of(made.matrix[0], spec)),)
-    last, moved = source.shape[-1], source.shape[axes[-1]]
-    blocks = prod(source.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
-    if source.layout is Layout.TILE:
-        blocks = prod(made.padded_shape) // TILE**2
-    cores = cores_of(blocks, spec)
-    size = BUFFERING * data_format.tile_bytes
-    turned = tuple(buffer(name, size, data_format, cores) for name in ("read", "tiled", "turned"))
-    ragged = source.layout is Layout.TILE and made.shape[-2] % TILE
-    fill = (buffer("fill", FILL_ELEMENTS * (data_format.element_bytes or 0), data_format, cores),) if ragged else ()
-    return turned + fill
-
-
-def tile_transpose_buffers(
-    source: TensorSpec, made: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
-) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a program that swaps two axes of a tensor in tiles."""
-    data_format, rank = source.data_format, len(axes)
-    cores = cores_of(prod(made.padded_shape) // TILE**2, spec)
-    tiles = buffer("tiles", BUFFERING * data_format.tile_bytes, data_format, cores)
-    if axes[-1] != rank - 1:
-        return tiles, buffer("turned", BUFFERING * data_format.tile_bytes, data_format, cores)
-    if axes[-2] != rank - 2 and made.shape[-2] % TILE:
-        face_rows = FILL_ELEMENTS * FILL_ELEMENTS * (data_format.element_bytes or 0)
-        return tiles, buffer("fill", face_rows, data_format, cores)
-    return (tiles,)
 
 
 def upsample_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

@@ -8,8 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from device.matrix_unit.packer import pack
 from device.matrix_unit.typecast import typecast
-from device.numbers.formats import Array, DataFormat
+from device.numbers.formats import GROUP, Array, DataFormat
+from device.numbers.integers import round_up
 from device.plan import Work
 from ops.programs.rearrange.composed import composed
 
@@ -21,10 +23,12 @@ class Permute(Work):
     Attributes:
         shape: Of the source.
         axes: The axis of the source that each axis of the result is.
+        packed: The block float that packs its groups anew, since they lie along other axes; None of other formats.
     """
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
+    packed: DataFormat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +73,14 @@ class ChannelsFirst(Work):
 
 
 def permuted(work: Permute, values: Array) -> Array:
-    """The axes in order."""
-    return np.ascontiguousarray(values.reshape(work.shape).transpose(work.axes))
+    """The axes in order; groups of a block float that ends between them are filled up with zeros."""
+    turned = np.ascontiguousarray(values.reshape(work.shape).transpose(work.axes))
+    if work.packed is None:
+        return turned
+    columns = turned.shape[-1]
+    filled = np.zeros((*turned.shape[:-1], round_up(columns, GROUP)), np.float32)
+    filled[..., :columns] = turned
+    return pack(filled, work.packed, fp32_dest=False)[..., :columns].astype(work.packed.storage)
 
 
 def repeated(work: Repeat, values: Array) -> Array:
