@@ -46,16 +46,12 @@ from ttsim.functions.conversions import (
     from_torch,
     get_memory_config,
     is_tensor_storage_on_device,
-    reshape,
-    squeeze,
     to_device,
     to_dtype,
     to_layout,
     to_memory_config,
     to_torch,
     typecast,
-    unsqueeze,
-    unsqueeze_to_4D,
 )
 from ttsim.functions.creation import (
     arange,
@@ -114,6 +110,7 @@ from ttsim.functions.relaying import (
     untilize,
     untilize_with_unpadding,
 )
+from ttsim.functions.reshaping import reshape, squeeze, unsqueeze, unsqueeze_to_4D
 from ttsim.functions.slicing import slice
 from ttsim.functions.tracing import (
     begin_trace_capture,

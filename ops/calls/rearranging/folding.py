@@ -15,9 +15,9 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.rearranging.padding import Around, padded_by
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
+from ops.programs.actions.pieces import page_alignment_bytes, row_bytes
 from ops.programs.movement.work import FoldWindows
 from ops.programs.rearrange.folding import fold_buffers, folded_format, folds_tiles, in_high_shards, whole_windows
-from ops.programs.rearrange.pieces import page_alignment_bytes, row_bytes
 from ops.programs.tiling.plan import in_other_layout
 
 RANK = 4  # of an image tensor

@@ -23,7 +23,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
-from ops.programs.rearrange.pieces import page_alignment_bytes, row_bytes
+from ops.programs.actions.pieces import page_alignment_bytes, row_bytes
 from ops.programs.rearrange.slicing import Cut, cuts_shards, row_buffer_bytes, slice_buffers
 from ops.programs.tiling.plan import in_other_layout
 

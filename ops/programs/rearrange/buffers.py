@@ -13,7 +13,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.rearrange.pieces import BUFFERING, buffer, cores_of
+from ops.programs.actions.pieces import BUFFERING, buffer, cores_of
 
 HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
 CHW_TILES = 16  # tiles on their way through a core that puts channels first

@@ -17,10 +17,10 @@ from device.numbers.integers import div_up
 from device.plan import CircularBuffer, Work
 from device.spec.device_spec import DeviceSpec
 from ops.meaning import Ends
+from ops.programs.actions.pieces import BUFFERING, buffer, cores_of
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import copy_movement
 from ops.programs.rearrange.composed import composed
-from ops.programs.rearrange.pieces import BUFFERING, buffer, cores_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.rearrange.pieces import BUFFERING, buffer, shard_view
+from ops.programs.actions.pieces import BUFFERING, buffer, shard_view
 
 STICK_BYTES = 16  # channels of tiles that are folded fill whole multiples of this
 CODE_BYTES = 160 * 1024  # of L1 that are kept free where tiles are folded

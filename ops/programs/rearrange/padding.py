@@ -16,8 +16,8 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.actions.pieces import BUFFERING, buffer, cores_of, row_bytes, scratchpad, shard_view, volume_tiles
 from ops.programs.rearrange.composed import composed
-from ops.programs.rearrange.pieces import BUFFERING, buffer, cores_of, row_bytes, scratchpad, shard_view, volume_tiles
 
 BARRIER_BYTES = 2048  # of rows that are waited for together, at least
 BARRIERS = 16  # on their way through a core, if they fit half of its L1

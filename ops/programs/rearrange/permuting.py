@@ -11,7 +11,7 @@ from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from ops.programs.rearrange.pieces import (
+from ops.programs.actions.pieces import (
     BUFFERING,
     buffer,
     cores_of,

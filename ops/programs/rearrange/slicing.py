@@ -17,10 +17,7 @@ from device.plan import CircularBuffer, Work
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.meaning import Ends
-from ops.programs.movement.movement import Movement
-from ops.programs.movement.movements import copy_movement
-from ops.programs.rearrange.composed import composed
-from ops.programs.rearrange.pieces import (
+from ops.programs.actions.pieces import (
     BUFFERING,
     buffer,
     cores_of,
@@ -30,6 +27,9 @@ from ops.programs.rearrange.pieces import (
     shard_view,
     volume_tiles,
 )
+from ops.programs.movement.movement import Movement
+from ops.programs.movement.movements import copy_movement
+from ops.programs.rearrange.composed import composed
 
 READ_BYTES = 4096  # of rows that are asked for by one read
 ROW_GROUP = 32  # rows of a core are counted in groups of this many

@@ -13,7 +13,7 @@ from device.numbers.integers import div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.rearrange.pieces import BUFFERING, buffer, cores_of, row_bytes, volume_tiles
+from ops.programs.actions.pieces import BUFFERING, buffer, cores_of, row_bytes, volume_tiles
 from ops.programs.rearrange.turned_shards import LAST_TWO, MIDDLE_TWO, Shape, is_native
 
 FACE_ELEMENTS = 256  # of the number that fills ragged tiles

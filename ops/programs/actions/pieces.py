@@ -1,4 +1,4 @@
-"""What the plans of programs that put numbers in another order are made of: cores, buffers, scratchpads, views."""
+"""What the buffers of programs that move data are made of: cores, buffers, scratchpads, views."""
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
