@@ -9,13 +9,17 @@ from math import prod
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.integers import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.rearranging.padding import Around, padded_by
 from ops.calls.relaying.places import placed
+from ops.frame.axis import FrameAxis
+from ops.frame.frame import Frame
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import page_alignment_bytes, row_bytes
+from ops.programs.halo.plan import HaloArguments, HaloWork, plan_halo
 from ops.programs.movement.work import FoldWindows
 from ops.programs.rearrange.folding import fold_buffers, folded_format, folds_tiles, in_high_shards, whole_windows
 from ops.programs.tiling.plan import in_other_layout
@@ -55,7 +59,10 @@ def plan_fold(
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     ready = _ready(builder, given, window, padding)
-    result = _folded(builder, ready, window, collapsed=collapsed)
+    halo = (0, 0, 0, 0)
+    if in_high_shards(source):  # whose halo leaves its zeros to whoever reads it
+        halo = (*padding[0], *padding[1])
+    result = _folded(builder, ready, window, halo, collapsed=collapsed)
     if place is not None:
         moved = placed(builder, result, place, "output.placed")
         if moved.name != result.name:
@@ -74,13 +81,59 @@ def _ready(builder: PlanBuilder, given: PlanTensor, window: tuple[int, int], pad
         if around.spec.layout is Layout.ROW_MAJOR or folds_tiles(around.spec, window, builder.device_spec):
             return around
         return _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), given)
-    if any(map(any, padding[:2])):
-        raise ArgumentError("fold: padding of rows or columns in HEIGHT shards is not simulated; pad the images before")
-    around = _around(builder, given, padding, given)
+    haloed = _haloed(builder, given, padding)
+    around = _around(builder, haloed, (*[(0, 0)] * 2, padding[2]), given)
     _check_sides(around.spec, window)
     rows = _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), given)
     place = whole_windows(rows.spec, window, builder.device_spec)
     return _next(builder, rows, placed(builder, rows, place, "dealt"), given)
+
+
+def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTensor:
+    """The images of HEIGHT shards with zeros around them, by a halo of windows of one stick."""
+    (top, bottom), (left, right), channels = padding
+    if not any((top, bottom, left, right)):
+        return given
+    if given.spec.layout is Layout.TILE or any(channels):
+        raise ArgumentError(
+            "fold: in HEIGHT shards, rows and columns of tiles, and both beside channels, are not padded here; pad the "
+            "images before"
+        )
+    (batch, height, width, depth), shards = given.spec.shape, given.spec.memory_config.shard_spec
+    if shards is None:
+        raise AssertionError("a halo wants shards")
+    axes = [
+        FrameAxis(input_length=side, before=before, after=after, taps=1, spacing=1, step=1)
+        for side, before, after in ((height, top, bottom), (width, left, right))
+    ]
+    frame, cores = Frame(batch=batch, rows=axes[0], columns=axes[1]), shards.num_cores()
+    halo = HaloArguments(
+        frame=frame,
+        scheme=TensorMemoryLayout.HEIGHT_SHARDED,
+        orientation=shards.orientation,
+        cores=shards.grid,
+        nhw_cores=cores,
+        channel_cores=1,
+        input_rows=shards.shape[0],
+        output_rows=div_up(frame.outputs, cores),
+        shard_width=shards.shape[1],
+        data_format=given.spec.data_format,
+        tiled=False,
+        input_matrix=given.spec.matrix,
+    )
+    plan = plan_halo(halo, input_tensor=given.name, output_tensor="halo")
+    made = builder.run(
+        "HaloDeviceOperation",
+        HaloWork(plan=plan, fp32_dest=False),
+        [given],
+        output=PlanTensor("halo", plan.output),
+        resident=[PlanTensor(name, one) for name, one in plan.resident],
+        circular_buffers=plan.circular_buffers,
+    )
+    shape = (batch, height + top + bottom, width + left + right, depth)
+    return PlanTensor(
+        made.name, TensorSpec(shape, plan.output.data_format, Layout.ROW_MAJOR, plan.output.memory_config)
+    )
 
 
 def _lies_apart(image: TensorSpec, builder: PlanBuilder) -> bool:
@@ -104,8 +157,15 @@ def _next(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: PlanTens
     return new
 
 
-def _folded(builder: PlanBuilder, image: PlanTensor, window: tuple[int, int], *, collapsed: bool) -> PlanTensor:
-    """The program itself."""
+def _folded(
+    builder: PlanBuilder,
+    image: PlanTensor,
+    window: tuple[int, int],
+    halo: tuple[int, int, int, int],
+    *,
+    collapsed: bool,
+) -> PlanTensor:
+    """The program itself; of the image, the zeros of a halo are not there."""
     _check_sides(image.spec, window)
     _check_shards(image.spec, window)
     (batch, height, width, channels), place = image.spec.shape, image.spec.memory_config
@@ -118,7 +178,7 @@ def _folded(builder: PlanBuilder, image: PlanTensor, window: tuple[int, int], *,
     made = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
     return builder.run(
         "Fold",
-        FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format),
+        FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo),
         [image],
         output=made,
         circular_buffers=fold_buffers(image, made, window, builder.device_spec),

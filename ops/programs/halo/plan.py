@@ -33,6 +33,7 @@ WIDTH = TensorMemoryLayout.WIDTH_SHARDED
 
 CONFIG_NAMES = ("padding_0", "padding_1", "gather_0", "gather_1")  # in order of allocation
 UNTILIZE_BUFFER_BLOCKS = 2  # double buffering
+L1_ALIGNMENT_BYTES = 16  # of sticks, one behind the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +207,7 @@ def _circular_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """Input, output, a padding stick for each processor, untilized blocks for each, and the config tensors."""
     out_format = halo_format(halo.data_format)
-    stick_bytes = halo.shard_width * (out_format.element_bytes or 0)
+    stick_bytes = round_up(halo.shard_width * (out_format.element_bytes or 0), L1_ALIGNMENT_BYTES)
     width_tiles = div_up(halo.shard_width, TILE)
     if halo.tiled:
         even_rows = div_up(halo.matrix[0], halo.nhw_cores)  # idle cores count, so that it may be less than a shard

@@ -46,6 +46,16 @@ def test_zeros_around(device):
     assert np.array_equal(folded.to_numpy(), windows(np.pad(IMAGE, ((0, 0), (1, 1), (0, 0), (0, 16))), 2, 2))
 
 
+def test_zeros_around_shards_are_a_halo(device):
+    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(2, 0))})
+    spec = ttnn.ShardSpec(grid, (64, 16))
+    shards = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
+    folded = ttnn.fold(placed(device, place=shards), 2, 2, padding=(1, 3, 2, 0))
+    assert np.array_equal(folded.to_numpy(), windows(np.pad(IMAGE, ((0, 0), (1, 3), (2, 0), (0, 0))), 2, 2))
+    with pytest.raises(ttnn.ArgumentError, match="pad the images before"):
+        ttnn.fold(placed(device, place=shards), 2, 2, padding=(1, 1, 1, 1, 0, 16))
+
+
 def test_what_is_refused(device):
     with pytest.raises(ttnn.DeviceError, match=r"^Fold: logical H \(8\) must be divisible by stride_h \(3\)\."):
         ttnn.fold(placed(device), 3, 2)
