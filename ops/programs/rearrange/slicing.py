@@ -1,10 +1,11 @@
 """A box cut out of a tensor: what it computes, its buffers, and what it takes.
 
 Source: tt-metal 0.81.1 (data_movement/slice), compared with recorded plans. Cycles are composed: as many pages as the
-result has are waited for, and written as in measured copies; a box with steps reads whole rows.
+result has are waited for, and written as in measured copies; a box with steps reads whole rows. Nothing was fitted:
+against public profiler rows on Blackhole tiles come out 4 to 11 % too fast, and unaligned rows 38 to 48 %.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import Array
-from device.numbers.integers import round_up
+from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
@@ -27,7 +28,8 @@ from ops.programs.actions.pieces import (
     shard_view,
     volume_tiles,
 )
-from ops.programs.movement.movement import Movement
+from ops.programs.movement.ends import got_at
+from ops.programs.movement.movement import Access, Movement
 from ops.programs.movement.movements import copy_movement
 from ops.programs.rearrange.composed import composed
 
@@ -94,16 +96,16 @@ def row_buffer_bytes(work: Cut, source: TensorSpec, made: TensorSpec, spec: Devi
 
 def _row_buffer(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> CircularBuffer:
     """Rows that are waited for together, twice."""
-    rows, cores = made.matrix[0], spec.grid.cores
-    core_rows = round_up(-(-rows // cores), ROW_GROUP)
-    all_bytes = core_rows * round_up(row_bytes(made), _alignment(source, made, spec))
-    step = all_bytes // core_rows
-    reads = core_rows
-    for size in range(step, READ_BYTES + 1, step):
-        if all_bytes % size == 0:
-            reads = all_bytes // size
-    size = BUFFERING * (core_rows // reads) * row_buffer_bytes(work, source, made, spec)
-    return buffer("rows", size, source.data_format, cores_of(rows, spec))
+    size = BUFFERING * rows_together(source, made, spec) * row_buffer_bytes(work, source, made, spec)
+    return buffer("rows", size, source.data_format, cores_of(made.matrix[0], spec))
+
+
+def rows_together(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
+    """Rows that a core waits for together: as many as there are of the largest reads that divide all of its rows."""
+    core_rows = round_up(div_up(made.matrix[0], spec.grid.cores), ROW_GROUP)
+    step = round_up(row_bytes(made), _alignment(source, made, spec))
+    largest = max((rows for rows in range(1, READ_BYTES // step + 1) if core_rows % rows == 0), default=0)
+    return max(1, largest)
 
 
 def _places(work: Cut, beside: CircularBuffer) -> CircularBuffer:
@@ -121,11 +123,26 @@ def cut(work: Cut, values: Array) -> Array:
 
 
 def _movement(work: Cut, ends: Ends, spec: DeviceSpec) -> Movement:
-    """Pages are read as those of a tensor of the result's shape that lies interleaved in the source's memory."""
+    """Pages are read as those of a tensor of the result's shape that lies interleaved in the source's memory.
+
+    Tiles, and whole rows of a box with steps, are waited for one by one; other rows in groups, and shards in one go.
+    """
     source, made = ends.read, ends.written
     place = MemoryConfig(TensorMemoryLayout.INTERLEAVED, source.memory_config.buffer_type)
     shape = (*made.shape[:-1], source.shape[-1]) if work.has_steps else made.shape
-    return copy_movement(TensorSpec(shape, source.data_format, source.layout, place), made, spec)
+    copied = copy_movement(TensorSpec(shape, source.data_format, source.layout, place), made, spec)
+    reads, writes = copied.reads, copied.writes
+    if source.layout is Layout.TILE or work.has_steps or reads is None or writes is None:
+        return copied
+    if cuts_shards(work, source, made, spec):
+        return replace(copied, reads=got_at(writes, Access.STREAM), writes=None)
+    group = rows_together(source, made, spec)
+    return replace(
+        copied,
+        reads=replace(reads, in_flight=group),
+        writes=got_at(writes, Access.STICKS),
+        blocks=div_up(reads.core_pages, group),
+    )
 
 
 MEANINGS: Final = (composed(Cut, cut, _movement),)

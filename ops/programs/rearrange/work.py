@@ -13,7 +13,11 @@ from device.matrix_unit.typecast import typecast
 from device.numbers.formats import GROUP, Array, DataFormat
 from device.numbers.integers import round_up
 from device.plan import Work
+from device.spec.device_spec import DeviceSpec
+from ops.meaning import Ends
+from ops.programs.movement.movement import Movement
 from ops.programs.rearrange.composed import composed
+from ops.programs.rearrange.turned_pieces import turned_movement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,10 @@ def permuted(work: Permute, values: Array) -> Array:
     return pack(filled, work.packed, fp32_dest=False)[..., :columns].astype(work.packed.storage)
 
 
+def _turned(work: Permute, ends: Ends, spec: DeviceSpec) -> Movement:
+    return turned_movement(ends.read, ends.written, work.axes, spec)
+
+
 def repeated(work: Repeat, values: Array) -> Array:
     """Pixels down, then across."""
     down, across = work.scale
@@ -103,7 +111,7 @@ def channels_first(work: ChannelsFirst, values: Array) -> Array:
 
 
 MEANINGS: Final = (
-    composed(Permute, permuted),
+    composed(Permute, permuted, _turned),
     composed(Repeat, repeated),
     composed(ChannelsLast, channels_last),
     composed(ChannelsFirst, channels_first),
