@@ -5,13 +5,15 @@ the form that graph captures of the real library show, for example ``{[0-0 - 7-2
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import index as integer
+from typing import cast
 
 from device.bindings import CalledList
 from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.rectangles import Cells, Rectangle, combined
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -119,6 +121,7 @@ class CoreRangeSet:
 
     ranges: CalledList[CoreRange]
     _num_cores: int = field(init=False, repr=False, compare=False)
+    _box: CoreRange | None = field(init=False, repr=False, compare=False)  # found when it is asked for
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
         """Takes ranges in any collection, or a single one; raises ArgumentError when two overlap."""
@@ -136,6 +139,7 @@ class CoreRangeSet:
         if isinstance(ranges, set | frozenset):
             ordered = tuple(sorted(ordered))
         object.__setattr__(self, "ranges", CalledList(ordered))
+        object.__setattr__(self, "_box", ordered[0] if len(ordered) == 1 else None)
         object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
 
     def num_cores(self) -> int:
@@ -164,12 +168,11 @@ class CoreRangeSet:
         """The smallest rectangle around all cores; raises ArgumentError for an empty set."""
         if not self.ranges:
             raise ArgumentError("CoreRangeSet: an empty set has no bounding box; check empty() first")
-        if len(self.ranges) == 1:
-            return self.ranges[0]
-        return CoreRange(
-            CoreCoord(min(one.start.x for one in self.ranges), min(one.start.y for one in self.ranges)),
-            CoreCoord(max(one.end.x for one in self.ranges), max(one.end.y for one in self.ranges)),
-        )
+        if self._box is None:
+            left, top = min(one.start.x for one in self.ranges), min(one.start.y for one in self.ranges)
+            right, bottom = max(one.end.x for one in self.ranges), max(one.end.y for one in self.ranges)
+            object.__setattr__(self, "_box", CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)))
+        return cast(CoreRange, self._box)
 
     def size(self) -> int:
         """How many ranges."""
@@ -201,19 +204,19 @@ class CoreRangeSet:
             return self
         if other.contains(self):
             return other
-        return _stacked(_places(self) | _places(other))
+        return _combined(self, other, set.union)
 
     def shared(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores of both sets, as few ranges as rows stacked on equal rows give."""
-        return self.merged() if self.ranges == other.ranges else _stacked(_places(self) & _places(other))
+        return self.merged() if self.ranges == other.ranges else _combined(self, other, set.intersection)
 
     def without(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores that the other set does not have, as few ranges as rows stacked on equal rows give."""
-        return CoreRangeSet() if self.ranges == other.ranges else _stacked(_places(self) - _places(other))
+        return CoreRangeSet() if self.ranges == other.ranges else _combined(self, other, set.difference)
 
     def merged(self) -> "CoreRangeSet":
         """The same cores in few ranges: runs within a row, equal runs of neighboring rows put together."""
-        return self if len(self.ranges) < 2 else _stacked(_places(self))
+        return self if len(self.ranges) < 2 else _combined(self, self, set.union)
 
     def __str__(self) -> str:
         """As the real library prints it: ``{[0-0 - 7-2], [0-3 - 2-3]}``."""
@@ -306,41 +309,13 @@ def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> Core
     return CoreRange(CoreCoord(first_line, 0), CoreCoord(last_line, line_cores - 1))
 
 
-def _places(cores: CoreRangeSet) -> set[tuple[int, int]]:
-    """(row, column) of each core."""
-    return {
-        (row, column)
-        for one in cores.ranges
-        for row in range(one.start.y, one.end.y + 1)
-        for column in range(one.start.x, one.end.x + 1)
-    }
+def _combined(one: CoreRangeSet, other: CoreRangeSet, operation: Callable[[Cells, Cells], Cells]) -> CoreRangeSet:
+    """What a set operation makes of two sets, as few ranges as rows stacked on equal rows give."""
+    made = combined(_rectangles(one), _rectangles(other), operation)
+    return CoreRangeSet(
+        [CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)) for left, top, right, bottom in made]
+    )
 
 
-def _stacked(places: set[tuple[int, int]]) -> CoreRangeSet:
-    """Ranges that cover exactly these (row, column): runs within a row, equal runs of neighboring rows put together."""
-    columns_of: dict[int, list[int]] = {}
-    for row, column in sorted(places):
-        columns_of.setdefault(row, []).append(column)
-    open_runs: dict[tuple[int, int], int] = {}  # (first x, last x) -> first y
-    ranges: list[CoreRange] = []
-    above = -1
-    for row, columns in columns_of.items():
-        runs = _runs(columns)
-        for run in [one for one in open_runs if one not in runs or above != row - 1]:
-            ranges.append(CoreRange(CoreCoord(run[0], open_runs.pop(run)), CoreCoord(run[1], above)))
-        for run in runs:
-            open_runs.setdefault(run, row)
-        above = row
-    for run, first in open_runs.items():
-        ranges.append(CoreRange(CoreCoord(run[0], first), CoreCoord(run[1], above)))
-    return CoreRangeSet(sorted(ranges, key=lambda one: (one.start.y, one.start.x)))
-
-
-def _runs(columns: list[int]) -> list[tuple[int, int]]:
-    """Consecutive columns as (first, last)."""
-    breaks = [right for left, right in pairwise(columns) if right != left + 1]
-    starts = [columns[0], *breaks]
-    return [
-        (start, columns[columns.index(later) - 1] if later is not None else columns[-1])
-        for start, later in zip(starts, [*breaks, None], strict=True)
-    ]
+def _rectangles(cores: CoreRangeSet) -> list[Rectangle]:
+    return [(one.start.x, one.start.y, one.end.x, one.end.y) for one in cores.ranges]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
-from device.memory.layouts import BufferSpec
+from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import Work
 
@@ -27,16 +27,32 @@ class OperationBegin(NamedTuple):
     work: Work | None = None
 
 
+class MadeTensor(NamedTuple):
+    """What a device operation made.
+
+    Attributes:
+        number: Running number of its buffer on the device.
+        address: Where the buffer begins in every bank.
+        spec: Shape, format, layout and place.
+    """
+
+    number: int
+    address: int
+    spec: TensorSpec
+
+
 class OperationEnd(NamedTuple):
     """It ends; begins and ends nest.
 
     Attributes:
         name: The name it began with.
         aborted: Whether an error ended it.
+        made: The outputs of a device operation; none of a function.
     """
 
     name: str
     aborted: bool = False
+    made: tuple[MadeTensor, ...] = ()
 
 
 class BufferAllocated(NamedTuple):
@@ -97,7 +113,7 @@ class CircularBufferAllocated(NamedTuple):
 
 
 class CircularBuffersFreed(NamedTuple):
-    """The circular buffers of the last program are gone: the next program is being made, or found in the cache."""
+    """The circular buffers of the last program are gone: the next is made or found in the cache, or none is kept."""
 
 
 class Refused(NamedTuple):

@@ -212,10 +212,11 @@ class Machine:
     def cache_program(self, key: Hashable, resident: Sequence[Buffer] = ()) -> None:
         """Remember a program and the buffers that stay with it; a program of the same key is dropped.
 
-        A machine that keeps no programs frees the buffers at once.
+        A machine that keeps no programs drops the program when it has run: its circular buffers and the buffers go.
         """
         self._require_open()
         if not self.keeps_programs:
+            self.record(CircularBuffersFreed())
             for buffer in resident:
                 self.free(buffer)
             return

@@ -23,6 +23,17 @@ class Work:
     __slots__ = ()
 
 
+class ProgramKey(tuple[Hashable, ...]):
+    """What decides a program, such as its work; caches and queues ask for its hash, which is worked out once."""
+
+    def __hash__(self) -> int:
+        """That of the tuple."""
+        known: int | None = self.__dict__.get("known")
+        if known is None:
+            known = self.__dict__["known"] = super().__hash__()
+        return known
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircularBuffer:
     """One circular buffer of a program.
@@ -102,6 +113,10 @@ class Operation:
     key: Hashable = None
     refused: str | None = None
     unfinished: str | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.key) is tuple:
+            object.__setattr__(self, "key", ProgramKey(self.key))
 
 
 @dataclass(frozen=True, slots=True)

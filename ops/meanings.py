@@ -14,7 +14,7 @@ from device.spec.tables import Costs
 from ops.launch.costs import DispatchCosts
 from ops.meaning import Meanings
 from ops.programs.actions.costs import ComputeCosts, TransferCosts
-from ops.programs.concat.work import MEANINGS as CONCAT
+from ops.programs.concat.meaning import MEANINGS as CONCAT
 from ops.programs.conv2d.costs import ConvCosts
 from ops.programs.conv2d.meaning import MEANINGS as CONV2D
 from ops.programs.eltwise.meaning import MEANINGS as ELTWISE
@@ -27,6 +27,7 @@ from ops.programs.movement.meaning import MEANINGS as MOVEMENT
 from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
 from ops.programs.phase_conv2d.meaning import MEANINGS as PHASE_CONV2D
 from ops.programs.pool2d.meaning import MEANINGS as POOL2D
+from ops.programs.rearrange.channels import MEANINGS as CHANNELS
 from ops.programs.rearrange.filling import MEANINGS as FILLING
 from ops.programs.rearrange.padding import MEANINGS as PADDING
 from ops.programs.rearrange.slicing import MEANINGS as SLICING
@@ -37,6 +38,7 @@ MEANINGS: Final[Meanings] = MappingProxyType(
     {
         meaning.work: meaning
         for meaning in (
+            *CHANNELS,
             *CONCAT,
             *CONV2D,
             *ELTWISE,

@@ -3,7 +3,8 @@
 ``--hypothesis-profile=explore`` draws new ones.
 """
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,11 @@ def recordings() -> Callable[[str], Path]:
         return RECORDINGS / name
 
     return path_of
+
+
+@pytest.fixture
+def quick_collections() -> Iterator[None]:
+    """Collections look only at what the test makes: at all that other tests left, a thousand of them take minutes."""
+    gc.freeze()
+    yield
+    gc.unfreeze()

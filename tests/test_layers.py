@@ -21,7 +21,8 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     "device": {
         "bindings": set(),
         "errors": set(),
-        "cores": {"bindings", "errors"},
+        "cores": {"bindings", "errors", "rectangles"},
+        "rectangles": set(),
         "numbers": {"errors"},
         "spec": {"errors"},
         "memory": {"bindings", "cores", "errors", "numbers", "spec"},

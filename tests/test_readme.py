@@ -22,6 +22,7 @@ PRINTED = [text for language, text in BLOCKS if language == "text" and text.star
 SINGLE = [part.strip() for line in COMMANDS for part in line.split("&&")]
 
 
+TESTS = "-m pytest -n auto --dist worksteal"
 SHOWN = ("MemoryConfig", "bound by", "What would help", "9 loss")
 
 
@@ -72,7 +73,8 @@ def test_both_commands_set_a_fresh_machine_up():
     assert len(setups) == 2
     assert all("pip install" in line for line in setups)
     assert setups[0].endswith("-m ttsim run")
-    assert setups[1].endswith("-m pytest")
+    assert setups[1].endswith(TESTS)
+    assert f'"$python" {TESTS} ' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))

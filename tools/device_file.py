@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ops.fields.effects import CYCLES, LAUNCHES, MEMORY, PLAN, REPORT, VALUES, effects
+from ops.fields.effects import CYCLES, FAR, LAUNCHES, MEMORY, PLAN, REPORT, VALUES, effects
 from ops.fields.field import fields_of
 from ops.fields.samples import planners_samples, samples
 from ops.fields.words import table_words, words_of
-from ops.meanings import COSTS, load_spec
+from ops.meanings import load_spec
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "device-file.md"
 BEGIN, END = "### Device\n", "## Checks\n"
@@ -61,14 +61,19 @@ def documented(text: str) -> dict[str, set[str]]:
 
 
 def measured(known: Collection[str] = ()) -> dict[str, set[str]]:
-    """What each field moves on any of the cards; entries of a list are one. Known ones are left out."""
+    """What each field moves on any of the cards; entries of a list are one. Known ones are left out.
+
+    What moves nothing on any of them at its double or its half is tried farther off.
+    """
     found: dict[str, set[str]] = {}
-    tables = [costs.TABLE for costs in COSTS]
-    for name in MEASURED:
-        spec = load_spec(name)
-        fields = [field for field in fields_of(spec) if general(field.name) not in known]
-        for one in effects(fields, samples(), spec, planned=planners_samples(), programs_tables=tables):
-            found.setdefault(general(one.field.name), set()).update(one.moves)
+    for far in ((), FAR):
+        known = {*known, *(name for name, moves in found.items() if moves)}
+        for name in MEASURED:
+            spec = load_spec(name)
+            fields = [field for field in fields_of(spec) if general(field.name) not in known]
+            fields = [field for field in fields if field.numeric or not far]
+            for one in effects(fields, samples(), spec, planned=planners_samples(), far=far):
+                found.setdefault(general(one.field.name), set()).update(one.moves)
     return found
 
 

@@ -22,6 +22,7 @@ from ttsim.types.layer import Layer
 
 DEVICES = ("wormhole_n150", "blackhole_p150")
 LOWERINGS = ("frame", "phase")
+HALO, CONVOLUTIONS = "HaloDeviceOperation", ("Conv2dDeviceOperation", "PhaseConv2dDeviceOperation")
 BEGIN, END = "<!-- python -m tools.zeros -->\n", "<!-- end -->\n"
 HEADINGS = ("layer", "scheme, cores", "frame", "phase", "of it", "halo", "convolution", "bound by", "headroom, KiB")
 
@@ -33,16 +34,16 @@ class Cost:
     Attributes:
         scheme: How it is sharded, and on how many cores.
         cycles: Of the whole call.
-        halo: Of its halo.
-        convolution: Of its convolution.
-        bound_by: The stage that binds the convolution.
+        halo: Of its halos, one a slice.
+        convolution: Of its convolutions, likewise.
+        bound_by: The stage that binds the longest of them.
         headroom_bytes: Least room between circular buffers and L1 buffers.
     """
 
     scheme: str
-    cycles: float
-    halo: float
-    convolution: float
+    cycles: int
+    halo: int
+    convolution: int
     bound_by: str
     headroom_bytes: int
 
@@ -59,15 +60,15 @@ def cost_of(layer: Layer, device: str, lowering: str) -> Cost:
         called = call(placed)
         summary = summary_of(placed, called)
     made = called.profile.report().calls[0]
-    by_name = {one.name: one for one in made.operations}
-    convolution = next(one for name, one in by_name.items() if "onv2d" in name)
+    halos = [one for one in made.operations if one.name == HALO]
+    convolutions = [one for one in made.operations if one.name in CONVOLUTIONS]
     partition = summary.partitions[0]
     return Cost(
         scheme=f"{partition.scheme.removesuffix('_SHARDED')}, {partition.output_cores}",
         cycles=made.total.cycles,
-        halo=by_name["HaloDeviceOperation"].cycles,
-        convolution=convolution.cycles,
-        bound_by=convolution.bound_by,
+        halo=sum(one.cycles for one in halos),
+        convolution=sum(one.cycles for one in convolutions),
+        bound_by=max(convolutions, key=lambda one: one.cycles).bound_by,
         headroom_bytes=summary.l1.headroom_bytes,
     )
 

@@ -31,9 +31,7 @@ from ttsim.errors import (
     SpecError,
     TTSimError,
 )
-from ttsim.functions.concatenation import (
-    concat,
-)
+from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv2d import conv2d
 from ttsim.functions.conv2d_preparation import prepare_conv_bias, prepare_conv_weights
@@ -68,6 +66,7 @@ from ttsim.functions.creation import (
 from ttsim.functions.elementwise import (
     abs,
     add,
+    add_,
     elu,
     exp,
     gelu,
@@ -75,29 +74,28 @@ from ttsim.functions.elementwise import (
     hardswish,
     leaky_relu,
     log,
+    mul,
+    mul_,
     multiply,
+    multiply_,
     relu,
     relu6,
     sigmoid,
     silu,
     sqrt,
     square,
+    sub,
+    sub_,
     subtract,
+    subtract_,
     tanh,
 )
 from ttsim.functions.files import dump_tensor, load_tensor
 from ttsim.functions.folding import fold
 from ttsim.functions.matmul import linear, matmul
-from ttsim.functions.pooling import (
-    max_pool2d,
-)
+from ttsim.functions.pooling import max_pool2d
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
-from ttsim.functions.rearranging import (
-    pad,
-    permute,
-    transpose,
-    upsample,
-)
+from ttsim.functions.rearranging import pad, permute, transpose, upsample
 from ttsim.functions.relaying import (
     interleaved_to_sharded,
     move,
@@ -124,6 +122,7 @@ from ttsim.functions.tracing import (
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycles.report import CycleReport
+from ttsim.report.network.report import NetworkReport
 from ttsim.runtime.config import (
     CONFIG,
     CONFIG_OVERRIDES,
@@ -284,6 +283,7 @@ __all__ = [
     "MeshEvent",
     "MeshShape",
     "MeshTraceId",
+    "NetworkReport",
     "OpConstraints",
     "OutOfMemoryError",
     "PaddingMode",
@@ -313,6 +313,7 @@ __all__ = [
     "WormholeComputeKernelConfig",
     "abs",
     "add",
+    "add_",
     "allocate_tensor_on_device",
     "allocate_tensor_on_host",
     "arange",
@@ -385,7 +386,10 @@ __all__ = [
     "max_pool2d",
     "model_preprocessing",
     "move",
+    "mul",
+    "mul_",
     "multiply",
+    "multiply_",
     "num_cores_to_corerangeset",
     "onednn",
     "ones",
@@ -419,7 +423,10 @@ __all__ = [
     "sqrt",
     "square",
     "squeeze",
+    "sub",
+    "sub_",
     "subtract",
+    "subtract_",
     "synchronize_device",
     "tanh",
     "tilize",

@@ -26,13 +26,13 @@ from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layers.run import DEFAULT_DEVICE, Settings, run_layer
+from ttsim.layers.run import Settings, run_layer
 from ttsim.report.devices import explained
 from ttsim.report.printable import printable
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_layers
-from ttsim.runtime.defaults import SPEC_VARIABLE, Values
+from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.types.layer import Layer
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
@@ -60,12 +60,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--only", default="", metavar="TEXT", help="of the file's layers, those whose name contains this")
     run.add_argument(
-        "--device", metavar="NAME", help=f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_DEVICE})"
+        "--device", metavar="NAME", help=f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_SPEC})"
     )
     run.add_argument(
         "--values", choices=get_args(Values), default="exact", help="exact: bit for bit; off: plan memory only"
     )
-    run.add_argument("--l1-small-size", type=int, default=32768, metavar="BYTES", help="L1 kept for index tables")
+    run.add_argument(
+        "--l1-small-size", type=int, default=USUAL_L1_SMALL_SIZE, metavar="BYTES", help="L1 kept for index tables"
+    )
     run.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
     run.add_argument(
         "--no-suggestions",
@@ -121,7 +123,7 @@ def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
 def run_command(options: argparse.Namespace) -> int:
     """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
     settings = Settings(
-        spec=load_spec(options.device or os.environ.get(SPEC_VARIABLE) or DEFAULT_DEVICE),
+        spec=load_spec(options.device or default_spec()),
         values=options.values,
         l1_small_size=options.l1_small_size,
         strict=not options.no_strict,

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from device.bindings import PlainEnum
-from device.errors import ArgumentTypeError, shown
+from device.errors import ArgumentTypeError, DeviceError, shown
 from device.events import (
     BufferAllocated,
     BufferFreed,
@@ -22,15 +22,20 @@ from device.memory.memory_config import BufferType
 from ttsim.recording import capture_nodes, capture_text
 from ttsim.recording.capture_nodes import Node
 from ttsim.runtime.session import Capture, current, remember
+from ttsim.types.shapes import Shape
 from ttsim.types.signature import require_type
 
 __all__ = [
     "PeakMemoryUsagePerCore",
     "RunMode",
+    "TensorInfo",
     "begin_graph_capture",
+    "count_intermediate_and_output_tensors",
     "end_graph_capture",
     "end_graph_capture_to_file",
     "extract_calltrace",
+    "extract_output_info",
+    "extract_output_tensors",
     "extract_peak_L1_memory_usage",
     "extract_resource_usage_per_core",
     "is_graph_capture_active",
@@ -140,6 +145,66 @@ def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
         return [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]
     except (TypeError, LookupError):
         raise _no_trace("extract_calltrace", trace) from None
+
+
+class TensorInfo(NamedTuple):
+    """What a capture says of an output.
+
+    Attributes:
+        shape: Logical.
+        size: Bytes of its buffer, over all cores.
+        type: DRAM or L1.
+    """
+
+    shape: Shape
+    size: int
+    type: BufferType
+
+    def __repr__(self) -> str:
+        """As the real library prints it."""
+        return f"TensorInfo(shape={self.shape}, size={self.size}, type={self.type.name})"
+
+
+def extract_output_tensors(trace: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Counters of the nodes of what the last device operation made.
+
+    Raises:
+        ArgumentTypeError: It is no list of nodes.
+        DeviceError: No device operation made a tensor of its own.
+    """
+    try:
+        for node in reversed(trace):
+            led = {one for one in node["connections"] if trace[one]["node_type"] == "tensor"}
+            if node["node_type"] == "function_end" and led:
+                return led
+    except (TypeError, LookupError):
+        raise _no_trace("extract_output_tensors", trace) from None
+    raise DeviceError(
+        "No function_end node with tensor connections found in the trace\n"
+        "capture a call that runs a device operation and makes a tensor"
+    )
+
+
+def extract_output_info(trace: Sequence[Mapping[str, Any]]) -> list[TensorInfo]:
+    """Shape, bytes and memory of what the last device operation made; raises as `extract_output_tensors`."""
+    wanted, found = extract_output_tensors(trace), []
+    for node in trace:
+        if node["node_type"] == "buffer":
+            for counter in wanted.intersection(node["connections"]):
+                sides = json.loads(trace[counter]["params"]["shape"].removeprefix("Shape(").removesuffix(")"))
+                kind = BufferType.L1 if node["params"]["type"] == "L1" else BufferType.DRAM
+                found.append(TensorInfo(Shape(sides), int(node["params"]["size"]), kind))
+    return found
+
+
+def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """(0, how many tensors the last device operation made): the real library finds no tensor between (0.81.1).
+
+    Raises:
+        ArgumentTypeError: It is no list of nodes.
+        DeviceError: No device operation made a tensor of its own.
+    """
+    return 0, len(extract_output_tensors(trace))
 
 
 def _events(function: str, trace: Sequence[Mapping[str, Any]]) -> list[Event]:

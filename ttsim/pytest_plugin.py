@@ -21,16 +21,24 @@ from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.system import GetDefaultDevice, SetDefaultDevice, get_arch_name
 
 SEED = 213919
+SELECTIONS = (
+    "eager_host_side",
+    "frequent",
+    "frequently_hangs",
+    "models_device_performance_bare_metal",
+    "models_performance_bare_metal",
+    "models_performance_virtual_machine",
+    "post_commit",
+    "skip_post_commit",
+    "slow",
+    "t3k_compat",
+)
 MARKERS = (
     "requires_grid_size(cores): skip where the grid is smaller than a pair (columns, rows) or a number of cores",
     "use_module_device(device_params): one device for all tests of a module",
     "requires_fast_runtime_mode_off: has no meaning on a simulator",
     "no_reset_default_device: leave the default device as the test sets it",
-    *(f"{name}: one of tt-metal's selections" for name in ("post_commit", "frequent", "slow", "skip_post_commit")),
-    *(f"{name}: one of tt-metal's selections" for name in ("frequently_hangs", "eager_host_side", "t3k_compat")),
-    *(f"models_{name}: one of tt-metal's selections" for name in ("performance_bare_metal",)),
-    "models_performance_virtual_machine: one of tt-metal's selections",
-    "models_device_performance_bare_metal: one of tt-metal's selections",
+    *(f"{name}: one of tt-metal's selections" for name in SELECTIONS),
 )
 # Of the parameters of devices, those of links between devices and of dispatch: there is one device, and no dispatch.
 WITHOUT_MEANING = frozenset(

@@ -4,13 +4,14 @@ An arithmetic is a set of functions with the same meaning: the block product of 
 way between L1 and it. Operations are written once, over an `Arithmetic`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
+from device.matrix_unit.threads import in_turn, side_by_side
 from device.numbers.formats import Array, DataFormat
 
 
@@ -81,6 +82,7 @@ class Arithmetic:
         slice_by_slice: Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program
             has to; otherwise whole, since the sums are those of all passes together.
         run_elements: Elements of Dst that are worth computing at a time.
+        each: Carries out a function for each of several runs, which do not depend on each other.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Arithmetic:
     add_bias: AddBias
     slice_by_slice: bool
     run_elements: int
+    each: Callable[[Callable[[Any], None], Iterable[Any]], None]
 
 
 def _as_it_is(values: Array, mode: MatrixUnitMode) -> Array:
@@ -112,6 +115,7 @@ EXACT: Final = Arithmetic(
     add_bias=packer.add_bias,
     slice_by_slice=True,
     run_elements=1 << 19,
+    each=in_turn,
 )
 
 FAST: Final = Arithmetic(
@@ -126,4 +130,5 @@ FAST: Final = Arithmetic(
     add_bias=fast.add_bias,
     slice_by_slice=False,
     run_elements=1 << 17,
+    each=side_by_side,
 )

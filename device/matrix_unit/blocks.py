@@ -5,7 +5,6 @@ This is what operations call. Three engines give the same bits: "truth" (`exact`
 """
 
 import importlib
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from device.matrix_unit.exact import (
     phase_of,
     weight_parts,
 )
+from device.matrix_unit.threads import cores
 from device.matrix_unit.vectorized import multiply_rows
 
 __all__ = ["Engine", "block_product", "compiled_engine_available"]
@@ -109,7 +109,7 @@ def block_product(
     compiled = _compiled_engine(work, engine)
     with np.errstate(all="ignore"):
         if compiled is not None:
-            result = _multiply_compiled(work, compiled, threads or _cores())
+            result = _multiply_compiled(work, compiled, threads or cores())
         elif engine == "truth":
             result = _multiply_truth(work)
         else:
@@ -203,11 +203,6 @@ def _compiled_engine(work: _Work, engine: Engine) -> Any:
     if engine == "compiled":
         raise ImportError("block_product: the compiled engine needs numba; install it, or use engine='numpy'")
     return None
-
-
-def _cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _multiply_compiled(work: _Work, compiled: Any, threads: int) -> Array:

@@ -126,19 +126,9 @@ def accumulate_step(
     Returns:
         uint32 [rows, cols], the new Dst.
     """
-    first, second = (
-        _group_sum(activations[:, part], weights[part], phase)
-        for part in (slice(0, GROUP_DEPTH), slice(GROUP_DEPTH, STEP_DEPTH))
-    )
-    old = _read_dst(dst)
-    exponent = np.maximum(np.maximum(first.exponent, second.exponent), old.exponent)
-    total = np.zeros(dst.shape, np.int64)
-    for term, half_down in ((first, first.negative), (second, second.negative), (old, np.zeros_like(old.negative))):
-        magnitude = _align(term.magnitude, exponent - term.exponent, half_down)
-        if not fp32_dest:
-            magnitude = _shift_right(magnitude, GUARD_BITS, half_down) << GUARD_BITS
-        total += np.where(term.negative, -magnitude, magnitude)
-    return _normalize(total, exponent, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
+    parts = (slice(0, GROUP_DEPTH), slice(GROUP_DEPTH, STEP_DEPTH))
+    sums = tuple(_sum_of_products(activations[:, part, None], weights[None, part], phase) for part in parts)
+    return _added_to_dst(sums, dst, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
 
 
 def multiplied_elements(left: Array, right: Array, *, fp32_dest: bool, minus_one_quirk: bool) -> Array:
@@ -154,17 +144,10 @@ def multiplied_elements(left: Array, right: Array, *, fp32_dest: bool, minus_one
         uint32, the same shape.
     """
     dst = np.zeros((left.size, 1), np.uint32)
+    activations, weights = right.reshape(-1, 1, 1), left.reshape(-1, 1, 1)
     for number in range(4):
-        added = _group_sum_of_pairs(right.reshape(-1, 1), left.reshape(-1, 1), phase_of(number))
-        old = _read_dst(dst)
-        exponent = np.maximum(added.exponent, old.exponent)
-        total = np.zeros(dst.shape, np.int64)
-        for term, half_down in ((added, added.negative), (old, np.zeros_like(old.negative))):
-            magnitude = _align(term.magnitude, exponent - term.exponent, half_down)
-            if not fp32_dest:
-                magnitude = _shift_right(magnitude, GUARD_BITS, half_down) << GUARD_BITS
-            total += np.where(term.negative, -magnitude, magnitude)
-        dst = _normalize(total, exponent, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
+        product = _sum_of_products(activations, weights, phase_of(number))
+        dst = _added_to_dst((product,), dst, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
     return dst.reshape(left.shape)
 
 
@@ -187,16 +170,6 @@ def _significands(bits: Array) -> tuple[Array, Array, Array]:
     return negative, exponent, (mantissa >> 13) | (1 << 10)
 
 
-def _group_sum(activations: Array, weights: Array, phase: Phase) -> _Term:
-    """Eight products, aligned to the largest of their exponents and added: [rows, 8] and [8, cols]."""
-    return _sum_of_products(activations[:, :, None], weights[None], phase)
-
-
-def _group_sum_of_pairs(activations: Array, weights: Array, phase: Phase) -> _Term:
-    """A product of each pair: [pairs, 1] and [pairs, 1]."""
-    return _sum_of_products(activations[:, :, None], weights[:, :, None], phase)
-
-
 def _sum_of_products(activations: Array, weights: Array, phase: Phase) -> _Term:
     """Products along the second of three axes, aligned to the largest of their exponents and added."""
     negative_b, exponent_b, significand_b = _significands(activations)
@@ -212,6 +185,21 @@ def _sum_of_products(activations: Array, weights: Array, phase: Phase) -> _Term:
     total = np.where(negative_a != negative_b, -aligned, aligned).sum(axis=1)
     total = np.where(largest > 0, total, 0)
     return _Term(np.maximum(largest, 0), np.abs(total) << GUARD_BITS, total < 0)
+
+
+def _added_to_dst(sums: tuple[_Term, ...], dst: Array, *, fp32_dest: bool, minus_one_quirk: bool) -> Array:
+    """Sums of products and what Dst holds, aligned to the largest of their exponents and added: the new Dst."""
+    old = _read_dst(dst)
+    exponent = old.exponent
+    for one in sums:
+        exponent = np.maximum(exponent, one.exponent)
+    total = np.zeros(dst.shape, np.int64)
+    for term, half_down in (*((one, one.negative) for one in sums), (old, np.zeros_like(old.negative))):
+        magnitude = _align(term.magnitude, exponent - term.exponent, half_down)
+        if not fp32_dest:
+            magnitude = _shift_right(magnitude, GUARD_BITS, half_down) << GUARD_BITS
+        total += np.where(term.negative, -magnitude, magnitude)
+    return _normalize(total, exponent, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
 
 
 def _read_dst(dst: Array) -> _Term:

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from device.matrix_unit.packer import pack, share_exponents
-from device.numbers.formats import BFLOAT8_B, FLOAT32, GROUP, Array, DataFormat, quantize
-from device.numbers.integers import round_up
+from device.numbers.block_floats import whole_groups
+from device.numbers.formats import BFLOAT8_B, FLOAT32, Array, DataFormat, quantize
 
 KEPT: Final = np.uint32(0xFFFFE000)  # sign, exponent and ten bits, as many as rounding looks at
 STICKY: Final = np.uint32(0x00002000)  # the last of them, which stands for all that are cut
@@ -35,10 +35,9 @@ def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
     if not target.is_block or not source.is_float or values.ndim == 0:
         return quantize(values, target)
     columns = values.shape[-1]
-    filled = np.zeros((*values.shape[:-1], round_up(columns, GROUP)), np.float32)
-    filled[..., :columns] = values
+    filled = whole_groups(values)
     if target == BFLOAT8_B:
-        packed = share_exponents(_shortened(filled), target)
+        packed = share_exponents(_shortened(filled) if source == FLOAT32 else filled, target)  # others are that short
     else:
         packed = pack(filled, target, fp32_dest=source == FLOAT32)
     return packed[..., :columns].astype(target.storage)

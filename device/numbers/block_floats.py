@@ -9,6 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from device.numbers.integers import round_up
+
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 GROUP: Final = 16  # values that share an exponent
@@ -16,6 +18,14 @@ EXPONENT_BIAS: Final = 127
 _CHUNK_GROUPS: Final = 1 << 12  # groups handled at a time, so that temporaries stay in the cache
 _EXPONENT_FIELD: Final = np.uint32(0x7F800000)
 _SMALLEST_NORMAL: Final = np.float32(2.0**-126)
+
+
+def whole_groups(values: Array) -> Array:
+    """Numbers [..., columns] as float32 with zeros behind, so that neighbors that share an exponent are all there."""
+    columns = values.shape[-1]
+    filled = np.zeros((*values.shape[:-1], round_up(columns, GROUP)), np.float32)
+    filled[..., :columns] = values
+    return filled
 
 
 def round_groups(groups: Array, mantissa_bits: int, out: Array) -> None:

@@ -17,8 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from device.errors import ArgumentError
-from device.numbers.block_floats import GROUP, Array, decode_groups, encode_groups, round_groups
-from device.numbers.integers import round_up
+from device.numbers.block_floats import GROUP, Array, decode_groups, encode_groups, round_groups, whole_groups
 
 __all__ = [
     "BFLOAT4_B",
@@ -266,9 +265,7 @@ def _quantize_blocks(values: Array, fmt: DataFormat) -> Array:
     rows = np.atleast_1d(values)
     length = rows.shape[-1]
     if length % GROUP:
-        padded = np.zeros((*rows.shape[:-1], round_up(length, GROUP)), np.float32)
-        padded[..., :length] = rows
-        rows = padded
+        rows = whole_groups(rows)
     groups = np.ascontiguousarray(rows).reshape(-1, GROUP)
     out = np.empty(groups.shape, fmt.storage)
     round_groups(groups, fmt.mantissa_bits, out)

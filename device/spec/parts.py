@@ -199,6 +199,10 @@ class ComputeSpec:
         """Tiles of one half of the destination registers: what a sub-block holds while the other half is packed."""
         return self.dst_tiles // 4 if fp32_dest else self.dst_tiles // 2
 
+    def tilize_keeps_tf32(self, width_tiles: int) -> bool:
+        """`fast_tilize_keeps_tf32` of rows of so many tiles: a single tile is not tilized fast, and always keeps 10."""
+        return self.fast_tilize_keeps_tf32 or width_tiles == 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferRate:

@@ -15,6 +15,11 @@ def movers(processors: int, roles: int) -> tuple[Processor, ...]:
     return tuple(made[min(role, len(made) - 1)] for role in range(roles))
 
 
+def hands(spec: DeviceSpec, roles: int) -> int:
+    """How many of some roles are done at a time."""
+    return min(roles, spec.data_movement.processors)
+
+
 def side_by_side_cycles(spec: DeviceSpec, first: float, second: float) -> float:
     """Cycles of two roles that do not wait for each other: together if there are two processors, else in turn."""
     return first + second if spec.data_movement.processors == 1 else max(first, second)

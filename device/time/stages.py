@@ -8,8 +8,10 @@ that do the same work are timed once, as a group.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from device.cores import CoreRangeSet
+from device.time.late import Late
 
 
 class Stage(StrEnum):
@@ -34,9 +36,10 @@ class Stage(StrEnum):
     NETWORK = "network"
     DRAM = "dram"
 
+    __hash__ = str.__hash__  # that of an enumeration looks its name up; stages are keys of all that is timed
 
-@dataclass(frozen=True, slots=True)
-class StageCycles:
+
+class StageCycles(NamedTuple):
     """One stage of one core.
 
     Attributes:
@@ -68,13 +71,29 @@ class CoreGroupCycles:
     stages: tuple[StageCycles, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _slowest(operation: "OperationCycles") -> CoreGroupCycles:
+    return max(operation.groups, key=lambda group: group.cycles)
+
+
+def _core_count(operation: "OperationCycles") -> int:
+    return sum(group.cores.num_cores() for group in operation.groups)
+
+
+def _working(operation: "OperationCycles") -> frozenset[Stage]:
+    return frozenset(one.stage for group in operation.groups for one in group.stages if one.busy_cycles > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OperationCycles:
     """One device operation.
 
     Attributes:
         cycles: Kernel cycles: from the first core's start to the last core's end; dispatch is not in it.
         groups: Groups of cores with the same work; the slowest one decides ``cycles``.
+        slowest: The group of cores that ends last; of several that do, the first. This and the next two follow from
+            the groups where they are not given: a copy with other groups gives them anew.
+        cores: Cores that take part.
+        working: Stages that work on any core.
         bound_by: The stage with most cycles on the critical path, or the busiest where that path is not known.
         dram_read_bytes: Bytes read from DRAM, by all cores.
         dram_written_bytes: Bytes written to DRAM, by all cores.
@@ -85,7 +104,10 @@ class OperationCycles:
     """
 
     cycles: float
-    groups: tuple[CoreGroupCycles, ...]
+    groups: Late[tuple[CoreGroupCycles, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    slowest: Late[CoreGroupCycles] = Late(_slowest)  # noqa: RUF009
+    cores: Late[int] = Late(_core_count)  # noqa: RUF009
+    working: Late[frozenset[Stage]] = Late(_working)  # noqa: RUF009
     bound_by: Stage
     dram_read_bytes: int = 0
     dram_written_bytes: int = 0
@@ -93,16 +115,6 @@ class OperationCycles:
     issued_flops: int = 0
     useful_flops: int = 0
     contention_cycles: float = 0.0
-
-    @property
-    def slowest(self) -> CoreGroupCycles:
-        """The group of cores that ends last."""
-        return max(self.groups, key=lambda group: group.cycles)
-
-    @property
-    def cores(self) -> int:
-        """Cores that take part."""
-        return sum(group.cores.num_cores() for group in self.groups)
 
 
 def binding_stage(stages: Iterable[StageCycles]) -> Stage:

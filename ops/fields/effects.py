@@ -1,7 +1,8 @@
 """What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are held."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import log
 from types import MappingProxyType
 from typing import Final
@@ -11,6 +12,7 @@ from device.events import Event
 from device.machine import Machine
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
+from ops.fields.asked import parts_asked
 from ops.fields.field import Field, others, scaled
 from ops.fields.held import LAUNCH, Held, held_launches, held_operations, plan_or_refusal, with_model
 from ops.fields.samples import L1_SMALL_BYTES, Sample
@@ -52,14 +54,14 @@ class _Ground:
         calls: What is planned anew.
         planned: What is decided of each call, and where its tensors lie.
         before: Cycles of what is held.
-        programs_tables: Tables that plans do not read.
+        asked: Parts of the device that each call depends on, by its name, and each of what is held.
     """
 
     spec: DeviceSpec
     calls: tuple[Sample, ...]
     planned: Mapping[str, tuple[object, object]]
     before: Mapping[Held, float]
-    programs_tables: frozenset[str]
+    asked: Mapping[str | Held, frozenset[str]]
 
 
 def effects(
@@ -68,7 +70,7 @@ def effects(
     spec: DeviceSpec,
     *,
     planned: Sequence[Sample] = (),
-    programs_tables: Iterable[str] = (),
+    far: Sequence[float] = FAR,
 ) -> tuple[Effect, ...]:
     """What each of some fields moves.
 
@@ -77,8 +79,10 @@ def effects(
         calls: The calls.
         spec: The device.
         planned: Further calls, of whose time nothing is asked.
-        programs_tables: Tables that plans do not read.
+        far: How many times as much of a number is tried where its double and its half move nothing.
     """
+    if not fields:
+        return ()
     held: tuple[Held, ...] = (*with_model(held_operations(calls, spec), spec), held_launches(calls, spec))
     every = (*planned, *calls)
     ground = _Ground(
@@ -86,24 +90,26 @@ def effects(
         calls=every,
         planned={call.name: _outcome(call, spec) for call in every},
         before={one: one.cycles(spec) for one in held},
-        programs_tables=frozenset(programs_tables),
+        asked={call.name: parts_asked(partial(_outcome, call), spec) for call in every}
+        | {one: parts_asked(one.cycles, spec) for one in held},
     )
-    return tuple(_effect(field, ground) if field.numeric else _effect_of_another(field, ground) for field in fields)
+    return tuple(
+        _effect(field, far, ground) if field.numeric else _effect_of_another(field, ground) for field in fields
+    )
 
 
-def _effect(field: Field, ground: _Ground) -> Effect:
+def _effect(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
     """What a number moves: at its double and its half, or as far from it as it takes to move something."""
-    near, far = (_changed(ground.spec, field, factors) for factors in (NEAR, FAR))
-    replan = field.path[0] not in ground.programs_tables
-    elasticity = _elasticity(near, ground)
+    near = dict(_changed(ground.spec, field, NEAR))
+    elasticity = _elasticity(field, near, ground)
     moves = _timed(elasticity)
-    for changed in near.values() if replan else ():
-        moves |= _replanned(changed, ground)
-    for factor, changed in far.items():
+    for changed in near.values():
+        moves |= _replanned(field, changed, ground)
+    for factor, changed in () if moves else _changed(ground.spec, field, far):
+        elasticity = _elasticity(field, {factor: changed}, ground)
+        moves = _timed(elasticity) | _replanned(field, changed, ground)
         if moves:
             break
-        elasticity = _elasticity({factor: changed}, ground)
-        moves = _timed(elasticity) | (_replanned(changed, ground) if replan else set())
     return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType(elasticity))
 
 
@@ -111,8 +117,12 @@ def _effect_of_another(field: Field, ground: _Ground) -> Effect:
     """What it moves that a field which is no number is another: of a flag also values, of a text what is shown."""
     moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
     for changed in others(ground.spec, field):
-        moved = {one.program: 0.0 for one, was in ground.before.items() if abs(one.cycles(changed) / was - 1) > SAME}
-        moves |= _replanned(changed, ground) | _timed(moved)
+        moved = {
+            one.program: 0.0
+            for one, was in ground.before.items()
+            if field.path[0] in ground.asked[one] and abs(one.cycles(changed) / was - 1) > SAME
+        }
+        moves |= _replanned(field, changed, ground) | _timed(moved)
     return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
 
 
@@ -125,17 +135,19 @@ def _in_order(moves: Collection[str]) -> tuple[str, ...]:
     return tuple(one for one in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if one in moves)
 
 
-def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> dict[float, DeviceSpec]:
+def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterator[tuple[float, DeviceSpec]]:
     """Devices with so many times as much of a field, as far as there are such devices."""
-    found = ((factor, scaled(spec, field, factor)) for factor in factors)
-    return {factor: changed for factor, changed in found if changed is not None}
+    for factor in factors:
+        if (changed := scaled(spec, field, factor)) is not None:
+            yield factor, changed
 
 
-def _elasticity(changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[str, float]:
+def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[str, float]:
     """Of each program that moves; the mean of its operations."""
     found: dict[str, list[float]] = {}
     for one, cycles in ground.before.items():
-        slopes = [log(one.cycles(device) / cycles) / log(factor) for factor, device in changed.items()]
+        devices = changed.items() if field.path[0] in ground.asked[one] else ()
+        slopes = [log(one.cycles(device) / cycles) / log(factor) for factor, device in devices]
         found.setdefault(one.program, []).append(max(slopes, key=abs, default=0.0))
     return {
         program: sum(slopes) / len(slopes)
@@ -144,10 +156,12 @@ def _elasticity(changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[st
     }
 
 
-def _replanned(changed: DeviceSpec, ground: _Ground) -> set[str]:
-    """Whether plans, and places in memory, are others on a changed device."""
+def _replanned(field: Field, changed: DeviceSpec, ground: _Ground) -> set[str]:
+    """Whether plans, and places in memory, are others on a device with another value of a field."""
     moves: set[str] = set()
     for call in ground.calls:
+        if field.path[0] not in ground.asked[call.name]:
+            continue
         for what, was, now in zip((PLAN, MEMORY), ground.planned[call.name], _outcome(call, changed), strict=True):
             if was != now:
                 moves.add(what)

@@ -12,7 +12,7 @@ from typing import Any
 
 from device.errors import SpecError
 from device.spec.device_spec import DeviceSpec
-from ops.meanings import load_spec
+from ops.meanings import COSTS
 
 
 class Better(Enum):
@@ -127,7 +127,7 @@ def with_values(spec: DeviceSpec, values: dict[tuple[str | int, ...], Any]) -> D
         for key in path[:-1]:
             inner = inner[key]
         inner[path[-1]] = round(value) if type(inner[path[-1]]) is int else value
-    return load_spec(DeviceSpec.from_dict(changed))
+    return DeviceSpec.from_dict(changed, COSTS)
 
 
 def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:

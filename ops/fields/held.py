@@ -9,7 +9,7 @@ from device.plan import Operation, Plan, Relocate
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.fields.samples import Sample
-from ops.launch.queue import Launch, Replay, between_kernels_nanoseconds
+from ops.launch.queue import Launch, between_kernels_nanoseconds
 from ops.readings.cycles import TimedOperation, run_cycles
 from ops.readings.launches import launches_of
 
@@ -80,7 +80,7 @@ class HeldLaunches:
 
     def cycles(self, spec: DeviceSpec) -> float:
         """What passes between the kernels, in all ways to launch them together."""
-        passed = sum(between_kernels_nanoseconds(self.queue, spec, replay) for replay in Replay)
+        passed = sum(between_kernels_nanoseconds(self.queue, spec).values())
         return passed * spec.clock_hz / 1e9
 
 
@@ -109,7 +109,7 @@ def held_launches(calls: Iterable[Sample], spec: DeviceSpec) -> HeldLaunches:
     for call in calls:
         plan = plan_or_refusal(call, spec)
         if isinstance(plan, Plan):
-            queue += launches_of(plan, run_cycles(plan, spec).operations)
+            queue += launches_of(plan, run_cycles(plan, spec).operations, spec)
     return HeldLaunches(LAUNCH, "programs of all calls", tuple(queue))
 
 

@@ -6,7 +6,6 @@ nothing in this module is as long as the frame, but for `frame_sources`, which l
 """
 
 from dataclasses import dataclass
-from math import lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -106,13 +105,12 @@ def data_breaks(frame: Frame) -> Breaks:
     )
 
 
-def count_breaks(frame: Frame, numbers: Integers, *, also_every: int = 0) -> Integers:
+def count_breaks(frame: Frame, numbers: Integers) -> Integers:
     """How many of the data sticks below each of ``numbers`` are followed by padding.
 
     Args:
         frame: The frame.
         numbers: Data numbers (of `data_before`).
-        also_every: If positive, every so many data sticks there is a further break, padding or not.
     """
     data_rows, data_columns = frame.data_shape
     if not data_columns:
@@ -125,12 +123,9 @@ def count_breaks(frame: Frame, numbers: Integers, *, also_every: int = 0) -> Int
         (breaks.at_row_end, row, image),
         (breaks.at_image_end, image, 0),
     ):
-        if not broken and also_every:
-            inner, outer = lcm(also_every, inner), lcm(also_every, outer)
-        elif not broken:
-            continue
-        weights[inner] = weights.get(inner, 0) + 1
-        weights[outer] = weights.get(outer, 0) - 1
+        if broken:
+            weights[inner] = weights.get(inner, 0) + 1
+            weights[outer] = weights.get(outer, 0) - 1
     count = np.zeros_like(numbers)
     for distance, weight in weights.items():
         if distance and weight:

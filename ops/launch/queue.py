@@ -11,7 +11,7 @@ from enum import StrEnum
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.launch.costs import DispatchCosts
-from ops.launch.program import LaunchedProgram, launch_cycles
+from ops.launch.program import LaunchCycles, LaunchedProgram, launch_cycles
 
 
 class Replay(StrEnum):
@@ -48,12 +48,25 @@ def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Re
         spec: The device.
         replay: How the commands come.
     """
+    return _ends(queue, [launch_cycles(launch.program, spec) for launch in queue], spec, replay)
+
+
+def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> dict[Replay, float]:
+    """Of the time from the first command to the last kernel's end, what no kernel fills, however the commands come."""
+    if not queue:
+        return dict.fromkeys(Replay, 0.0)
+    kernels = sum(nanoseconds(launch.kernel_cycles, spec.clock_hz) for launch in queue)
+    cycles = [launch_cycles(launch.program, spec) for launch in queue]
+    return {replay: _ends(queue, cycles, spec, replay)[-1] - kernels for replay in Replay}
+
+
+def _ends(queue: Sequence[Launch], launched: Sequence[LaunchCycles], spec: DeviceSpec, replay: Replay) -> list[float]:
+    """As `kernel_end_nanoseconds`, by what each launch takes."""
     room = spec.costs_of(DispatchCosts).config_buffer_bytes
     fetched = written = ended = 0.0
     ends: list[float] = []
     freed, waiting_bytes = 0, 0
-    for launch, made in zip(queue, _made_nanoseconds(queue, spec, replay), strict=True):
-        cycles = launch_cycles(launch.program, spec)
+    for launch, cycles, made in zip(queue, launched, _made_nanoseconds(queue, spec, replay), strict=True):
         waiting_bytes += launch.program.core_bytes
         while waiting_bytes > room and freed < len(ends):
             waiting_bytes -= queue[freed].program.core_bytes
@@ -64,14 +77,6 @@ def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Re
         ended = max(written, ended) + nanoseconds(cycles.start + launch.kernel_cycles, spec.clock_hz)
         ends.append(ended)
     return ends
-
-
-def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> float:
-    """Of the time from the first command to the last kernel's end, what no kernel fills."""
-    if not queue:
-        return 0.0
-    kernels = sum(nanoseconds(launch.kernel_cycles, spec.clock_hz) for launch in queue)
-    return kernel_end_nanoseconds(queue, spec, replay)[-1] - kernels
 
 
 def _made_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from device.plan import Operation, Plan
+from device.spec.device_spec import DeviceSpec
+from device.time.data_movement import hands
 from device.time.stages import OperationCycles, Stage
 from ops.launch.program import LaunchedProgram
 from ops.launch.queue import Launch
 from ops.readings.cycles import TimedOperation, operations_of
 
-DATA_MOVEMENT_PROCESSORS: Final = 2
+MOVING_KERNELS: Final = 2  # of a program, on as many data movement processors
 COMPUTE_PROCESSORS: Final = 3  # unpackers, matrix unit and packer have one each
 COMPUTE_STAGES: Final = frozenset({Stage.TILIZE, Stage.UNPACK, Stage.MATH, Stage.PACK, Stage.BIAS, Stage.UNTILIZE})
 MULTICAST_STAGES: Final = frozenset({Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST})
@@ -26,24 +28,25 @@ ASSUMPTIONS: Final = (
 )
 
 
-def launches_of(plan: Plan, timed: Sequence[TimedOperation]) -> tuple[Launch, ...]:
+def launches_of(plan: Plan, timed: Sequence[TimedOperation], spec: DeviceSpec) -> tuple[Launch, ...]:
     """The device operations of a plan as a queue of launches; one without a model of its cycles takes none.
 
     Args:
         plan: The plan.
         timed: The reading of its cycles, in the same order.
+        spec: The device.
     """
     return tuple(
-        Launch(_program(step, one.cycles), 0.0 if one.cycles is None else one.cycles.cycles)
+        Launch(_program(step, one.cycles, spec), 0.0 if one.cycles is None else one.cycles.cycles)
         for step, one in zip(operations_of(plan), timed, strict=True)
     )
 
 
-def _program(step: Operation, cycles: OperationCycles | None) -> LaunchedProgram:
+def _program(step: Operation, cycles: OperationCycles | None, spec: DeviceSpec) -> LaunchedProgram:
     """One program; an operation without a model of its cycles counts as one that uses all processors."""
     places = {buffer.cores for buffer in step.circular_buffers}
-    stages = frozenset(Stage) - MULTICAST_STAGES if cycles is None else _stages(cycles)
-    processors = DATA_MOVEMENT_PROCESSORS + (COMPUTE_PROCESSORS if stages & COMPUTE_STAGES else 0)
+    stages = frozenset(Stage) - MULTICAST_STAGES if cycles is None else cycles.working
+    processors = hands(spec, MOVING_KERNELS) + (COMPUTE_PROCESSORS if stages & COMPUTE_STAGES else 0)
     multicasts = len(stages & MULTICAST_STAGES)
     cores = max((place.num_cores() for place in places), default=1 if cycles is None else cycles.cores)
     groups = min(max(2**multicasts, len(places)), cores)
@@ -59,8 +62,3 @@ def _program(step: Operation, cycles: OperationCycles | None) -> LaunchedProgram
         arguments=ARGUMENTS,
         key=step.key,
     )
-
-
-def _stages(cycles: OperationCycles) -> frozenset[Stage]:
-    """The stages that work on any core."""
-    return frozenset(one.stage for group in cycles.groups for one in group.stages if one.busy_cycles > 0)

@@ -6,9 +6,10 @@ A failed call leaves the device as it found it, but for what it releases of its 
 from collections.abc import Mapping
 
 from device.errors import DeviceError
-from device.events import CircularBuffersFreed, OperationBegin, OperationEnd
+from device.events import CircularBuffersFreed, MadeTensor, OperationBegin, OperationEnd
 from device.machine import Machine
 from device.memory.buffers import Buffer
+from device.memory.layouts import TensorSpec
 from device.plan import MOVE, Allocate, Free, Operation, Plan, Relocate
 
 
@@ -30,7 +31,7 @@ def run_memory(
     Raises:
         DeviceError: A buffer or the circular buffers of a program do not fit; what the plan had allocated is released.
     """
-    reading = _MemoryReading(device, dict(inputs), dispatch=dispatch)
+    reading = _MemoryReading(device, dict(inputs), plan.tensors, dispatch=dispatch)
     try:
         for step in plan.steps:
             reading.take(step)
@@ -43,9 +44,12 @@ def run_memory(
 class _MemoryReading:
     """The buffers of a plan while it is read."""
 
-    def __init__(self, device: Machine, buffers: dict[str, Buffer], *, dispatch: bool) -> None:
+    def __init__(
+        self, device: Machine, buffers: dict[str, Buffer], tensors: Mapping[str, TensorSpec], *, dispatch: bool
+    ) -> None:
         self.device = device
         self.buffers = buffers
+        self.tensors = tensors
         self.dispatch = dispatch
         self.unkept: list[Buffer] = []
 
@@ -91,7 +95,9 @@ class _MemoryReading:
         except BaseException:
             self._abort(step)
             raise
-        self.device.record(OperationEnd(step.name))
+        made = ((one.tensor, self.buffers[one.tensor]) for one in step.outputs if one.tensor in self.tensors)
+        outputs = (MadeTensor(buffer.number, buffer.address, self.tensors[name]) for name, buffer in made)
+        self.device.record(OperationEnd(step.name, made=tuple(outputs)))
 
     def _abort(self, step: Operation) -> None:
         """Release what an operation made that could not be built: what its program would have kept, its outputs."""

@@ -2,7 +2,15 @@ import pytest
 
 from device.cores import CoreRangeSet, first_cores
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
+from device.events import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBufferAllocated,
+    CircularBuffersFreed,
+    Event,
+    Refused,
+    usage_per_core,
+)
 from device.machine import Machine
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig
@@ -109,6 +117,19 @@ def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared() -> None
     assert device.program_cache == {}
     assert (second.allocated, again.allocated) == (False, False)
     assert device.allocator.lowest_l1_address is None
+
+
+def test_a_device_that_keeps_no_programs_drops_their_circular_buffers_when_they_have_run() -> None:
+    device = Machine("wormhole_n150")
+    device.keeps_programs = False
+    device.recorders.append(heard := [])
+    table = device.allocate(rows(device, 1), "table")
+    device.make_program("HaloDeviceOperation", [circular("a", 100)], {})
+    device.cache_program("k", [table])
+    device.allocate(rows(device, 128), "next")  # two rows a core
+    assert device.program_cache == {}
+    assert [type(one).__name__ for one in heard[-3:]] == ["CircularBuffersFreed", "BufferFreed", "BufferAllocated"]
+    assert usage_per_core(heard) == (100, 2048, 2048)
 
 
 def test_closing_frees_everything_once_and_for_all() -> None:

@@ -48,3 +48,19 @@ def test_plans_are_compared_by_what_they_say():
 def test_an_allocation_is_a_tensors_unless_said_otherwise():
     made = Allocate("x", BUFFER)
     assert (made.by, made.source, made.work) == ("tt::tt_metal::create_device_tensor", None, None)
+
+
+def test_the_key_of_a_program_is_hashed_once():
+    hashed = []
+
+    class Counted:
+        def __hash__(self):
+            hashed.append(self)
+            return 7
+
+    one = Counted()
+    operation = Operation(name="Op", inputs=(), key=("op", one))
+    assert {operation.key: 1}[operation.key] == 1
+    assert len(hashed) == 1
+    assert operation.key == ("op", one)
+    assert hash(operation.key) == hash(("op", one))

@@ -1,7 +1,5 @@
 """Odd arguments, damaged files, interrupts and threads: nothing breaks; `python -m tools.fuzz --kind` makes more."""
 
-import gc
-
 import pytest
 
 from tools.fuzz import arguments, finding, interrupts, kinds
@@ -9,16 +7,8 @@ from tools.fuzz.__main__ import main
 from tools.fuzz.finding import tried, unreadable
 
 FEW = {"arguments": 240, "specs": 80, "layers": 40, "rows": 25, "interrupts": 80, "threads": 8}
-MANY = {"arguments": 1500, "specs": 1000, "layers": 500, "rows": 300, "interrupts": 1000, "threads": 100}
+MANY = {"arguments": 700, "specs": 400, "layers": 250, "rows": 150, "interrupts": 400, "threads": 50}
 PARTS = 4
-
-
-@pytest.fixture
-def quick_collections():
-    """Collections look only at what the test makes: at all that other tests left, a thousand of them take minutes."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def faults(kind, seed, first, count):

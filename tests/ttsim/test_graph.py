@@ -180,3 +180,28 @@ def test_a_refused_operation_is_aborted() -> None:
     assert [(one["type"], one["buffer_type"]) for one in freed] == [
         ("L1", 3), ("L1", 1), ("L1", 1), ("DRAM", 0), ("L1", 1),
     ]  # fmt: skip
+
+
+def test_what_the_last_device_operation_made_is_the_output_of_a_capture(device: Device) -> None:
+    x = ttsim.Tensor(np.ones((1, 1, 64, 64), np.float32), ttsim.bfloat16).to(ttsim.TILE_LAYOUT).to(device)
+    graph.begin_graph_capture()
+    between = ttsim.add(x, x)
+    made = ttsim.relu(between, memory_config=ttsim.L1_MEMORY_CONFIG)
+    trace = graph.end_graph_capture()
+    (counter,) = graph.extract_output_tensors(trace)
+    assert trace[counter]["params"]["address"] == made.buffer_address()
+    assert trace[counter]["params"]["dtype"] == "DataType::BFLOAT16"
+    assert trace[counter - 1]["params"]["name"] == "UnaryDeviceOperation"
+    (info,) = graph.extract_output_info(trace)
+    assert repr(info) == "TensorInfo(shape=Shape([1, 1, 64, 64]), size=8192, type=L1)"
+    assert graph.count_intermediate_and_output_tensors(trace) == (0, 1)
+
+
+def test_a_capture_without_device_operations_has_no_output(device: Device) -> None:
+    graph.begin_graph_capture()
+    tensor(device)
+    trace = graph.end_graph_capture()
+    with pytest.raises(ttsim.DeviceError, match=r"^No function_end node with tensor connections found in the trace"):
+        graph.extract_output_info(trace)
+    with pytest.raises(ttsim.ArgumentTypeError, match="extract_output_tensors: trace must be a list of nodes"):
+        graph.extract_output_tensors(None)  # type: ignore[arg-type]

@@ -126,3 +126,11 @@ def test_a_mistake_of_ours_is_not_told_as_one_of_the_command_line(monkeypatch: p
     small = ["--shape", "1,4,4,32", "--out-channels", "32", "--kernel-size", "2", "--values", "off"]
     with pytest.raises(ValueError, match="a mistake"):
         main(["run", *small])
+
+
+def test_a_missing_pytest_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ttsim.dropin.suite.find_spec", lambda name: None)
+    assert main(["pytest"]) == 2
+    assert capsys.readouterr().err == "ttsim: pytest: it is not installed; install ttsim[test]\n"

@@ -10,7 +10,8 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
 from ttsim.layers.exact import make_inputs
-from ttsim.layers.run import DEFAULT_DEVICE, Settings, call, place
+from ttsim.layers.run import Settings, call, place
+from ttsim.runtime.defaults import DEFAULT_SPEC
 from ttsim.types.layer import Layer
 
 ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no zeros among the activations
@@ -33,7 +34,7 @@ def call_seconds(repeats: int) -> float:
     """Seconds of a whole exact call, 1x32x32x256 -> 128 channels, k2 s2, HiFi4; the first is not counted."""
     layer = Layer(name="exact", in_channels=256, out_channels=128, input_height=32, input_width=32, stride=(2, 2))
     inputs = make_inputs(layer)
-    placed = place(layer, inputs, Settings(spec=load_spec(DEFAULT_DEVICE), values="exact"))
+    placed = place(layer, inputs, Settings(spec=load_spec(DEFAULT_SPEC), values="exact"))
     work = partial(call, placed)
     work()
     return least_seconds(work, repeats)

@@ -13,13 +13,13 @@ from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
 from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layers.run import DEFAULT_DEVICE, Settings, call, place, summary_of
-from ttsim.runtime.defaults import Values
+from ttsim.layers.run import Settings, call, place, summary_of
+from ttsim.runtime.defaults import DEFAULT_SPEC, Values
 from ttsim.types.layer import Layer
 
 LIMIT_OF_TORCH = 2.0
 LIMIT_PLANNING_MS = 5.0
-LIMIT_CYCLES_MS = 8.0
+LIMIT_CYCLES_MS = 6.5
 GENERATIONS = ("wormhole_n150", "blackhole_p150")
 torch: Any = import_module("torch") if find_spec("torch") else None
 
@@ -31,7 +31,7 @@ def threads() -> int:
 
 def settings_of(values: Values, *, cycles: bool) -> Settings:
     """How the layers are run."""
-    return Settings(spec=load_spec(DEFAULT_DEVICE), values=values, cycles=cycles)
+    return Settings(spec=load_spec(DEFAULT_SPEC), values=values, cycles=cycles)
 
 
 def call_seconds(layer: Layer, inputs: Inputs, settings: Settings, *, read: bool) -> float:

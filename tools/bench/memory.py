@@ -11,7 +11,8 @@ from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layers.run import DEFAULT_DEVICE, Settings, call, place, run_layer
+from ttsim.layers.run import Settings, call, place, run_layer
+from ttsim.runtime.defaults import DEFAULT_SPEC
 from ttsim.types.layer import Layer
 
 LIMIT_OF_TENSORS = 4.0
@@ -37,7 +38,7 @@ def tensor_bytes(layer: Layer, output_elements: int) -> float:
 
 def measure_layer(layer: Layer) -> dict[str, float]:
     """Peak bytes that Python and numpy allocate for a call, with its inputs and the output read back."""
-    settings = Settings(spec=load_spec(DEFAULT_DEVICE))
+    settings = Settings(spec=load_spec(DEFAULT_SPEC))
     run_layer(layer, settings)  # modules and compiled code that a first call loads are no part of a layer
     tracemalloc.start()
     inputs = make_inputs(layer)

@@ -38,20 +38,14 @@ class Fit:
     pulls: Mapping[str, float]
 
 
-def fit_constants(
-    residuals: Residuals,
-    priors: Mapping[str, float],
-    *,
-    start: Mapping[str, float] | None = None,
-    rounds: int = ROUNDS,
-) -> Fit:
+def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: int = ROUNDS) -> Fit:
     """Fit constants to residuals.
 
     Args:
         residuals: Logarithms of predicted over measured, of all cases, for some constants. It is told which one of
             them was moved, and what came out before, so that it need not work out what does not depend on it.
-        priors: What the constants are expected to be.
-        start: Where to begin; the priors if not given.
+        priors: What the constants are expected to be, and where the fit begins. One whose name ends in ``_share`` is at
+            most 1.
         rounds: Most steps of the Levenberg-Marquardt method.
     """
     names = list(priors)
@@ -67,7 +61,7 @@ def fit_constants(
         linear = np.sqrt(np.maximum(2 * LINEAR_BEYOND * size - LINEAR_BEYOND**2, 0.0)) / size
         return np.concatenate([scaled * np.where(size < LINEAR_BEYOND, 1.0, linear), logs / PRIOR_SPREAD])
 
-    here = np.zeros(len(names)) if start is None else np.log([start[name] / priors[name] for name in names])
+    here = np.zeros(len(names))
     found = residuals(values_at(here), None, None)
     cost, damping = costs_of(found, here), 1e-2
     for _ in range(rounds):

@@ -22,27 +22,13 @@ def changed_specs(cases: Sequence[Case], values: Mapping[str, float]) -> list[De
     for case in cases:
         key = (id(case.spec), case.held)
         if key not in made:
-            changes = {name: possible(name, one) for name, one in values.items() if name not in case.held}
+            changes = {name: one for name, one in values.items() if name not in case.held}
             made[key] = case.spec.replace(**changes)
     return [made[id(case.spec), case.held] for case in cases]
 
 
-def possible(name: str, value: float) -> float:
-    """A figure as a device can have it: a share is at most 1."""
-    return min(value, 1.0) if name.endswith("_share") else value
-
-
-def fit_jointly(
-    cases: Sequence[Case], priors: Mapping[str, float], *, start: Mapping[str, float] | None = None, rounds: int = 8
-) -> Fit:
-    """Fit figures to cases of one architecture.
-
-    Args:
-        cases: The cases.
-        priors: What the figures are expected to be.
-        start: Where to begin; the priors if not given.
-        rounds: Most steps.
-    """
+def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float]) -> Fit:
+    """Fit figures to cases of one architecture, from what they are expected to be."""
     programs = sorted({case.program for case in cases})
     parts = {program: [case for case in cases if case.program == program] for program in programs}
     reads: dict[tuple[str, str], bool] = {}
@@ -67,8 +53,7 @@ def fit_jointly(
         return np.concatenate(made)
 
     sizes = {program: len(of_program(program, priors)) for program in programs}
-    fit = fit_constants(residuals, priors, start=start, rounds=rounds)
-    return Fit(values={name: possible(name, value) for name, value in fit.values.items()}, pulls=fit.pulls)
+    return fit_constants(residuals, priors)
 
 
 def cross_validated_errors(

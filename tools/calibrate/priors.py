@@ -22,6 +22,7 @@ _WORMHOLE: Final = {
     "conv_costs_multicast_cycles": 700.0,  # guess: two ways of a semaphore and the commands of a multicast
     "matmul_costs_start_cycles": 2500.0,  # guess
     "matmul_costs_k_block_cycles": 250.0,  # guess
+    "matmul_costs_crossed_write_links": 2.7,  # tt-isa-documentation: 82 GB/s at random over the second network
     # Of dispatch all are read off the rows by hand, each where it alone decides.
     "dispatch_costs_fetch_cycles": 2500.0,
     "dispatch_costs_fetch_binary_cycles": 75.0,
@@ -35,7 +36,6 @@ _WORMHOLE: Final = {
     "dispatch_costs_argument_core_cycles": 21.0,
     "dispatch_costs_start_cycles": 850.0,
     "dispatch_costs_start_buffer_cycles": 10.0,
-    "matmul_costs_crossed_write_links": 2.7,  # tt-isa-documentation: 82 GB/s at random over the second network
 }
 _BLACKHOLE: Final = {
     "compute_unpack_bytes_per_cycle": 117.0,  # guess

@@ -18,7 +18,7 @@ from typing import Any
 from device.errors import TTSimError
 from tools.command import run_tool
 from tools.validate.prediction import NotPredicted, NotPredictedError, Prediction, Row
-from tools.validate.registry import validator_of
+from tools.validate.registry import Validator, validator_of
 from tools.validate.report import architecture_errors, console, error_table, group_errors, skipped_table, worst_table
 from ttsim.report.printable import printable
 
@@ -67,22 +67,38 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def validate(path: Path) -> tuple[list[Prediction], list[NotPredicted]]:
-    """Predict all rows of a file."""
+    """Predict all rows of a file that can be predicted; raises what the simulator raises."""
     validator = validator_of(path)
     predicted: list[Prediction] = []
     skipped: list[NotPredicted] = []
     for row in read_rows(path):
         try:
-            require_plausible(row)
-            one = validator(row)
-            if not 0 < one.measured_ns < float("inf"):
-                raise NotPredictedError(f"the measured time must be a positive number of ns, not {one.measured_ns}")
-            predicted.append(one)
+            one = understood(row, validator)
         except NotPredictedError as error:
             skipped.append(NotPredicted(row, str(error)))
-        except (TTSimError, ValueError, LookupError, ArithmeticError) as error:
-            skipped.append(NotPredicted(row, f"the row is not understood: {type(error).__name__}: {error}"))
+            continue
+        if not one.predicted_ns > 0:  # worked out here, where what a model raises is no row that is not understood
+            raise AssertionError(f"{path}: {' '.join(one.configuration)} is predicted to take {one.predicted_ns} ns")
+        predicted.append(one)
     return predicted, skipped
+
+
+def understood(row: Row, validator: Validator) -> Prediction:
+    """What a row says, to be predicted.
+
+    Raises:
+        NotPredictedError: It can not or should not be predicted, is not understood, or measured no time.
+    """
+    require_plausible(row)
+    try:
+        one = validator(row)
+    except NotPredictedError:
+        raise
+    except (TTSimError, ValueError, LookupError, ArithmeticError) as error:
+        raise NotPredictedError(f"the row is not understood: {type(error).__name__}: {error}") from error
+    if not 0 < one.measured_ns < float("inf"):
+        raise NotPredictedError(f"the measured time must be a positive number of ns, not {one.measured_ns}")
+    return one
 
 
 def require_plausible(row: Row) -> None:

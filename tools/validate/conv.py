@@ -16,7 +16,6 @@ from device.cores import first_cores
 from device.errors import TTSimError
 from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.frame.axis import convolution_axis
@@ -28,13 +27,11 @@ from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out,
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.work import ConvWork
-from tools.validate.devices import device_spec
+from tools.validate.devices import FORMATS, PHASES, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 from tools.validate.software import with_software_of_2025
 
 SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}
-FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32}
-PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 NANOSECONDS = {"ns": 1.0, "us": 1000.0}
 SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", "pad_t", "pad_b", "pad_l", "pad_r")
 RESNET_NARROW_IMAGE = 56
@@ -66,11 +63,10 @@ def predict_conv(row: Row) -> Prediction:
         NotPredictedError: The row is of another kernel, gives no shape, or names an unknown device.
     """
     conv = read_conv_row(row)
-    cycles = conv_cycles(conv.work, conv.spec).cycles
     return Prediction(
         row=row,
         measured_ns=measured_ns(row),
-        predicted_ns=nanoseconds(cycles, conv.spec.clock_hz),
+        predict_ns=lambda: nanoseconds(conv_cycles(conv.work, conv.spec).cycles, conv.spec.clock_hz),
         group=(*(() if conv.counted else ("target, no measurement",)), row["device"], row["shard"], row["fidelity"]),
         architecture=row["arch"],
         configuration=configuration(row),

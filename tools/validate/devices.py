@@ -1,8 +1,10 @@
-"""Which device of the catalog a measured row means, and how rows write cores."""
+"""Which device of the catalog a measured row means, and how rows write cores, formats and fidelities."""
 
 import re
+from typing import Final
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
 from device.spec.device_spec import DeviceSpec, load_spec
 from tools.validate.prediction import NotPredictedError, Row
 
@@ -15,6 +17,9 @@ DEVICES = (
     ("Blackhole P100", "blackhole_p100"),
     ("Blackhole (", "blackhole_p100"),
 )  # by what the device column begins with
+CARDS: Final = {"wormhole_b0": "wormhole_n150", "blackhole": "blackhole_p150"}  # by architecture: full grids
+FORMATS: Final = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B, "fp32": FLOAT32, "u32": UINT32}
+PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 SMALL_GRID = "20-core"  # a Blackhole of which 5 x 4 cores are used
 
 

@@ -14,10 +14,10 @@ from device.spec.device_spec import DeviceSpec, load_spec
 from device.time.stages import nanoseconds
 from ops.launch.program import LaunchedProgram
 from ops.launch.queue import Launch, Replay, kernel_end_nanoseconds
+from tools.validate.devices import CARDS
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 GOLDEN: Final = "CI golden"
-BOARDS: Final = {"wormhole_b0": "wormhole_n150", "blackhole": "blackhole_p150"}
 GRIDS: Final = {"wormhole_b0": (8, 7), "blackhole": (12, 9)}  # columns and rows that every card has
 ETHERNET_BOARD: Final = "wormhole_n300"  # whose Ethernet cores dispatch
 PROCESSORS: Final = {"brisc_only": 1, "ncrisc_only": 1, "trisc_only": 3, "brisc_trisc_only": 4, "one_processor": 1}
@@ -54,7 +54,7 @@ def predict_dispatch(row: Row) -> Prediction:
     return Prediction(
         row=row,
         measured_ns=float(row["value"]) * 1000,
-        predicted_ns=nanoseconds(dispatch_cycles_of(found, found.spec), found.spec.clock_hz),
+        predict_ns=lambda: nanoseconds(dispatch_cycles_of(found, found.spec), found.spec.clock_hz),
         group=(row["device"], dispatch_kind(row)),
         architecture=row["arch"],
         configuration=dispatch_configuration(row),
@@ -97,11 +97,11 @@ def read_dispatch_row(row: Row) -> DispatchRow:
     Raises:
         NotPredictedError: As of `predict_dispatch`.
     """
-    if row["kind"] != GOLDEN or row["arch"] not in BOARDS:
+    if row["kind"] != GOLDEN or row["arch"] not in CARDS:
         raise NotPredictedError(f"no time from program to program of a known run ({row['quantity']})")
     test, size = row["test"].removesuffix("_trace"), int(row["size_bytes"])
     columns, rows = GRIDS[row["arch"]]
-    spec = load_spec(ETHERNET_BOARD if test == "eth_dispatch" else BOARDS[row["arch"]])
+    spec = load_spec(ETHERNET_BOARD if test == "eth_dispatch" else CARDS[row["arch"]])
     by_cycles = test.startswith("256_bytes")
     shadow = re.search(r"kernel_groups_(\d+)_shadow", test)
     kernel_groups = 1

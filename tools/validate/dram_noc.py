@@ -4,6 +4,9 @@ Transfers are issued one behind the other, then waited for together. A row says 
 other end: a core of the same column (`same_axis`) or off both axes, all cores, a bank of DRAM, or all banks in turn.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from device.spec.device_spec import DeviceSpec, load_spec
 from device.time.dram import page_cycles, read_latency_cycles
 from device.time.network import Torus, answer_cycles, torus_of
@@ -11,10 +14,10 @@ from device.time.stages import nanoseconds
 from ops.programs.actions.costs import StickCosts, TransferCosts
 from ops.programs.actions.pages import write_latency_cycles
 from ops.programs.actions.transfers import burst_cycles, multicast_burst_cycles
+from tools.validate.devices import CARDS
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
 MEASURED = "NoC transfer latency"
-DEVICES = {"wormhole_b0": "wormhole_n150", "blackhole": "blackhole_p150"}  # by architecture: full grids
 STATEFUL = "stateful API"
 CONFIGURATION = (
     *("arch", "mechanism", "pattern", "subordinates", "num_transactions", "transaction_bytes"),
@@ -30,20 +33,21 @@ def predict_transfers(row: Row) -> Prediction:
     """
     if not row["op"].startswith(MEASURED) or row["unit"] != "cycles":
         raise NotPredictedError("the row does not say how long one core waits for transfers of one size")
-    spec = load_spec(DEVICES[row["arch"]])
+    spec = load_spec(CARDS[row["arch"]])
     mechanism = f"{row['mechanism']}{', stateful' if STATEFUL in row['op'] else ''}"
+    cycles = read_transfers(row, spec)
     return Prediction(
         row=row,
         measured_ns=float(row["value"]) * 1000 / float(row["clock_mhz"]),
-        predicted_ns=nanoseconds(transfers_cycles(row, spec), spec.clock_hz),
+        predict_ns=lambda: nanoseconds(cycles(), spec.clock_hz),
         group=(spec.name, mechanism, f"{row['pattern']}{', linked' if _is_linked(row) else ''}"),
         architecture=row["arch"],
         configuration=(row["op"], *(row[name] for name in CONFIGURATION)),
     )
 
 
-def transfers_cycles(row: Row, spec: DeviceSpec) -> float:
-    """From the first issue of a row's transfers until the last is answered.
+def read_transfers(row: Row, spec: DeviceSpec) -> Callable[[], float]:
+    """Works out the cycles from the first issue of a row's transfers until the last is answered.
 
     Raises:
         NotPredictedError: The mechanism is not known, or there are no transfers.
@@ -54,7 +58,7 @@ def transfers_cycles(row: Row, spec: DeviceSpec) -> float:
     costs, link, links = spec.costs_of(TransferCosts), spec.noc.link_bytes_per_cycle, _links(row, torus_of(spec))
     if row["mechanism"] == "multicast write":
         receivers = int(row["subordinates"])
-        return multicast_burst_cycles(spec, count, transfer_bytes, receivers, links, linked=_is_linked(row))
+        return partial(multicast_burst_cycles, spec, count, transfer_bytes, receivers, links, linked=_is_linked(row))
     rate, latency = link, answer_cycles(spec.noc, links)
     if "single bank" in row["pattern"]:
         rate = 1 / page_cycles(spec, 1.0, spec.costs_of(StickCosts).page_rate_share)
@@ -70,7 +74,7 @@ def transfers_cycles(row: Row, spec: DeviceSpec) -> float:
             issue, latency = costs.write_issue_cycles, write_latency_cycles(spec, in_dram=True)
         case other:
             raise NotPredictedError(f"{other} is no transfer of the model")
-    return burst_cycles(issue, count, transfer_bytes, latency, rate)
+    return partial(burst_cycles, issue, count, transfer_bytes, latency, rate)
 
 
 def _is_linked(row: Row) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec, load_spec
 from device.spec.parts import GridSpec
@@ -19,12 +19,10 @@ from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgra
 from ops.programs.matmul.cycles import time_matmul
 from ops.programs.matmul.dealing import IN_DRAM, Place, Places
 from ops.programs.matmul.interleaved import interleaved_config
-from tools.validate.devices import device_spec
+from tools.validate.devices import CARDS, FORMATS, PHASES, device_spec
 from tools.validate.gemm_benchmark import benchmark_config
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
-FORMATS: Final = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B, "fp32": FLOAT32}
-PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 UTILIZATION = "device based utilization"
 PROFILED = "DEVICE KERNEL DURATION"
 SINGLE_CORE = "single-core sharded matmul micro-benchmark"
@@ -67,7 +65,7 @@ def predict_gemm(row: Row) -> Prediction:
     return Prediction(
         row=row,
         measured_ns=nanoseconds(gemm_measured_cycles(row), clock),
-        predicted_ns=nanoseconds(gemm_cycles_of(gemm, gemm.spec), clock),
+        predict_ns=lambda: nanoseconds(gemm_cycles_of(gemm, gemm.spec), clock),
         group=(row["device"], row["grid"] or kind, row["fidelity"]) if kind == TUNED else (row["device"], kind),
         architecture=row["arch"] if kind == TUNED else f"{row['arch']}, {kind}",
         configuration=gemm_configuration(row),
@@ -230,7 +228,7 @@ def _named_config(text: str, program: MatmulProgram) -> MatmulConfig:
 
 def _read_single_core(row: Row) -> GemmRow:
     """One core that holds both operands and the output."""
-    spec, problem = load_spec(ARCHITECTURES[row["arch"]]), _problem(row)
+    spec, problem = load_spec(CARDS[row["arch"]]), _problem(row)
     cut = re.search(r"num_blocks=(\d+) of K=(\d+);out subblock (\d+)x(\d+)", row["config"])
     if cut is None:
         raise NotPredictedError("the row does not say blocks and sub-blocks")
@@ -249,7 +247,6 @@ def _read_single_core(row: Row) -> GemmRow:
     return GemmRow(spec, _work(row, problem, config), places, whole=True)
 
 
-ARCHITECTURES: Final = {"wormhole_b0": "wormhole_n150", "blackhole": "blackhole_p150"}
 READERS: Final[dict[str, Callable[[Row], GemmRow]]] = {
     TUNED: _read_tuned,
     "out of box": _read_out_of_box,

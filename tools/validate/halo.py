@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
@@ -23,10 +22,9 @@ from ops.programs.halo.cycles import HaloTimes, halo_times
 from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
 from ops.programs.halo.traffic import HaloTraffic, halo_traffic
 from tools.validate.conv import measured_ns
-from tools.validate.devices import core_ranges, device_spec
+from tools.validate.devices import FORMATS, core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 
-FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B}
 ALWAYS_IN_DRAM = "DeepLabV3+"  # a run whose convolutions keep config tensors in DRAM
 NEEDED = ("in_h", "in_w", "k_h", "k_w", "pad_t", "cores_nhw", "c_per_shard", "grid", "config")
 
@@ -58,7 +56,7 @@ def predict_halo(row: Row) -> Prediction:
     return Prediction(
         row=row,
         measured_ns=measured_ns(row),
-        predicted_ns=nanoseconds(halo_cycles_of(halo, halo.spec), halo.spec.clock_hz),
+        predict_ns=lambda: nanoseconds(halo_cycles_of(halo, halo.spec), halo.spec.clock_hz),
         group=(row["device"], row["in_layout"].lower(), row["shard"]),
         architecture=row["arch"],
         configuration=halo_configuration(row),

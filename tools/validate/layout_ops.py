@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from device.cores import first_cores
-from device.errors import DeviceError
+from device.errors import TTSimError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     BufferType,
@@ -21,7 +21,6 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
@@ -36,11 +35,10 @@ from ops.programs.movement.movements import (
 )
 from ops.programs.movement.work import Conversion
 from tools.validate.conv import measured_ns
-from tools.validate.devices import core_ranges, device_spec
+from tools.validate.devices import FORMATS, core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 from tools.validate.software import with_software_of_2025
 
-FORMATS = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "fp32": FLOAT32, "u32": UINT32}
 CONVERSIONS = {one.value: one for one in Conversion if one not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
 MODELED = {*CONVERSIONS, "Typecast", "PaddedSlice", "SliceWrite", "Reshape"}
 
@@ -68,7 +66,7 @@ def predict_layout_op(row: Row) -> Prediction:
     return Prediction(
         row=row,
         measured_ns=measured_ns(row),
-        predicted_ns=nanoseconds(movement_cycles(found.movement, found.spec).cycles, found.spec.clock_hz),
+        predict_ns=lambda: nanoseconds(movement_cycles(found.movement, found.spec).cycles, found.spec.clock_hz),
         group=(operation(row), row["in_layout"].lower(), "L1" if "L1" in row["in_mem"] else "DRAM"),
         architecture=row["arch"],
         configuration=layout_configuration(row),
@@ -107,7 +105,7 @@ def read_layout_row(row: Row) -> LayoutRow:
         if name == "Reshape":
             source, target = _unpadded(source, target)
         return LayoutRow(spec, _movement(row, source, target, spec))
-    except (DeviceError, ValueError) as error:
+    except TTSimError as error:
         raise NotPredictedError(f"no plan: {error}") from error
 
 

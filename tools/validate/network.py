@@ -1,11 +1,10 @@
-"""Sum up the convolutions of a network, and hold the sum against its measured time.
+"""Sum up the device operations of a network, and hold the sum against its measured time.
 
 usage: python -m tools.validate.network [--model NAME] [--device NAME ...] [--layers FILE] [--flow FILE] [--ops FILE]
                                         [--as-planned] [--json OUT]
 
-The layers run one after the other on a simulated device: every layer finds the shards and the memory that the one
-before left. The sum holds the device operations of the calls of conv2d and conv_transpose2d (halo, move, convolution,
-matmul, conversions), and the halos and conversions between them; what it leaves out is printed with it.
+The layers run one after the other on a simulated device, with what stands between them: everything finds the shards and
+the memory that the one before left. The sum holds every device operation; one that is not simulated is printed with it.
 """
 
 import argparse

@@ -1,38 +1,39 @@
-"""What stands between the convolutions of a network: conversions and halos are timed, other operations only lay out.
+"""What stands between the convolutions of a network, by the library's functions, as the network's script does it.
 
-Memory is taken and released as the network's own script does it, so that the next convolution finds the shards and the
-free memory that it finds there.
+Memory is taken and released as there, so that the next convolution finds the shards and the free memory that it finds
+there.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
     Layout,
     MemoryConfig,
-    ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
-from ops.builder import PlanBuilder
-from ops.frame.axis import convolution_axis
-from ops.frame.frame import Frame
-from ops.programs.conv2d.partition import BLOCK, HEIGHT
-from ops.programs.halo.cycles import halo_cycles
-from ops.programs.halo.plan import HaloArguments, plan_halo
-from ops.programs.movement.placement import convert
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from tools.validate.network_rows import NetworkStep
 from tools.validate.prediction import Row
+from ttsim.functions.concatenation import concat
+from ttsim.functions.conversions import to_layout, to_memory_config
+from ttsim.functions.elementwise import sigmoid
+from ttsim.functions.pooling import max_pool2d
+from ttsim.functions.rearranging import convert_to_chw, convert_to_hwc, pad, permute
+from ttsim.functions.relaying import sharded_to_interleaved
+from ttsim.functions.reshaping import reshape
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
+from ttsim.types.dtypes import bfloat8_b, bfloat16
 
 POOL = 2  # size and stride of the pools
 INPUT_CHANNELS = 16  # what the first convolution's channels are padded to
@@ -60,12 +61,14 @@ class Walk:
         device: Where.
         needed: Names of layers whose outputs a later step takes up again.
         outputs: Those that are there.
+        taken: Names of those that a step took up: the script releases them at the end of its block.
         x: What the last step left; None if it left nothing.
     """
 
     device: Device
     needed: frozenset[str]
     outputs: dict[str, Tensor] = field(default_factory=dict)
+    taken: list[str] = field(default_factory=list)
     x: Tensor | None = None
 
     def current(self) -> Tensor:
@@ -86,7 +89,14 @@ class Walk:
         """
         if layer not in self.outputs:
             raise DeviceError(f"the output of {layer} is not there")
+        self.taken.append(layer)
         return self.outputs[layer]
+
+    def end_block(self) -> None:
+        """Releases the outputs that were taken up."""
+        for layer in self.taken:
+            self.outputs.pop(layer).deallocate()
+        self.taken.clear()
 
     def becomes(self, tensor: Tensor, layer: str = "") -> None:
         """The next tensor takes the place of the last one, which is released unless it is needed later.
@@ -102,99 +112,88 @@ class Walk:
             self.outputs[layer] = tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
-    """A kind of what stands before a convolution.
-
-    Attributes:
-        does: Does it, and gives the time of what no profile records.
-        left_out: Names of the operations in it that are not timed.
-    """
-
-    does: Callable[[Walk, NetworkStep], tuple[TimedKind, ...]]
-    left_out: tuple[str, ...] = ()
-
-
-def _nothing(walk: Walk, step: NetworkStep) -> tuple[TimedKind, ...]:
+def _nothing(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """The convolution takes what the last one left."""
     return ()
 
 
-def _start(walk: Walk, step: NetworkStep) -> tuple[TimedKind, ...]:
-    """The network's input, channels padded and last, height sharded over the grid that is named."""
+def _start(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The network's input [N, C, H, W], height sharded over the grid that is named: channels padded, and put last."""
     grid, row = _grid(step.before[1]), _layer(step)
-    pixels, channels = int(row["batch"]) * int(row["in_h"]) * int(row["in_w"]), max(int(row["in_c"]), INPUT_CHANNELS)
-    memory = _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), channels))
-    walk.becomes(_made(walk, (1, 1, pixels, channels), memory))
+    batch, channels, height, width = (int(row[name]) for name in ("batch", "in_c", "in_h", "in_w"))
+    rows, pixels = batch * INPUT_CHANNELS * height, batch * height * width
+    given = _made(
+        walk, (batch, channels, height, width), _sharded(HEIGHT, grid, (div_up(rows, grid.num_cores()), width))
+    )
+    walk.becomes(given)
+    try:
+        walk.becomes(pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
+        walk.becomes(permute(walk.current(), (0, 2, 3, 1)))
+        walk.becomes(reshape(walk.current(), (1, 1, pixels, INPUT_CHANNELS)))
+    except ArgumentError:  # shards that these are not simulated for
+        memory = _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), INPUT_CHANNELS))
+        walk.becomes(_made(walk, (1, 1, pixels, INPUT_CHANNELS), memory))
+        return ("Pad", "Transpose", "Transpose")
     return ()
 
 
-def _pool(walk: Walk, step: NetworkStep) -> tuple[TimedKind, ...]:
-    """A maximum pool behind its halo; it keeps the cores and channels of its input's shards."""
-    x, row, spec = walk.current(), _layer(step), walk.device.spec
-    config = x.memory_config()
-    shards = config.shard_spec
-    if shards is None:
-        raise DeviceError("a pool of an interleaved tensor chooses its own shards")
-    parts, width = (div_up(side, part) for side, part in zip(x.padded_shape[-2:], shards.shape, strict=True))
-    outputs = div_up(x.shape[-2] // (POOL * POOL), parts)
-    halo = plan_halo(
-        HaloArguments(
-            frame=_pool_frame(row),
-            scheme=config.memory_layout,
-            orientation=ShardOrientation.ROW_MAJOR,
-            cores=shards.grid,
-            nhw_cores=parts,
-            channel_cores=width,
-            input_rows=shards.shape[0],
-            output_rows=outputs,
-            shard_width=shards.shape[1],
-            data_format=BFLOAT16,
-            tiled=x.layout is Layout.TILE,
-        ),
-        input_tensor="input",
-        output_tensor="halo",
+def _start_flat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The network's input [N, 1, C, H * W], width sharded over the grid that is named: channels put last."""
+    grid, row = _grid(step.before[1]), _layer(step)
+    batch, channels, pixels = int(row["batch"]), int(row["in_c"]), int(row["in_h"]) * int(row["in_w"])
+    memory = _sharded(WIDTH, grid, (channels, div_up(pixels, grid.num_cores())))
+    walk.becomes(_made(walk, (batch, 1, channels, pixels), memory))
+    walk.becomes(convert_to_hwc(walk.current()))
+    return ()
+
+
+def _pool(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """A maximum pool whose output a layer reads."""
+    row = _layer(step)
+    pooled = max_pool2d(
+        input_tensor=walk.current(),
+        batch_size=int(row["batch"]),
+        input_h=POOL * int(row["in_h"]),
+        input_w=POOL * int(row["in_w"]),
+        channels=int(row["in_c"]),
+        kernel_size=[POOL, POOL],
+        stride=[POOL, POOL],
+        padding=[0, 0],
+        dilation=[1, 1],
     )
-    passing = walk.device.machine.allocate(halo.output.buffer(spec), "halo")
-    pooled = (1, 1, x.shape[-2] // (POOL * POOL), x.shape[-1])
-    walk.becomes(_made(walk, pooled, _sharded(config.memory_layout, shards.grid, (outputs, shards.shape[1]))))
-    walk.device.machine.free(passing)
-    return (TimedKind("Halo", halo_cycles(halo, spec).cycles / spec.clock_hz * NS_PER_S),)
+    walk.becomes(pooled)
+    return ()
 
 
-def _pool_frame(row: Row) -> Frame:
-    """The frame of the pool whose output a layer reads."""
-    rows, columns = (
-        convolution_axis(input_length=POOL * int(row[side]), kernel=POOL, stride=POOL, padding=(0, 0), dilation=1)
-        for side in ("in_h", "in_w")
-    )
-    return Frame(batch=int(row["batch"]), rows=rows, columns=columns)
+def _saved_and_pooled(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The output of the layer that is named is kept in DRAM, and pooled."""
+    walk.outputs[step.before[1]] = to_memory_config(walk.current(), DRAM_MEMORY_CONFIG)
+    return _pool(walk, step)
 
 
-def _interleaved(walk: Walk, step: NetworkStep) -> tuple[TimedKind, ...]:
+def _interleaved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """To L1, interleaved."""
-    walk.becomes(_converted(walk, walk.current(), L1_MEMORY_CONFIG))
+    walk.becomes(sharded_to_interleaved(walk.current(), L1_MEMORY_CONFIG))
     return ()
 
 
-def _block(walk: Walk, step: NetworkStep) -> tuple[TimedKind, ...]:
+def _block(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """To block shards on the grid that is named, the same part for each core."""
     x, grid = walk.current(), _grid(step.before[1])
     corner = grid.bounding_box().end
     shards = (div_up(x.shape[-2], corner.y + 1), div_up(x.shape[-1], corner.x + 1))
-    walk.becomes(_converted(walk, x, _sharded(BLOCK, grid, shards)))
+    walk.becomes(to_memory_config(x, _sharded(BLOCK, grid, shards)))
     return ()
 
 
-def _concat(walk: Walk, step: NetworkStep) -> tuple[TimedKind, ...]:
+def _concat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     """With the output that is named: both height sharded over the grid that is named, then side by side."""
     name, grid = step.before[1], _grid(step.before[2])
     parts = [walk.current(), walk.kept(name)]
-    rows = parts[0].shape[-2]
-    height = div_up(rows, grid.num_cores())
-    ready = [_converted(walk, one, _sharded(HEIGHT, grid, (height, one.shape[-1]))) for one in parts]
+    height = div_up(parts[0].shape[-2], grid.num_cores())
+    ready = [to_memory_config(one, _sharded(HEIGHT, grid, (height, one.shape[-1]))) for one in parts]
     channels = sum(one.shape[-1] for one in parts)
-    output = _made(walk, (1, 1, rows, channels), _sharded(HEIGHT, grid, (height, channels)))
+    output = concat(ready, dim=3, memory_config=_sharded(HEIGHT, grid, (height, channels)))
     for copy, source in zip(ready, parts, strict=True):
         if copy is not source:
             copy.deallocate()
@@ -202,15 +201,54 @@ def _concat(walk: Walk, step: NetworkStep) -> tuple[TimedKind, ...]:
     return ()
 
 
-BETWEEN: Mapping[str, Between] = {
-    "": Between(_nothing),
-    "start": Between(_start, left_out=("Pad", "Transpose", "Transpose")),
-    "pool": Between(_pool, left_out=("Pool2D",)),
-    "interleaved": Between(_interleaved),
-    "block": Between(_block),
-    "concat": Between(_concat, left_out=("Concat",)),
-    "sigmoid": Between(_nothing, left_out=("Unary",)),
-}
+def _concat_saved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """With the output that was saved in DRAM, on the shards of the last one; rows in between if "rows" is named."""
+    x, saved = walk.current(), walk.kept(step.before[1])
+    place = x.memory_config()
+    if place.shard_spec is None:
+        raise DeviceError("the layer before left no shards")
+    height, width = place.shard_spec.shape
+    side_by_side = _sharded(HEIGHT, place.shard_spec.grid, (height, 2 * width))
+    skip = to_memory_config(saved, place)
+    if "rows" not in step.before:
+        walk.becomes(concat([x, skip], dim=3, memory_config=side_by_side))
+        skip.deallocate()
+        return ()
+    rows = [to_layout(one, Layout.ROW_MAJOR) for one in (x, skip)]
+    skip.deallocate()
+    walk.becomes(concat(rows, dim=3, memory_config=side_by_side))
+    for one in rows:
+        one.deallocate()
+    walk.becomes(to_layout(walk.current(), Layout.TILE, bfloat8_b))
+    return ()
+
+
+def _sigmoid(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """On the shards that the last convolution left."""
+    walk.becomes(sigmoid(walk.current(), memory_config=walk.current().memory_config()))
+    return ()
+
+
+def _channels_first(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The output, channels first."""
+    walk.becomes(convert_to_chw(walk.current(), dtype=bfloat16))
+    return ()
+
+
+Does = Callable[[Walk, NetworkStep], tuple[str, ...]]
+BETWEEN: Mapping[str, Does] = {
+    "": _nothing,
+    "start": _start,
+    "start_flat": _start_flat,
+    "pool": _pool,
+    "save_pool": _saved_and_pooled,
+    "interleaved": _interleaved,
+    "block": _block,
+    "concat": _concat,
+    "concat_saved": _concat_saved,
+    "sigmoid": _sigmoid,
+    "channels_first": _channels_first,
+}  # each does it, and names the operations that the library has and that are not simulated
 
 
 def _layer(step: NetworkStep) -> Row:
@@ -221,19 +259,9 @@ def _layer(step: NetworkStep) -> Row:
 
 
 def _made(walk: Walk, shape: tuple[int, ...], memory: MemoryConfig) -> Tensor:
-    """A row-major tensor on the device, as an operation that is not timed leaves it."""
+    """A row-major tensor on the device."""
     spec = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, memory)
     return Tensor.of_buffer(walk.device, walk.device.machine.allocate(spec.buffer(walk.device.spec), "tensor"), spec)
-
-
-def _converted(walk: Walk, x: Tensor, memory: MemoryConfig) -> Tensor:
-    """The tensor in another place; itself if it is there."""
-    builder = PlanBuilder(walk.device.spec, {"input": x.spec})
-    result = convert(builder, builder.tensor("input"), memory, "output")
-    if result.name == "input":
-        return x
-    with walk.device.function("ttnn.to_memory_config"):
-        return run(builder.finish({"output": result.name}), {"input": x}, walk.device)["output"]
 
 
 def _grid(text: str) -> CoreRangeSet:

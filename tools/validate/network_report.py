@@ -43,7 +43,7 @@ class Totals:
         calls_ns: Of all calls of convolutions.
         between_ns: Of what is timed between them.
         operations: Device operations that are timed.
-        left_out: Those that are not, by name.
+        left_out: Those of the real library that are not simulated, by name.
         failed: Layers without a time, or with a part of it missing.
     """
 
@@ -117,7 +117,7 @@ def whole_table(network: NetworkTime) -> Table:
         table.add_column(heading, justify="right")
     sums = [totals(times) for times in network.times.values()]
     table.add_row("calls of convolutions", "", *(_ms(one.calls_ns) for one in sums))
-    table.add_row("halos of pools, conversions between layouts", "", *(_ms(one.between_ns) for one in sums))
+    table.add_row("what stands between them", "", *(_ms(one.between_ns) for one in sums))
     table.add_row("all that is timed", "", *(_ms(one.timed_ns) for one in sums))
     for figure in network.figures:
         row = figure.row
@@ -136,14 +136,12 @@ def sentences(network: NetworkTime) -> list[str]:
         missing = ", ".join(f"{count} {name}" for name, count in sums.left_out.items())
         count = sum(sums.left_out.values())
         text = f"{network.spec.name}, kernels of the {software.value}: the convolutions take {_ms(sums.calls_ns)} ms"
-        text += (
-            f", with the halos and conversions between them {_ms(sums.timed_ns)} ms in {sums.operations} operations."
-        )
-        text += f" Left out, for want of a model: {count} operations ({missing})"
+        text += f", with what stands between them {_ms(sums.timed_ns)} ms in {sums.operations} operations."
+        text += f" Left out: {count} operations ({missing})." if count else " Nothing is left out."
         if network.measured is not None:
             text += _against(sums, network.measured, count)
         else:
-            text += "; there is no measurement of this device."
+            text += " There is no measurement of this device."
         if sums.failed:
             text += f" The sum is too low: {sums.failed} layers are listed as not timed."
         lines.append(text)
@@ -155,9 +153,9 @@ def sentences(network: NetworkTime) -> list[str]:
             else "The measurement does not say its software."
         )
     lines.append(
-        "Only totals of this network are published, no time of a layer or an operation: an error of the sum can not be "
-        "told apart from the time of what is left out, and both are in the remainder. No constant was fitted to the "
-        "total; the readings (shards that a profile shows, whose software) were chosen with it known."
+        "Only totals of this network are published, no time of a layer or an operation: errors of operations may "
+        "cancel out in the sum. No constant was fitted to the total; the readings (shards that a profile shows, whose "
+        "software) were chosen with it known."
     )
     return lines
 
@@ -174,13 +172,12 @@ def _near_older_target(network: NetworkTime) -> bool:
 
 def _against(sums: Totals, measured: WholeFigure, left_out: int) -> str:
     """The sum beside a measurement."""
-    rest, whole = measured.time_ns - sums.timed_ns, measured.time_ns
+    whole = measured.time_ns
     counted = f", {measured.operations} were measured" if measured.operations else ""
     return (
-        f"; with them {sums.operations + left_out} operations run here{counted}. "
+        f" With them {sums.operations + left_out} operations run here{counted}. "
         f"Of the measured {_ms(whole)} ms the convolutions are {100 * sums.calls_ns / whole:.1f} %, "
-        f"all that is timed {100 * sums.timed_ns / whole:.1f} %; "
-        f"{_ms(rest)} ms ({100 * rest / whole:.1f} %) remain for what is left out."
+        f"all that is timed {100 * sums.timed_ns / whole:.1f} %."
     )
 
 

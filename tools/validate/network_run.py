@@ -25,6 +25,7 @@ from ops.meanings import MEANINGS
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import relayout_movement
 from ops.programs.movement.work import Relayout
+from ops.programs.tiling.work import LayOut
 from tools.validate.conv import SCHEMES
 from tools.validate.network_between import BETWEEN, NS_PER_S, TimedKind, Walk
 from tools.validate.network_rows import NetworkStep
@@ -41,7 +42,7 @@ from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig
 from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
 
-L1_SMALL_BYTES = 32768  # what the networks' tests open their devices with
+L1_SMALL_BYTES: Mapping[str, int] = {"vgg_unet": 32768, "vanilla_unet": 98304}  # what their tests open devices with
 DTYPES: Mapping[str, DataType] = {"bf16": bfloat16, "bfp8_b": bfloat8_b, "bfp4_b": bfloat4_b, "fp32": float32}
 
 
@@ -52,7 +53,7 @@ class Software(Enum):
     OF_2025 = "software of 2025"
 
 
-def _relayout_of_2025(work: Relayout, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _relayout_of_2025(work: Relayout | LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles:
     """Programs of 2025 copy every stick twice when they shard a tensor."""
     movement = relayout_movement(work.conversion, ends.read, ends.written, reading.spec, bounces_always=True)
     return movement_cycles(movement, reading.spec, contention=reading.contention)
@@ -61,7 +62,10 @@ def _relayout_of_2025(work: Relayout, ends: Ends, reading: CyclesReading) -> Ope
 MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
     {
         Software.RELEASE: MEANINGS,
-        Software.OF_2025: {**MEANINGS, Relayout: replace(MEANINGS[Relayout], cycles=_relayout_of_2025)},
+        Software.OF_2025: {
+            **MEANINGS,
+            **{work: replace(MEANINGS[work], cycles=_relayout_of_2025) for work in (Relayout, LayOut)},
+        },
     }
 )
 
@@ -78,8 +82,8 @@ class LayerTime:
     Attributes:
         step: The step.
         operations: Device operations of its call; none for the end of the network.
-        between: Operations before it that are timed: conversions, and halos of pools.
-        left_out: Operations before it that are not.
+        between: Device operations before it.
+        left_out: Operations before it that the real library has and that are not simulated.
         scheme: How its output is dealt to how many cores.
         reason: Why it was not timed, or not entirely; empty if it was.
     """
@@ -112,25 +116,29 @@ def run_network(
         spec = with_software_of_2025(spec)
     every = list(steps)
     needed = frozenset(one.before[1] for one in every if one.before[:1] == ("concat",))
+    small = max((L1_SMALL_BYTES.get(one.flow["model"], 0) for one in every), default=0)
     # Not strict: the first layer's input has more channels than the call says, which the real library allows.
-    with Device(spec, l1_small_size=L1_SMALL_BYTES, values="off", strict=False) as device:
+    with Device(spec, l1_small_size=small, values="off", strict=False) as device:
         walk = Walk(device, needed)
         return [_step(walk, one, software) for one in every]
 
 
 def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
     """One step; what goes wrong is part of the result."""
-    kind = BETWEEN.get(step.before[0] if step.before else "")
-    if kind is None:
+    does = BETWEEN.get(step.before[0] if step.before else "")
+    if does is None:
         walk.x = None
         return LayerTime(step=step, reason=f"before it stands {step.before[0]}, which is not known")
-    result = LayerTime(step=step, left_out=kind.left_out)
-    if step.row is None:
-        return result
+    result = LayerTime(step=step)
+    if step.row is None or step.row["op"] == "conv_transpose2d":
+        walk.end_block()
     try:
         with profile(walk.device) as before:
-            unrecorded = kind.does(walk, step)
-        result = replace(result, between=(*unrecorded, *_times(before.calls, walk.device.spec, software)))
+            left_out = does(walk, step)
+        between = _times(before.calls, walk.device.spec, software)
+        result = replace(result, between=between, left_out=left_out, reason=_untimed(before.calls, walk.device.spec))
+        if step.row is None:
+            return result
         with profile(walk.device) as call:
             output = _call(walk, step)
     except (DeviceError, ValueError, KeyError) as error:

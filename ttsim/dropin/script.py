@@ -74,8 +74,14 @@ def reported(folder: Path | None) -> Iterator[None]:
 
 
 def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
-    """Writes the cycles of each device that made a call: device0.txt, device0.json and so on, in order of opening."""
+    """Writes what each device did that made a call, in order of opening.
+
+    device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network.
+    """
     for number, profile in enumerate(one for one in profiles if one.calls):
         report = profile.report()
         (folder / f"device{number}.txt").write_text(f"{report}\n\n{report.explain()}\n", encoding="utf-8")
         (folder / f"device{number}.json").write_text(report.to_json() + "\n", encoding="utf-8")
+        network = profile.network()
+        (folder / f"network{number}.txt").write_text(f"{network}\n", encoding="utf-8")
+        (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
+from device.errors import ArgumentError
+
 PLUGIN = "ttsim.pytest_plugin"
 
 
@@ -14,8 +16,8 @@ def run_tests(arguments: Sequence[str]) -> int:
         arguments: Of pytest.
 
     Raises:
-        ValueError: pytest is not installed.
+        ArgumentError: pytest is not installed.
     """
     if find_spec("pytest") is None:
-        raise ValueError("pytest: it is not installed; install ttsim[test]")
+        raise ArgumentError("pytest: it is not installed; install ttsim[test]")
     return int(import_module("pytest").main(["-p", PLUGIN, *arguments]))

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
 from ops.calls.concatenation.plan import plan_concat
-from ttsim.functions.relaying import required_device
+from ttsim.functions.device_calls import require_left_out, required_device
 from ttsim.runtime.execution import in_turn_on, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import require_type_or_none, required_integer
@@ -43,8 +43,7 @@ def concat(
     axis, parts = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
     if not isinstance(tensors, Sequence) or not tensors or not all(isinstance(one, Tensor) for one in tensors):
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
-    if output_tensor is not None or sub_core_grids is not None:
-        raise ArgumentError("concat: output_tensor and sub_core_grids are not simulated; leave them out")
+    require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
     rank = len(tensors[0].shape)
     if not -rank <= axis < rank:
         raise DeviceError(f"concat: dim {axis} is out of range for tensors of rank {rank}\ngive an axis that they have")

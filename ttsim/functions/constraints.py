@@ -13,12 +13,11 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from ttsim.functions.conv_transpose2d import conv_transpose2d
+from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, default_spec, default_strict
 from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.description import TensorDescription
-
-USUAL_L1_SMALL_SIZE = 32768
 
 
 class ExecutionStatus(PlainEnum):
@@ -53,9 +52,9 @@ class OpConstraints:
 
 def query_op_constraints(
     *,
-    spec: str | Path | DeviceSpec = "wormhole_n150",
+    spec: str | Path | DeviceSpec | None = None,
     l1_small_size: int = USUAL_L1_SMALL_SIZE,
-    strict: bool = True,
+    strict: bool | None = None,
     **arguments: Any,
 ) -> OpConstraints:
     """What a call of conv_transpose2d would take of an otherwise empty device; no open device is touched.
@@ -64,8 +63,8 @@ def query_op_constraints(
     call would raise.
 
     Args:
-        spec: Name of a catalog entry, path of a TOML file, or a description.
-        l1_small_size: As of open_device.
+        spec: As of open_device.
+        l1_small_size: As of open_device, but the usual bytes by default.
         strict: As of open_device.
         arguments: Those of conv_transpose2d without ``device``. Tensors may be given as such (only their shape, data
             type, layout and place count) or as a TensorDescription; without ``weight_tensor``, raw weights on the host
@@ -75,8 +74,14 @@ def query_op_constraints(
         ArgumentTypeError: An argument is unknown, missing or of the wrong type.
         SpecError: The device is unknown.
     """
+    device = Device(
+        default_spec() if spec is None else spec,
+        l1_small_size=l1_small_size,
+        values="off",
+        strict=default_strict() if strict is None else strict,
+    )
     # In a context of its own, running captures do not see the scratch device.
-    return Context().run(_query, Device(spec, l1_small_size=l1_small_size, values="off", strict=strict), arguments)
+    return Context().run(_query, device, arguments)
 
 
 def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:

@@ -2,24 +2,19 @@
 
 from typing import Any
 
-from device.memory.memory_config import MemoryConfig
+import numpy as np
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, MemoryConfig
 from ops.calls.conv2d.plan import left_of, plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import (
-    free_l1_bytes,
-    handed_back,
-    misfit_shape,
-    named,
-    on_device,
-    operand,
-    require_allocated,
-    run,
-)
+from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -57,7 +52,8 @@ def conv2d(
 
     Args:
         input_tensor: [N, H, W, C] or [1, 1, N*H*W, C], on the host or the device.
-        weight_tensor: [O, C / groups, kernel height, kernel width] on the host, or prepared on the device.
+        weight_tensor: [O, C / groups, kernel height, kernel width] on the host, or on the device in rows, from where it
+            is fetched; or prepared on the device.
         device: Where to run.
         in_channels: C.
         out_channels: O.
@@ -68,9 +64,9 @@ def conv2d(
         stride: Down and across.
         padding: (height, width), or (top, bottom, left, right): zeros around the image.
         dilation: Down and across.
-        groups: Groups of channels.
+        groups: Groups of channels; 0 counts as 1, as in the real library.
         dtype: Of the output; None for the input's.
-        bias_tensor: [1, 1, 1, O] on the host, or prepared on the device.
+        bias_tensor: [1, 1, 1, O], where weight_tensor may be.
         conv_config: Blocks and shards.
         compute_config: Fidelity and accumulators; None for HiFi4, with float32 sums if input and weights are float32.
         memory_config: Place of the output, for inputs in L1.
@@ -88,6 +84,9 @@ def conv2d(
             result.
         DeviceError: The call does not fit the device.
     """
+    require_allocated(input_tensor, weight_tensor, bias_tensor)
+    weight_tensor = _fetched(weight_tensor)
+    bias_tensor = None if bias_tensor is None else _fetched(bias_tensor)
     arguments = ConvArguments(
         rules=CONV2D,
         input=operand(input_tensor),
@@ -102,14 +101,13 @@ def conv2d(
         stride=two(stride),
         padding=four(padding),
         dilation=two(dilation),
-        groups=groups,
+        groups=groups or 1,
         out_format=None if dtype is None else dtype.format,
         conv_config=ConvConfig() if conv_config is None else conv_config.argument(),
         compute_config=None if compute_config is None else compute_config.argument(),
         memory_config=memory_config,
         slice_config=None if slice_config is None else slice_config.argument(),
     )
-    require_allocated(input_tensor, weight_tensor, bias_tensor)
     validate(arguments)
     require_possible(arguments)
     require_addressable(arguments, device.spec)
@@ -131,6 +129,20 @@ def conv2d(
         )
     output_dim = output_size(arguments) if return_output_dim else None
     return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
+
+
+def _fetched(tensor: Tensor) -> Tensor:
+    """Weights or bias as they are prepared: those that lie in rows on the device are brought to the host first.
+
+    Where there are no values, what is brought is zeros, which nothing reads.
+    """
+    if tensor.device() is None or tensor.layout is not Layout.ROW_MAJOR:
+        return tensor
+    if tensor.buffer.written:
+        return tensor.cpu()
+    spec = tensor.spec
+    zeros = np.broadcast_to(spec.data_format.storage.type(0), spec.shape)
+    return Tensor.of_host(zeros, TensorSpec(spec.shape, spec.data_format, spec.layout))
 
 
 def definition_flops(call: ConvArguments) -> int:

@@ -14,9 +14,10 @@ from ops.calls.convolution.problem import is_matmul
 from ops.calls.convolution.sanity import groups_given, refuse_first
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.validation import stride_given
+from ttsim.functions.convolution_calls import operand
 from ttsim.functions.prepared_operand import as_prepared, future_input, placeholder, prepared_operand, within_reach
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import on_device, operand, require_allocated
+from ttsim.runtime.execution import on_device, require_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig

@@ -27,17 +27,9 @@ from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import (
-    free_l1_bytes,
-    handed_back,
-    misfit_shape,
-    named,
-    on_device,
-    operand,
-    require_allocated,
-    run,
-)
+from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -90,7 +82,7 @@ def conv_transpose2d(
         padding: (height, width), or (top, bottom, left, right): what is cut off the full output.
         output_padding: Rows and columns added at the bottom and on the right.
         dilation: Down and across.
-        groups: Groups of channels.
+        groups: Groups of channels; 0 counts as 1, as in the real library.
         dtype: Of the output; None for the input's.
         bias_tensor: [1, 1, 1, O] on the host, or prepared on the device.
         conv_config: Blocks and shards.
@@ -129,7 +121,7 @@ def conv_transpose2d(
         padding=four(padding),
         output_padding=two(output_padding),
         dilation=two(dilation),
-        groups=groups,
+        groups=groups or 1,
         out_format=None if dtype is None else dtype.format,
         conv_config=ConvConfig() if conv_config is None else conv_config.argument(),
         compute_config=None if compute_config is None else compute_config.argument(),
@@ -182,7 +174,7 @@ def _run(
         DeviceError: The call does not fit the device.
     """
     misfit = misfit_shape(call, tensors["input"])
-    call = replace(call, groups=call.groups or 1)  # the real library takes 0 groups for one
+    call = call if call.groups else replace(call, groups=1)  # the real library takes 0 groups for one
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     plan: Plan | None = None
     try:

@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
-from device.plan import Plan
 from ops.calls.relaying.layouts import plan_to_layout, plan_typecast
 from ops.calls.relaying.places import plan_to_memory_config
+from ttsim.functions.device_calls import carried_out, require_left_out
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import on_device, require_allocated, run
+from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.types.dtypes import DataType
@@ -166,19 +165,21 @@ def from_device(tensor: Tensor, blocking: bool = True, *, queue_id: int | None =
     return tensor.cpu()
 
 
+@on_device
 def to_layout(
     tensor: Tensor,
     layout: Layout,
     dtype: DataType | None = None,
     memory_config: MemoryConfig | None = None,
-    sub_core_grids: CoreRangeSet | None = None,
+    sub_core_grids: object = None,
     pad_value: float = 0.0,
 ) -> Tensor:
     """The tensor in another layout, and data type and place if given; itself if it has the layout.
 
-    On a device this is a device operation. Which cores convert (``sub_core_grids``) is not simulated, and padding
-    (``pad_value``) never reaches a result. Block floats exist in tiles only: in rows they become bfloat16.
+    On a device this is a device operation. Padding (``pad_value``) never reaches a result. Block floats exist in tiles
+    only: in rows they become bfloat16. Raises ArgumentError for ``sub_core_grids``, which is not simulated.
     """
+    require_left_out("to_layout", sub_core_grids=sub_core_grids)
     require_type("to_layout", Tensor, tensor=tensor)
     require_type("to_layout", Layout, layout=layout)
     require_type_or_none("to_layout", DataType, dtype=dtype)
@@ -187,7 +188,7 @@ def to_layout(
     if device is not None:
         data_format = None if dtype is None else dtype.format
         plan = plan_to_layout(tensor.spec, layout, device.spec, place=memory_config, data_format=data_format)
-        return _carried_out("to_layout", plan, tensor, device)
+        return carried_out("to_layout", plan, tensor, device)
     if layout is Layout.ROW_MAJOR and tensor.dtype.format.is_block:
         tensor = tensor.with_dtype(DataType.BFLOAT16)
     changed = tensor if tensor.layout is layout else tensor.to(layout)
@@ -203,13 +204,14 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
     return tensor if tensor.dtype is dtype else tensor.with_dtype(dtype)
 
 
+@on_device
 def typecast(
     input_tensor: Tensor,
     dtype: DataType,
     *,
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
-    sub_core_grids: CoreRangeSet | None = None,
+    sub_core_grids: object = None,
 ) -> Tensor:
     """The tensor in another data type: on a device by a device operation, whatever type it has.
 
@@ -218,11 +220,13 @@ def typecast(
         dtype: The data type.
         memory_config: Place of the result; None for that of the tensor.
         output_tensor: A tensor of the same shape that takes the result.
-        sub_core_grids: Accepted as in ttnn; which cores convert is not simulated.
+        sub_core_grids: Not simulated.
 
     Raises:
+        ArgumentError: What is not simulated is asked for.
         DeviceError: No room, or ``output_tensor`` is another kind of tensor.
     """
+    require_left_out("typecast", sub_core_grids=sub_core_grids)
     require_type("typecast", Tensor, input_tensor=input_tensor)
     require_type("typecast", DataType, dtype=dtype)
     require_type_or_none("typecast", MemoryConfig, memory_config=memory_config)
@@ -231,10 +235,11 @@ def typecast(
         changed = to_dtype(input_tensor, dtype)
     else:
         plan = plan_typecast(input_tensor.spec, dtype.format, device.spec, place=memory_config)
-        changed = _carried_out("typecast", plan, input_tensor, device)
+        changed = carried_out("typecast", plan, input_tensor, device)
     return changed if output_tensor is None else stored_in(output_tensor, changed)
 
 
+@on_device
 def to_memory_config(
     tensor: Tensor,
     memory_config: MemoryConfig,
@@ -255,15 +260,7 @@ def to_memory_config(
         return tensor.with_memory_config(memory_config)
     data_format = None if dtype is None else dtype.format
     plan = plan_to_memory_config(tensor.spec, memory_config, device.spec, data_format=data_format)
-    return _carried_out("to_memory_config", plan, tensor, device)
-
-
-@on_device
-def _carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
-    """The result of a plan of one tensor, "input"."""
-    require_allocated(tensor)
-    with device.function(f"ttnn.{owner}"):
-        return run(plan, {"input": tensor}, device)["output"]
+    return carried_out("to_memory_config", plan, tensor, device)
 
 
 def deallocate(tensor: Tensor, force: bool = True) -> None:

@@ -5,6 +5,7 @@ cycles are counted for what is made here.
 """
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def full(
         ArgumentTypeError: An argument is of another type.
         DeviceError: Block floats in row-major layout, or no room.
     """
-    require_type("full", int | float | np.number, fill_value=fill_value)  # type: ignore[arg-type]
+    require_type("full", Real, fill_value=fill_value)
     return _made(
         "full", np.broadcast_to(np.float64(fill_value), _sides("full", shape)), dtype, layout, device, memory_config
     )
@@ -101,9 +102,15 @@ def full_like(
         DeviceError: Block floats in row-major layout, or no room.
     """
     require_type("full_like", Tensor, tensor=tensor)
-    home = device or tensor.device()
-    place = memory_config or (None if tensor.device() is None else tensor.spec.memory_config)
-    return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, home, place)
+    own = None if tensor.device() is None else tensor.spec.memory_config
+    return full(
+        tensor.shape,
+        fill_value,
+        tensor.dtype if dtype is None else dtype,
+        tensor.layout if layout is None else layout,
+        tensor.device() if device is None else device,
+        own if memory_config is None else memory_config,
+    )
 
 
 def zeros_like(

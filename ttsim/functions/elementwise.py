@@ -5,11 +5,13 @@ from numbers import Real
 from typing import Any
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.activations import FUNCTIONS
+from device.numbers.formats import DataFormat
 from ops.calls.elementwise.binary import BinaryArguments, plan_binary
 from ops.calls.elementwise.unary import plan_unary
 from ops.programs.eltwise.binary import BinaryOperation
+from ttsim.functions.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -26,9 +28,10 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
     @checked
     @on_device
     def function(
-        input_tensor_a: Tensor,
+        input_tensor_a: object,
         input_tensor_b: object,
         *,
+        fast_and_approximate_mode: bool | None = None,
         dtype: DataType | None = None,
         memory_config: MemoryConfig | None = None,
         output_tensor: Tensor | None = None,
@@ -37,40 +40,26 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
         input_tensor_b_activations: object = (),
         use_legacy: object = None,
         sub_core_grids: object = None,
+        sub_device_id: object = None,
     ) -> Tensor:
-        _require_nothing(
+        require_left_out(
             operation.value,
             input_tensor_a_activations=input_tensor_a_activations,
             input_tensor_b_activations=input_tensor_b_activations,
             use_legacy=use_legacy,
             sub_core_grids=sub_core_grids,
+            sub_device_id=sub_device_id,
         )
-        tensors = {"input": input_tensor_a}
-        scalar = None
-        if isinstance(input_tensor_b, Tensor):
-            tensors["input_b"] = input_tensor_b
-        elif isinstance(input_tensor_b, Real):
-            scalar = float(input_tensor_b)
-        else:
-            raise ArgumentTypeError(
-                f"{operation.value}(): incompatible function arguments. The following argument types are supported:\n"
-                f"{operation.value}: input_tensor_b must be a Tensor or a number, not {shown(input_tensor_b)}"
-            )
-        if output_tensor is not None:
-            tensors["target"] = output_tensor
-        device = _device(tensors)
-        call = BinaryArguments(
-            operation=operation,
-            left=input_tensor_a.spec,
-            right=tensors["input_b"].spec if "input_b" in tensors else None,
-            scalar=scalar,
+        return _combined(
+            operation,
+            operation.value,
+            (input_tensor_a, input_tensor_b),
             out_format=None if dtype is None else dtype.format,
             place=memory_config,
-            activations=tuple(_activation(operation.value, one) for one in _sequence(activations)),
-            target=None if output_tensor is None else output_tensor.spec,
+            target=output_tensor,
+            activations=activations,
+            fast=fast_and_approximate_mode is True,
         )
-        with device.function(f"ttnn.{operation.value}"):
-            return run(plan_binary(call, device.spec), tensors, device)["output"]
 
     function.__name__ = function.__qualname__ = operation.value
     function.__doc__ = f"""{meaning}, element by element; sides of length 1 are repeated.
@@ -78,8 +67,10 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
     {units}
 
     Args:
-        input_tensor_a: [..., rows, columns] on the device, tiles or rows.
+        input_tensor_a: [..., rows, columns] on the device, tiles or rows; a number where the order does not matter.
         input_tensor_b: A tensor likewise, or a number.
+        fast_and_approximate_mode: Whether the matrix unit computes a product; sums and differences know no other
+            mode.
         dtype: Of the result; None for that of the first tensor.
         memory_config: Where the result goes; None lets the call choose: where the first tensor is, mostly.
         output_tensor: A tensor that the result is written into, and that is returned.
@@ -88,6 +79,7 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
         input_tensor_b_activations: Not simulated; functions of the second operand.
         use_legacy: Not simulated; None lets the library choose.
         sub_core_grids: Not simulated; None for all cores.
+        sub_device_id: Not simulated; None for all cores.
 
     Returns:
         The broadcast shape.
@@ -101,6 +93,105 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
     return function
 
 
+def _in_place(operation: BinaryOperation, meaning: str) -> Callable[..., Tensor]:
+    """One of the functions of two operands that write into the first."""
+    name = f"{operation.value}_"
+
+    @checked
+    @on_device
+    def function(
+        input_tensor_a: Tensor,
+        input_tensor_b: object,
+        *,
+        activations: object = (),
+        input_tensor_a_activations: object = (),
+        input_tensor_b_activations: object = (),
+        fast_and_approximate_mode: bool | None = True,
+        sub_core_grids: object = None,
+        sub_device_id: object = None,
+    ) -> Tensor:
+        require_left_out(
+            name,
+            input_tensor_a_activations=input_tensor_a_activations,
+            input_tensor_b_activations=input_tensor_b_activations,
+            sub_core_grids=sub_core_grids,
+            sub_device_id=sub_device_id,
+        )
+        in_rows = input_tensor_a.layout is Layout.ROW_MAJOR
+        if in_rows and isinstance(input_tensor_b, Tensor) and input_tensor_b.layout is Layout.TILE:
+            raise ArgumentError(
+                f"{name}: input_tensor_a is in rows and input_tensor_b in tiles: the real library leaves the first as "
+                f"it is and returns another tensor; use {operation.value}, or bring input_tensor_a into TILE_LAYOUT"
+            )
+        operands = (input_tensor_a, input_tensor_b)
+        fast = fast_and_approximate_mode is True
+        return _combined(operation, name, operands, target=input_tensor_a, activations=activations, fast=fast)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{meaning}, written into the first tensor and returned; else as `{operation.value}`.
+
+    Args:
+        input_tensor_a: [..., rows, columns] on the device, in tiles; as large as the result.
+        input_tensor_b: A tensor likewise, or a number.
+        activations: Functions of the result in order, by name or as UnaryWithParam.
+        input_tensor_a_activations: Not simulated; functions of the first operand.
+        input_tensor_b_activations: Not simulated; functions of the second operand.
+        fast_and_approximate_mode: As of the function that it is named after, but True unless it is given.
+        sub_core_grids: Not simulated; None for all cores.
+        sub_device_id: Not simulated; None for all cores.
+
+    Raises:
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The shapes do not go together, or a tensor is on the host.
+    """
+    return function
+
+
+def _combined(
+    operation: BinaryOperation,
+    name: str,
+    operands: tuple[object, object],
+    *,
+    out_format: DataFormat | None = None,
+    place: MemoryConfig | None = None,
+    target: Tensor | None = None,
+    activations: object = (),
+    fast: bool = False,
+) -> Tensor:
+    """Carries out a function of two operands, one of which may be a number; named in captures as it was called."""
+    left, right = operands
+    if isinstance(left, Real) and operation is not BinaryOperation.SUBTRACT:
+        left, right = right, left
+    tensors = {}
+    for role, given in (("input", left), ("input_b", right)):
+        if isinstance(given, Tensor):
+            tensors[role] = given
+        elif role == "input" or not isinstance(given, Real):
+            wanted = "a Tensor or a number" if role == "input_b" else "a Tensor"
+            raise ArgumentTypeError(
+                f"{name}(): incompatible function arguments. The following argument types are supported:\n"
+                f"{name}: {'input_tensor_b' if role == 'input_b' else 'input_tensor_a'} must be {wanted}, "
+                f"not {shown(given)}"
+            )
+    if target is not None:
+        tensors["target"] = target
+    device = _device(tensors)
+    call = BinaryArguments(
+        operation=operation,
+        left=tensors["input"].spec,
+        right=tensors["input_b"].spec if "input_b" in tensors else None,
+        scalar=float(right) if isinstance(right, Real) else None,
+        out_format=out_format,
+        place=place,
+        activations=tuple(_activation(name, one) for one in _sequence(activations)),
+        target=None if target is None else target.spec,
+        fast=fast and operation is BinaryOperation.MULTIPLY,
+    )
+    with device.function(f"ttnn.{name}"):
+        return run(plan_binary(call, device.spec), tensors, device)["output"]
+
+
 _MATRIX_UNIT = "By the matrix unit; by the vector unit if both operands are float32."
 
 add = _binary(BinaryOperation.ADD, "The sum of two tensors, or of a tensor and a number", _MATRIX_UNIT)
@@ -108,6 +199,13 @@ subtract = _binary(BinaryOperation.SUBTRACT, "The difference of two tensors, or 
 multiply = _binary(
     BinaryOperation.MULTIPLY, "The product of two tensors, or of a tensor and a number", "By the vector unit."
 )
+add_ = _in_place(BinaryOperation.ADD, "The sum of two tensors, or of a tensor and a number")
+subtract_ = _in_place(BinaryOperation.SUBTRACT, "The difference of two tensors, or of a tensor and a number")
+multiply_ = _in_place(BinaryOperation.MULTIPLY, "The product of two tensors, or of a tensor and a number")
+sub = subtract  # ttnn has both names of each
+sub_ = subtract_
+mul = multiply
+mul_ = multiply_
 
 
 def _unary(name: str, meaning: str, parameters: Mapping[str, float | None] | None = None) -> Callable[..., Tensor]:
@@ -131,9 +229,7 @@ def _unary(name: str, meaning: str, parameters: Mapping[str, float | None] | Non
         fast_and_approximate_mode: object = None,
         sub_core_grids: object = None,
     ) -> Tensor:
-        _require_nothing(name, sub_core_grids=sub_core_grids)
-        if fast_and_approximate_mode is True:
-            raise ArgumentError(f"{name}: fast_and_approximate_mode is not simulated; leave it out")
+        require_left_out(name, fast_and_approximate_mode=fast_and_approximate_mode, sub_core_grids=sub_core_grids)
         tensors = {"input": input_tensor}
         if output_tensor is not None:
             tensors["target"] = output_tensor
@@ -216,13 +312,6 @@ def _activation(owner: str, given: object) -> tuple[str, tuple[float, ...]]:
     if name != "relu" and name not in FUNCTIONS:
         raise ArgumentError(f"{owner}: there is no activation {shown(given)}; for example 'relu', 'gelu', 'silu'")
     return name, parameters
-
-
-def _require_nothing(owner: str, **arguments: object) -> None:
-    """Raises ArgumentError for an argument that asks for what is not simulated."""
-    for name, value in arguments.items():
-        if value is not None and value is not False and value != () and value != []:
-            raise ArgumentError(f"{owner}: {name} is not simulated; leave it out")
 
 
 def _require_parameters(owner: str, values: Mapping[str, object], extra: int) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -43,9 +44,9 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
     """
     require_type_or_none("load_tensor", Device, device=device)
     try:
-        with np.load(Path(file_name), allow_pickle=False) as read:
+        with Path(file_name).open("rb") as file, np.load(file, allow_pickle=False) as read:
             values, kind = read["values"], json.loads(str(read["kind"]))
         dtype, layout = DataType[kind["dtype"]], Layout[kind["layout"]]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile):
         raise ArgumentError(f"load_tensor: {file_name} is no file of ttsim.dump_tensor; write it anew") from None
     return Tensor(values, dtype, device, layout)

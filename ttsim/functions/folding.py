@@ -6,7 +6,7 @@ from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
 from ops.calls.rearranging.folding import plan_fold
-from ttsim.functions.relaying import carried_out, required_device
+from ttsim.functions.device_calls import carried_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import checked, required_integer

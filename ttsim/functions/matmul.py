@@ -9,6 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from ops.calls.matmul.arguments import MatmulArguments
 from ops.calls.matmul.plan import plan_matmul
 from ops.calls.matmul.validation import validate
+from ttsim.functions.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -57,7 +58,7 @@ def matmul(
         ArgumentError: Arguments contradict each other, or ask for what is not simulated.
         DeviceError: The call does not fit the device.
     """
-    _require_own_choice(program_config, core_grid)
+    require_left_out("matmul", program_config=program_config, core_grid=core_grid)
     return _multiply(
         "ttnn.matmul",
         {"input": input_tensor_a, "weight": input_tensor_b},
@@ -109,7 +110,7 @@ def linear(
         ArgumentError: Arguments contradict each other, or ask for what is not simulated.
         DeviceError: The call does not fit the device.
     """
-    _require_own_choice(program_config, core_grid)
+    require_left_out("linear", program_config=program_config, core_grid=core_grid)
     return _multiply(
         "ttnn.linear",
         {"input": input_tensor_a, "weight": input_tensor_b} | ({} if bias is None else {"bias": bias}),
@@ -120,14 +121,6 @@ def linear(
         transpose_a=transpose_a,
         transpose_b=transpose_b,
     )
-
-
-def _require_own_choice(program_config: object, core_grid: object) -> None:
-    """Raises ArgumentError for what the library could be told and this one does not simulate."""
-    if program_config is not None or core_grid is not None:
-        raise ArgumentError(
-            "matmul: program_config and core_grid are not simulated; without them the library makes its own choice"
-        )
 
 
 def _multiply(

@@ -1,10 +1,9 @@
 """ttnn.max_pool2d."""
 
-from device.errors import ArgumentError
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from ops.calls.pooling.arguments import PoolArguments, validate
 from ops.calls.pooling.plan import plan_max_pool2d
-from ttsim.functions.relaying import carried_out, required_device
+from ttsim.functions.device_calls import carried_out, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
@@ -69,13 +68,12 @@ def max_pool2d(
         DeviceError: Sizes contradict each other, or windows do not fit.
         OutOfMemoryError: No room.
     """
-    for name, asked in (
-        ("dram_slice_config", dram_slice_config is not None),
-        ("return_indices", return_indices),
-        ("config_tensor_in_dram", config_tensor_in_dram),
-    ):
-        if asked:
-            raise ArgumentError(f"max_pool2d: {name} is not simulated; leave it out")
+    require_left_out(
+        "max_pool2d",
+        dram_slice_config=dram_slice_config,
+        return_indices=return_indices,
+        config_tensor_in_dram=config_tensor_in_dram,
+    )
     device = required_device("max_pool2d", input_tensor)
     call = PoolArguments(
         source=input_tensor.spec,

@@ -14,7 +14,7 @@ from ops.calls.rearranging.plan import (
     plan_upsample,
 )
 from ops.calls.rearranging.turning import plan_permute, plan_transpose, require_known_numbers
-from ttsim.functions.relaying import carried_out, required_device
+from ttsim.functions.device_calls import carried_out, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
@@ -98,8 +98,7 @@ def pad(
         DeviceError: Tiles are padded in front, or the tensor is on the host.
         OutOfMemoryError: No room.
     """
-    if sub_core_grids is not None:
-        raise ArgumentError("pad: sub_core_grids is not simulated; leave it out")
+    require_left_out("pad", sub_core_grids=sub_core_grids)
     rows_in_shards = input_tensor.spec.memory_config.is_sharded() and input_tensor.layout is Layout.ROW_MAJOR
     if not use_multicore and not rows_in_shards:
         raise ArgumentError("pad: use_multicore=False is simulated of rows in shards alone; leave it out")

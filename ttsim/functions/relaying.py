@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     BufferType,
@@ -12,7 +12,6 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.plan import Plan
 from ops.calls.relaying.layouts import plan_tilize, plan_untilize, plan_untilize_with_unpadding
 from ops.calls.relaying.places import (
     plan_interleaved_to_sharded,
@@ -20,8 +19,8 @@ from ops.calls.relaying.places import (
     plan_reshard,
     plan_sharded_to_interleaved,
 )
-from ttsim.runtime.device import Device
-from ttsim.runtime.execution import on_device, require_allocated, run
+from ttsim.functions.device_calls import carried_out, require_left_out, required_device
+from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
 from ttsim.types.signature import checked
@@ -113,8 +112,7 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
         DeviceError: A tensor or its shards are not what the program takes.
         OutOfMemoryError: No room.
     """
-    if output_tensor is not None:
-        raise ArgumentError("reshard: output_tensor is not simulated; leave it out")
+    require_left_out("reshard", output_tensor=output_tensor)
     device = required_device("reshard", input_tensor)
     return carried_out(
         "reshard", plan_reshard(input_tensor.spec, output_memory_config, device.spec), input_tensor, device
@@ -169,7 +167,7 @@ def tilize(
         DeviceError: Rows or shards are no whole tiles.
         OutOfMemoryError: No room.
     """
-    _require_default("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
+    require_left_out("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
     device = required_device("tilize", input_tensor)
     data_format = None if dtype is None else dtype.format
     one = not use_multicore
@@ -201,17 +199,20 @@ def tilize_with_val_padding(
         sub_core_grids: Not simulated.
 
     Raises:
-        ArgumentError: What is not simulated is asked for.
+        ArgumentError: What is not simulated is asked for, or the tensor is larger than the shape.
         DeviceError: Shards are no whole tiles.
         OutOfMemoryError: No room.
     """
-    _require_default("tilize_with_val_padding", sub_core_grids=sub_core_grids)
+    require_left_out("tilize_with_val_padding", sub_core_grids=sub_core_grids)
+    shape, sides = _integers("output_tensor_shape", output_tensor_shape), tuple(input_tensor.shape)
+    if len(shape) != len(sides) or any(made < side for made, side in zip(shape, sides, strict=True)):
+        raise ArgumentError(f"tilize_with_val_padding: output_tensor_shape must hold {list(sides)}, not {shown(shape)}")
     device = required_device("tilize_with_val_padding", input_tensor)
     data_format = None if dtype is None else dtype.format
     plan = plan_tilize(
         input_tensor.spec,
         device.spec,
-        padded_shape=_integers("output_tensor_shape", output_tensor_shape),
+        padded_shape=shape,
         pads=True,
         on_one_core=not use_multicore,
         place=memory_config,
@@ -231,7 +232,7 @@ def tilize_with_zero_padding(
     sub_core_grids: object = None,
 ) -> Tensor:
     """Rows as tiles, the last of them filled with zeros; arguments as of `tilize_with_val_padding`."""
-    _require_default("tilize_with_zero_padding", sub_core_grids=sub_core_grids)
+    require_left_out("tilize_with_zero_padding", sub_core_grids=sub_core_grids)
     device = required_device("tilize_with_zero_padding", input_tensor)
     data_format = None if dtype is None else dtype.format
     plan = plan_tilize(
@@ -266,7 +267,7 @@ def untilize(
         ArgumentError: What is not simulated is asked for, or the tiles have padding.
         OutOfMemoryError: No room.
     """
-    _require_default("untilize", sub_core_grids=sub_core_grids)
+    require_left_out("untilize", sub_core_grids=sub_core_grids)
     if tuple(input_tensor.shape) != tuple(input_tensor.padded_shape):
         raise ArgumentError("untilize: padding would become values, which is not simulated; to_layout leaves it out")
     device = required_device("untilize", input_tensor)
@@ -290,7 +291,7 @@ def untilize_with_unpadding(
         input_tensor: Tiles on the device.
         output_tensor_end: The last index that is kept, on each axis; padding is not.
         memory_config: Where the rows go; None for where the tiles are.
-        use_multicore: Accepted as in ttnn; all cores work.
+        use_multicore: Of True alone the program is simulated.
         sub_core_grids: Not simulated.
 
     Raises:
@@ -298,7 +299,9 @@ def untilize_with_unpadding(
         ArgumentError: What is not simulated is asked for, or the end lies beyond the tensor.
         OutOfMemoryError: No room.
     """
-    _require_default("untilize_with_unpadding", sub_core_grids=sub_core_grids)
+    require_left_out("untilize_with_unpadding", sub_core_grids=sub_core_grids)
+    if not use_multicore:
+        raise ArgumentError("untilize_with_unpadding: use_multicore=False is not simulated; leave it out")
     shape = tuple(end + 1 for end in _integers("output_tensor_end", output_tensor_end))
     sides = tuple(input_tensor.shape)
     if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
@@ -308,32 +311,7 @@ def untilize_with_unpadding(
     return carried_out("untilize_with_unpadding", plan, input_tensor, device)
 
 
-def required_device(owner: str, tensor: Tensor) -> Device:
-    """The device on which a tensor is; raises DeviceError for one on the host."""
-    require_allocated(tensor)
-    device = tensor.device()
-    if device is None:
-        raise DeviceError(
-            f"{owner}: Operands need to be on device!\n"
-            "the tensor is on the host; give it to the device with .to(device)"
-        )
-    return device
-
-
-def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
-    """The result of a plan of one tensor, "input"."""
-    with device.function(f"ttnn.{owner}"):
-        return run(plan, {"input": tensor}, device)["output"]
-
-
 def _integers(name: str, given: object) -> tuple[int, ...]:
     if not isinstance(given, Sequence) or not all(isinstance(one, int) for one in given):
         raise ArgumentTypeError(f"{name} must be a sequence of integers, not {shown(given)}")
     return tuple(given)
-
-
-def _require_default(owner: str, **arguments: object) -> None:
-    """Raises ArgumentError for an argument that asks for what is not simulated."""
-    for name, value in arguments.items():
-        if value is not None and value is not False:
-            raise ArgumentError(f"{owner}: {name} is not simulated; leave it out")

@@ -6,7 +6,7 @@ from device.cores import CoreRangeSet
 from device.errors import ArgumentError
 from device.memory.memory_config import MemoryConfig
 from ops.calls.rearranging.reshaping import plan_reshape
-from ttsim.functions.relaying import carried_out
+from ttsim.functions.device_calls import carried_out, require_left_out
 from ttsim.runtime.execution import on_device, require_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.shapes import resolved_shape
@@ -44,8 +44,7 @@ def reshape(
         DeviceError: The volumes differ, or shards do not hold the result.
         OutOfMemoryError: No room.
     """
-    if sub_core_grids is not None:
-        raise ArgumentError("reshape: sub_core_grids is not simulated; leave it out")
+    require_left_out("reshape", sub_core_grids=sub_core_grids)
     wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
     return _reshaped("reshape", input_tensor, wanted, memory_config, None if skip_padding_fill else pad_value)
 
@@ -75,11 +74,12 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
         dim: Which sides, if they are 1; None for all.
 
     Raises:
+        ArgumentTypeError: ``dim`` is neither an integer nor a sequence of them.
         ArgumentError: There is no such side.
     """
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
-    asked = range(len(shape)) if dim is None else (dim,) if isinstance(dim, int) else dim
+    asked = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
     gone = {_axis("squeeze", one, len(shape)) for one in asked}
     kept = [side for axis, side in enumerate(shape) if side != 1 or axis not in gone]
     return _reshaped("squeeze", input_tensor, kept)

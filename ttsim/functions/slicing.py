@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, shown
+from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
 from ops.calls.rearranging.slicing import plan_slice
-from ttsim.functions.relaying import carried_out, required_device
+from ttsim.functions.device_calls import carried_out, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import checked
@@ -49,13 +49,7 @@ def slice(
         DeviceError: The box does not lie within the tensor, or the tensor is on the host.
         OutOfMemoryError: No room.
     """
-    for name, value in {
-        "output_tensor": output_tensor,
-        "pad_value": pad_value,
-        "sub_core_grids": sub_core_grids,
-    }.items():
-        if value is not None:
-            raise ArgumentError(f"slice: {name} is not simulated; leave it out")
+    require_left_out("slice", output_tensor=output_tensor, pad_value=pad_value, sub_core_grids=sub_core_grids)
     begins = _indices("slice_start", slice_start if starts is None else starts)
     behind = _indices("slice_end", slice_end if ends is None else ends)
     step = slice_step if steps is None else steps

@@ -63,21 +63,23 @@ def execute_trace(
         blocking: Has no meaning here: the calls have finished when it returns.
 
     Raises:
-        ArgumentError: There is no such trace, or it is still being captured.
+        ArgumentError: There is no such trace, or one is still being captured: a replay is no part of it.
         DeviceError: What the trace reads was deallocated.
     """
     trace = _trace("execute_trace", mesh_device, trace_id)
-    if mesh_device.traces.capturing is trace:
-        raise ArgumentError(f"execute_trace: {trace_id} is still being captured; call end_trace_capture first")
+    if mesh_device.traces.capturing is not None:
+        raise ArgumentError("execute_trace: a trace is still being captured on this device; end it first")
     in_turn(mesh_device.machine, trace.replay)
     for profiler in mesh_device.profilers:
         profiler.extend(one for one in trace.ran if isinstance(one, RanCall))
 
 
 def release_trace(mesh_device: Device, trace_id: MeshTraceId) -> None:
-    """Forgets a trace; raises ArgumentError where there is no such trace."""
-    _trace("release_trace", mesh_device, trace_id)
-    del mesh_device.traces.captured[trace_id.number]
+    """Forgets a trace; raises ArgumentError where there is no such trace, or it is still being captured."""
+    trace, traces = _trace("release_trace", mesh_device, trace_id), mesh_device.traces
+    if traces.capturing is trace:
+        raise ArgumentError(f"release_trace: {trace_id} is still being captured; call end_trace_capture first")
+    del traces.captured[trace_id.number]
 
 
 def _trace(function: str, device: Device, trace_id: MeshTraceId) -> Trace:

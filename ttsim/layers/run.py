@@ -23,12 +23,10 @@ from ttsim.report.cycles.advice import Advice
 from ttsim.report.memory.accuracy import Accuracy, measure
 from ttsim.report.memory.figures import LayerResult, Summary
 from ttsim.report.memory.summary import operation_uses, summarize
-from ttsim.runtime.defaults import Values
+from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.layer import Layer
-
-DEFAULT_DEVICE = "wormhole_n150"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ class Settings:
 
     spec: DeviceSpec
     values: Values = "exact"
-    l1_small_size: int = 32768
+    l1_small_size: int = USUAL_L1_SMALL_SIZE
     strict: bool = True
     cycles: bool = True
     suggestions: bool = True

@@ -67,10 +67,9 @@ def _note(found: dict[str, Any], name: str, device: Any, module: Any, inputs: tu
     args, fields = FIELDS[kind.__name__]
     shape = tuple(inputs[0].shape)
     noted: dict[str, Any] = {field: getattr(module, field) for field in fields}
+    noted["batch_size"] = shape[0]
     if args is MaxPool2dArgs:
-        noted |= {"batch_size": shape[0], "input_channels": shape[1]}
-    else:
-        noted |= {"batch_size": shape[0]}
+        noted["input_channels"] = shape[1]
     noted |= {"input_height": shape[-2], "input_width": shape[-1]}
     if args in (Conv2dArgs, ConvTranspose2dArgs):
         noted |= {
@@ -95,19 +94,20 @@ def _nested(found: dict[str, Any]) -> DotDict:
         *outer, last = path.split(".")
         place = root
         for part in outer:
-            place = _child(place, part, DotDict)
+            place = _child(place, part)
         if noted is None:
-            _child(place, last, DotDict)
+            _child(place, last)
         else:
             _put(place, last, noted)
     return root
 
 
-def _child(place: DotDict, name: str, kind: type[DotDict]) -> DotDict:
+def _child(place: DotDict, name: str) -> DotDict:
+    """What lies there under a name; made if there is nothing."""
     if name not in place:
-        _put(place, name, kind())
-    child = place[name]
-    return child if isinstance(child, DotDict) else DotDict()
+        _put(place, name, DotDict())
+    child: DotDict = place[name]
+    return child
 
 
 def _put(place: DotDict, name: str, value: DotDict) -> None:

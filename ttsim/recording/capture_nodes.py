@@ -1,7 +1,7 @@
 """Nodes of a graph capture, as the real library's ``end_graph_capture`` returns them, made of events; and back.
 
 A node is a dict: counter, node_type, params, connections (counters of what it leads to), arguments, input_tensors and
-stacking_level. Events carry no tensors, so neither do the nodes.
+stacking_level. Of tensors there are the outputs of device operations; events carry no inputs, so neither do the nodes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +14,7 @@ from device.events import (
     CircularBufferAllocated,
     CircularBuffersFreed,
     Event,
+    MadeTensor,
     OperationBegin,
     OperationEnd,
 )
@@ -71,7 +72,9 @@ class _Writer:
         if isinstance(event, OperationBegin):
             self._begin(event.name)
         elif isinstance(event, OperationEnd):
-            self._end(event.name, aborted=event.aborted)
+            ended = self._end(event.name, aborted=event.aborted)
+            for made in event.made:
+                self._tensor(ended, made)
         elif isinstance(event, BufferAllocated | BufferFreed):
             self._buffer_event(event)
         elif isinstance(event, CircularBufferAllocated):
@@ -121,11 +124,31 @@ class _Writer:
         if waiting is not None:
             waiting["connections"].append(made["counter"])
 
-    def _end(self, name: str, *, aborted: bool = False) -> None:
+    def _end(self, name: str, *, aborted: bool = False) -> Node:
         made = self._child("function_end", {"aborted": "true", "name": name} if aborted else {"name": name})
         self._ended.pop(len(self._open) + 1, None)
         self._ended[len(self._open)] = made
         self._open.pop()
+        return made
+
+    def _tensor(self, ended: Node, made: MadeTensor) -> None:
+        """Appends an output, which the end of its operation and its buffer lead to."""
+        buffer = self._buffers.get((made.number, made.address))
+        params = {} if buffer is None else dict(self.nodes[buffer]["params"])
+        params |= {
+            "address": made.address,
+            "dtype": f"DataType::{made.spec.data_format.name.upper()}",
+            "layout": f"Layout::{made.spec.layout.name}",
+            "memory_config": str(made.spec.memory_config),
+            "shape": f"Shape({list(made.spec.shape)})",
+            "storage_type": "DEVICE",
+            "tensor_id": made.number,
+        }
+        params.pop("type", None)
+        node = self.node("tensor", params)
+        ended["connections"].append(node["counter"])
+        if buffer is not None:
+            self.nodes[buffer]["connections"].append(node["counter"])
 
     def _circular_buffer(self, event: CircularBufferAllocated) -> None:
         kind, view = DATAFLOW if event.dataflow else CIRCULAR

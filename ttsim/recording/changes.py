@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from device.memory.memory_config import BufferType, MemoryConfig, TensorMemoryLayout
 from device.memory.tiles import TILE
+from ops.calls.convolution.problem import default_compute_config
 from ttsim.fitting.source import compute_config_source, conv_config_source, slice_config_source
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
@@ -21,7 +22,7 @@ from ttsim.types.conv_config import (
     Conv2dSliceConfig,
 )
 from ttsim.types.description import TensorDescription
-from ttsim.types.dtypes import bfloat8_b, float32
+from ttsim.types.dtypes import DataType, bfloat8_b, bfloat16
 
 SCHEMES: Final = (
     TensorMemoryLayout.HEIGHT_SHARDED,
@@ -123,10 +124,9 @@ def _slices(options: Mapping[str, Any], name: str) -> Iterator[Attempt]:
 def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:
     """Where partial sums are added; and fidelity and formats, at the price of precision."""
     weights = options.get("weight_tensor")
-    wide = all(getattr(one, "dtype", None) is float32 for one in (options.get("input_tensor"), weights))
-    compute = options.get("compute_config") or WormholeComputeKernelConfig(
-        math_fidelity=MathFidelity.HiFi4, fp32_dest_acc_en=wide
-    )
+    chosen = config.weights_dtype or getattr(weights, "dtype", None)
+    source = getattr(options.get("input_tensor"), "dtype", None)
+    compute = options.get("compute_config") or _default_compute(source, chosen)
     if not compute.packer_l1_acc:
         yield _computing(compute, "packer_l1_acc", "packer_l1_acc=True", packer_l1_acc=True)
     for fidelity in LESS_EXACT.get(compute.math_fidelity, ()):
@@ -135,10 +135,16 @@ def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[At
     if compute.fp32_dest_acc_en:
         text = "fp32_dest_acc_en=False"
         yield _computing(compute, "fp32_dest_acc_en", text, "sums in bfloat16", fp32_dest_acc_en=False)
-    chosen = config.weights_dtype or getattr(weights, "dtype", None)
     if _place(weights) is None and chosen is not None and not chosen.format.is_block:
         made = _with(config, "weights_dtype", "weights_dtype=bfloat8_b", weights_dtype=bfloat8_b)
         yield Attempt(kind=made.kind, text=made.text, options=made.options, price="the weights lose precision")
+
+
+def _default_compute(source: DataType | None, weights: DataType | None) -> WormholeComputeKernelConfig:
+    """What a call computes with that says nothing; an input or weights that it lacks count as bfloat16."""
+    default = default_compute_config((source or bfloat16).format, (weights or bfloat16).format)
+    fidelity = next(one for one in MathFidelity if one.fidelity_phases == default.fidelity_phases)
+    return WormholeComputeKernelConfig(math_fidelity=fidelity, fp32_dest_acc_en=default.fp32_dest)
 
 
 def _place(tensor: Any) -> MemoryConfig | None:

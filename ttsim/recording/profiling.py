@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from inspect import signature
 from math import prod
 from typing import Any, Final
 
@@ -11,12 +12,14 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.auto_shard import SCHEME_DECISION
 from ops.readings.sensitivity import sensitivities
+from ttsim.recording.network import report_network
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.recording.timing import cycles_of, timed_call
 from ttsim.report.cycles.advice import Advice, machine_changes
 from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import CycleReport, cycle_report
 from ttsim.report.cycles.whole import whole
+from ttsim.report.network.report import NetworkReport
 from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current, remember
@@ -51,6 +54,14 @@ class Profile:
         spec = self.device.spec
         report = cycle_report(self._timed(spec), spec)
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
+
+    def network(self) -> NetworkReport:
+        """Everything that has run so far as one network; the profile may go on.
+
+        All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
+        """
+        calls = [call for call in self.calls if call.ran]
+        return report_network(calls, self.device.spec, self.device.meanings)
 
     def machine_advice(self, cycles: int) -> Advice:
         """What the calls depend on that have run so far, and take so many cycles; their plans are held."""
@@ -115,9 +126,9 @@ def estimate_cycles(
     """What a call would take, without making it: it is planned on a copy of the device's memory, without values.
 
     Args:
-        function: A function of this library that takes a device, such as ``ttsim.conv_transpose2d``.
+        function: A function of this library, such as ``ttsim.conv_transpose2d`` or ``ttsim.add``.
         *arguments: Of the call; tensors may be given as such, or as a TensorDescription.
-        device: Where it would run; it stays as it is, and so do the tensors.
+        device: Where it would run; it stays as it is, and so do the tensors. The function gets it if it takes a device.
         suggestions: Search for other configs that would be faster, too, and say which figures of the machine the call
             depends on: the report's ``advice``. The search is bounded, and takes some ten times as long as the call.
         **options: Of the call.
@@ -179,8 +190,10 @@ def _tried(
     try:
         given = [_twin(value, device, copy) for value in arguments]
         named = {name: _twin(value, device, copy) for name, value in options.items()}
+        if "device" in signature(function).parameters:
+            named["device"] = copy
         with profile(copy) as made:
-            function(*given, device=copy, **named)
+            function(*given, **named)
     finally:
         remember(before)
         copy.close()
@@ -188,7 +201,9 @@ def _tried(
 
 
 def _twin(value: Any, device: Device, copy: Device) -> Any:
-    """A tensor on the device as one on its copy, one that is described made there; anything else as it is."""
+    """A tensor on the device as one on its copy, one that is described made there, lists of them; all else as it is."""
+    if isinstance(value, list | tuple) and any(isinstance(one, Tensor | TensorDescription) for one in value):
+        return [_twin(one, device, copy) for one in value]
     if isinstance(value, TensorDescription):
         return tensor_like(value, copy)
     if not isinstance(value, Tensor) or value.device() is not device or not value.is_allocated():

@@ -35,7 +35,7 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
         untimed=tuple(UntimedOperation(name=one.name, reason=one.reason) for one in ran if one.cycles is None),
         useful_flops=call.useful_flops,
         decisions=call.plan.decisions,
-        launches=tuple(that_ran(launches_of(call.plan, planned), call.ran)),
+        launches=tuple(that_ran(launches_of(call.plan, planned, spec), call.ran)),
     )
 
 

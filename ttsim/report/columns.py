@@ -1,6 +1,6 @@
-"""Which columns of a table fit a width: whole columns go, the least needed first, so that no figure is ever cut."""
+"""Columns of tables in plain characters: which fit a width (whole ones go, no figure is cut), and how they line up."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 def fitting_columns(
@@ -24,3 +24,20 @@ def fitting_columns(
         if at in kept:
             kept.remove(at)
     return kept
+
+
+def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[str]:
+    """A table in plain characters, a line for each row: columns of words to the left, all others to the right.
+
+    Args:
+        rows: The cells, the headings first.
+        words: Numbers of the columns that hold words.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if at in words else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

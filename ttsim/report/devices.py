@@ -11,7 +11,7 @@ from ops.fields.field import fields_of
 from ops.fields.samples import planners_samples, samples
 from ops.fields.sources import source_of, sources_of
 from ops.fields.words import words_of
-from ops.meanings import COSTS, load_spec
+from ops.meanings import load_spec
 
 TIMED = (CYCLES, LAUNCHES)
 SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
@@ -47,7 +47,7 @@ class DeviceFigures:
     """A device.
 
     Attributes:
-        name: As a user named it.
+        name: As its description has it.
         fields: In the order of its file.
     """
 
@@ -85,8 +85,7 @@ def explained(device: str | Path, only: str = "") -> DeviceFigures:
 def _effects(spec: DeviceSpec, only: str) -> tuple[Effect, ...]:
     """Measured on all samples."""
     wanted = [field for field in fields_of(spec) if only in field.name]
-    tables = [costs.TABLE for costs in COSTS]
-    return effects(wanted, samples(), spec, planned=planners_samples(), programs_tables=tables)
+    return effects(wanted, samples(), spec, planned=planners_samples())
 
 
 def moved(field: FieldFigures) -> Iterator[str]:

@@ -9,11 +9,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import KW_ONLY, InitVar, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from device.errors import ArgumentError, shown
+from ttsim.types.signature import require_type
 
 PATH_VARIABLE = "TTNN_CONFIG_PATH"
 OVERRIDES_VARIABLE = "TTNN_CONFIG_OVERRIDES"
@@ -23,32 +24,32 @@ OVERRIDES_VARIABLE = "TTNN_CONFIG_OVERRIDES"
 class Config:
     """The fields of the real library, with its defaults; ``Config(other)`` copies one."""
 
-    other: "Config | None" = field(default=None, repr=False, compare=False)
-    cache_path: Path = field(default=Path.home() / ".cache" / "ttnn", kw_only=True)
-    model_cache_path: Path = field(default=Path.home() / ".cache" / "ttnn" / "models", kw_only=True)
-    tmp_dir: Path = field(default=Path("/tmp/ttnn"), kw_only=True)
-    enable_model_cache: bool = field(default=False, kw_only=True)
-    enable_fast_runtime_mode: bool = field(default=True, kw_only=True)
-    validate_program_args: bool = field(default=False, kw_only=True)
-    throw_exception_on_fallback: bool = field(default=False, kw_only=True)
-    enable_logging: bool = field(default=False, kw_only=True)
-    enable_graph_report: bool = field(default=False, kw_only=True)
-    enable_graph_python_stack_traces: bool = field(default=False, kw_only=True)
-    enable_detailed_buffer_report: bool = field(default=False, kw_only=True)
-    enable_detailed_tensor_report: bool = field(default=False, kw_only=True)
-    enable_comparison_mode: bool = field(default=False, kw_only=True)
-    comparison_mode_should_raise_exception: bool = field(default=False, kw_only=True)
-    comparison_mode_pcc: float = field(default=0.9999, kw_only=True)
-    root_report_path: Path = field(default=Path("generated") / "ttnn" / "reports", kw_only=True)
-    report_name: str | None = field(default=None, kw_only=True)
-    strict_ccl_topology: bool = field(default=False, kw_only=True)
+    other: InitVar["Config | None"] = None
+    _: KW_ONLY
+    cache_path: Path = Path.home() / ".cache" / "ttnn"
+    model_cache_path: Path = Path.home() / ".cache" / "ttnn" / "models"
+    tmp_dir: Path = Path("/tmp/ttnn")
+    enable_model_cache: bool = False
+    enable_fast_runtime_mode: bool = True
+    validate_program_args: bool = False
+    throw_exception_on_fallback: bool = False
+    enable_logging: bool = False
+    enable_graph_report: bool = False
+    enable_graph_python_stack_traces: bool = False
+    enable_detailed_buffer_report: bool = False
+    enable_detailed_tensor_report: bool = False
+    enable_comparison_mode: bool = False
+    comparison_mode_should_raise_exception: bool = False
+    comparison_mode_pcc: float = 0.9999
+    root_report_path: Path = Path("generated") / "ttnn" / "reports"
+    report_name: str | None = None
+    strict_ccl_topology: bool = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, other: "Config | None") -> None:
         """Copies the other one, if there is one."""
-        if self.other is not None:
+        if other is not None:
             for name in names():
-                setattr(self, name, getattr(self.other, name))
-        self.other = None
+                setattr(self, name, getattr(other, name))
 
     @property
     def report_path(self) -> Path | None:
@@ -58,7 +59,7 @@ class Config:
 
 def names() -> tuple[str, ...]:
     """Names of all fields."""
-    return tuple(one.name for one in fields(Config) if one.name != "other")
+    return tuple(one.name for one in fields(Config))
 
 
 CONFIG = Config()
@@ -74,14 +75,16 @@ def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = Fal
         from_file: Leave out unknown names, as of a file that another version wrote.
 
     Raises:
+        ArgumentTypeError: It is no mapping.
         ArgumentError: A name is unknown.
     """
+    require_type("load_config_from_dictionary", Mapping, config=config)
     for name, value in config.items():
         if name in names():
             before = getattr(CONFIG, name)
             setattr(CONFIG, name, value if before is None or value is None else type(before)(value))
         elif not from_file:
-            raise ArgumentError(f"Unknown configuration key: {name}\nthere are {', '.join(names())}")
+            raise _unknown(name)
 
 
 def load_config_from_json_file(json_path: str | Path) -> None:
@@ -96,8 +99,7 @@ def load_config_from_json_file(json_path: str | Path) -> None:
 
 def save_config_to_json_file(json_path: str | Path) -> None:
     """Writes CONFIG into a JSON file; raises OSError if it cannot be written."""
-    values = {name: value for name, value in asdict(CONFIG).items() if name != "other"}
-    plain = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+    plain = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(CONFIG).items()}
     Path(json_path).write_text(json.dumps(plain, indent=4), encoding="utf-8")
 
 
@@ -105,13 +107,17 @@ def save_config_to_json_file(json_path: str | Path) -> None:
 def manage_config(name: str, value: object) -> Iterator[None]:
     """Sets a field of CONFIG for the length of a ``with`` block; raises ArgumentError for an unknown name."""
     if name not in names():
-        raise ArgumentError(f"Unknown configuration key: {name}\nthere are {', '.join(names())}")
+        raise _unknown(name)
     before = getattr(CONFIG, name)
     setattr(CONFIG, name, value)
     try:
         yield
     finally:
         setattr(CONFIG, name, before)
+
+
+def _unknown(name: str) -> ArgumentError:
+    return ArgumentError(f"Unknown configuration key: {name}\nthere are {', '.join(names())}")
 
 
 def _object(text: str, where: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What the environment chooses for calls that do not: variables for scripts that cannot be edited."""
+"""What is taken where a call does not say: the environment's choice, or else what is usual."""
 
 import os
 from typing import Literal, get_args
@@ -8,6 +8,7 @@ from device.errors import ArgumentError, shown
 Values = Literal["exact", "fast", "off"]
 
 DEFAULT_SPEC = "wormhole_n150"
+USUAL_L1_SMALL_SIZE = 32768  # bytes for index tensors, where nobody says how many
 SPEC_VARIABLE = "TTSIM_DEVICE"
 VALUES_VARIABLE = "TTSIM_VALUES"
 STRICT_VARIABLE = "TTSIM_STRICT"

@@ -10,7 +10,7 @@ from typing import Self, get_args
 from device.bindings import PlainEnum
 from device.cores import CoreCoord, CoreGrid
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.events import Event, OperationBegin, OperationEnd
+from device.events import BufferAllocated, Event, OperationBegin, OperationEnd
 from device.machine import Machine
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -19,6 +19,7 @@ from ops.meanings import MEANINGS, load_spec
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current
+from ttsim.runtime.sites import CallSite
 from ttsim.runtime.traces import Traces
 from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type, required_integer
@@ -51,12 +52,18 @@ class RanCall:
         ran: Names of the device operations that ran, in order: a tensor that is to be moved stays where it is if there
             is no better place.
         useful_flops: Multiplications and additions of its definition; None if it has none of its own.
+        sites: The script's lines that ran meanwhile, outermost first.
+        before: What lay in L1 when it began, oldest first.
+        events: What happened on the device meanwhile.
     """
 
     function: str
     plan: Plan
     ran: tuple[str, ...]
     useful_flops: int | None = None
+    sites: tuple[CallSite, ...] = ()
+    before: tuple[BufferAllocated, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 class Device:

@@ -3,25 +3,25 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from device.errors import DeviceError
-from device.events import Event, OperationBegin
+from device.events import BufferAllocated, Event, OperationBegin
+from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Allocate, Plan
-from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.validation import claimed_volume
 from ops.meaning import ValuesReading
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current
+from ttsim.runtime.sites import script_sites
 from ttsim.runtime.storage import not_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import TracedCall
@@ -100,10 +100,10 @@ def run(
     require_here(device, tensors)
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
-    arrays = {name: _array(name, tensor) for name, tensor in tensors.items()} if computes else {}
-    if computes and input_shape is not None:
-        arrays["input"] = _sticks(arrays["input"], *input_shape)
-    held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    arrays = {}
+    if computes:
+        arrays = {name: _array(name, one, _lives(one), input_shape) for name, one in tensors.items()}
+    held = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
     buffers = held | place(plan, held, device, useful_flops=useful_flops)
     results = {}
     prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
@@ -115,7 +115,7 @@ def run(
             own = own.seen_as(plan.tensors[name])
         results[role] = own
     if dispatch and device.traces.capturing is not None:
-        device.traces.capturing.calls.append(_traced(plan, tensors, arrays, results, device, input_shape))
+        device.traces.capturing.calls.append(_traced(plan, tensors, held, arrays, results, device, input_shape))
     if computes:
         made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
         for name in set(plan.results.values()):
@@ -128,27 +128,26 @@ def run(
 def _traced(
     plan: Plan,
     tensors: Mapping[str, Tensor],
+    held: Mapping[str, Buffer],
     arrays: Mapping[str, Array],
     results: Mapping[str, Tensor],
     device: Device,
     input_shape: tuple[int, int] | None,
 ) -> TracedCall:
-    """A call, to be carried out again on what its inputs on the device hold then."""
+    """A call, to be carried out again on what its inputs on the device hold then; it may have released them."""
 
     def reads(name: str, stored: Array, spec: TensorSpec) -> Array:
-        tensor = Tensor.of_host(stored, spec)
-        array = tensor.values() if name == "input" else tensor.padded_values()
-        return _sticks(array, *input_shape) if name == "input" and input_shape is not None else array
+        return _array(name, Tensor.of_host(stored, spec), True, input_shape)
 
     def values(given: Mapping[str, Array]) -> Mapping[str, Array]:
         return run_values(plan, given, values_reading(device), meanings=device.meanings)
 
-    new = {plan.results[role]: tensor for role, tensor in results.items() if plan.results[role] not in tensors}
+    made = {plan.results[role]: tensor for role, tensor in results.items()}
     return TracedCall(
         plan=plan,
-        host={name: array for name, array in arrays.items() if tensors[name].device() is None},
-        read={name: (one.buffer, one.spec) for name, one in tensors.items() if _lives(one)},
-        written={name: (one.buffer, one.spec) for name, one in new.items()},
+        host={name: array for name, array in arrays.items() if name not in held},
+        read={name: (buffer, tensors[name].spec) for name, buffer in held.items()},
+        written={name: (one.buffer, one.spec) for name, one in made.items() if _lives(one)},
         reads=reads,
         values=None if device.values == "off" else values,
     )
@@ -176,15 +175,34 @@ def place(
         DeviceError: A buffer or the circular buffers of a program do not fit.
     """
     dispatch = current().dispatch
+    profiled = bool(device.profilers) and device.cycles and dispatch
+    before = _in_l1(device.machine) if profiled else ()
     events: list[Event] = []
     with device.recording(events) as machine:
         buffers = run_memory(plan, machine, held, dispatch=dispatch)
-    if device.profilers and device.cycles and dispatch:
-        ran = tuple(event.name for event in events if isinstance(event, OperationBegin))
-        call = RanCall(function=device.running, plan=plan, ran=ran, useful_flops=useful_flops)
+    if profiled:
+        call = RanCall(
+            function=device.running,
+            plan=plan,
+            ran=tuple(event.name for event in events if isinstance(event, OperationBegin)),
+            useful_flops=useful_flops,
+            sites=script_sites(),
+            before=before,
+            events=tuple(events),
+        )
         for profiler in device.profilers:
             profiler.append(call)
     return buffers
+
+
+def _in_l1(machine: Machine) -> tuple[BufferAllocated, ...]:
+    """What lies in L1, oldest first, as its allocations; a profile that keeps them keeps no values."""
+    live = machine.memory.live()
+    return tuple(
+        BufferAllocated(one.number, one.name, one.address, one.spec)
+        for one in live
+        if one.spec.buffer_type is not BufferType.DRAM
+    )
 
 
 def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
@@ -204,10 +222,17 @@ def _told_apart(device: Device) -> str:
     return f"{device.spec.name} opened as {device.device_id}{closed} (object {id(device):#x})"
 
 
-def _array(name: str, tensor: Tensor) -> Array:
-    """A tensor's values as a plan reads them: what was prepared with its padding, all else without."""
-    prepared = tensor.device() is not None and name in PREPARED
-    return tensor.padded_values() if prepared else tensor.values()
+def _array(name: str, tensor: Tensor, on_device: bool, input_shape: tuple[int, int] | None) -> Array:
+    """A tensor's values as a plan reads them: what was prepared with its padding, all else without.
+
+    Args:
+        name: In the plan.
+        tensor: The values.
+        on_device: Whether the plan has it on the device.
+        input_shape: As of `run`.
+    """
+    array = tensor.padded_values() if on_device and name in PREPARED else tensor.values()
+    return _sticks(array, *input_shape) if name == "input" and input_shape is not None else array
 
 
 def _sticks(values: Array, sticks: int, channels: int) -> Array:
@@ -223,35 +248,8 @@ def _sticks(values: Array, sticks: int, channels: int) -> Array:
     return result.reshape(1, 1, sticks, channels)
 
 
-def operand(tensor: Tensor) -> Operand:
-    """A tensor as an argument of a plan."""
-    return Operand(spec=tensor.spec, on_host=tensor.device() is None, made_by=tensor.made_by)
-
-
 def require_allocated(*tensors: Tensor | None) -> None:
     """Raises DeviceError if one of the tensors was deallocated."""
     for tensor in tensors:
         if tensor is not None and not tensor.is_allocated():
             raise not_allocated()
-
-
-def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | None) -> dict[str, Tensor]:
-    """A call's tensors by their names in its plan."""
-    tensors = {"input": input_tensor, "weight": weight_tensor}
-    return tensors if bias_tensor is None else {**tensors, "bias": bias_tensor}
-
-
-def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:
-    """Sticks and channels that a call says its input has, where the input has other ones."""
-    claimed = claimed_volume(call)
-    return None if claimed == input_tensor.logical_volume() else (claimed // call.in_channels, call.in_channels)
-
-
-def handed_back(results: Mapping[str, Tensor], *, output_dim: tuple[int, int] | None, weights_and_bias: bool) -> Any:
-    """The output; or (output, (OH, OW)), or (output, (weights, bias)), or all three."""
-    returned: list[Any] = [results["output"]]
-    if output_dim is not None:
-        returned.append(output_dim)
-    if weights_and_bias:
-        returned.append((results["weight"], results.get("bias")))
-    return returned[0] if len(returned) == 1 else tuple(returned)

@@ -1,6 +1,8 @@
 """Sides of meshes of devices, and places in them."""
 
 from collections.abc import Iterator, Sequence
+from math import prod
+from operator import index
 
 from device.errors import ArgumentTypeError, shown
 
@@ -14,8 +16,8 @@ class _Sides:
         """Takes the numbers; raises ArgumentTypeError for what is no integer."""
         given = sides[0] if len(sides) == 1 and not isinstance(sides[0], int) else sides
         try:
-            self._sides: tuple[int, ...] = tuple(int(one) for one in given)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+            self._sides: tuple[int, ...] = tuple(index(one) for one in given)  # type: ignore[arg-type]
+        except TypeError:
             raise ArgumentTypeError(f"{type(self).__name__}: sides must be integers, not {shown(sides)}") from None
 
     def dims(self) -> int:
@@ -49,10 +51,7 @@ class MeshShape(_Sides):
 
     def mesh_size(self) -> int:
         """Devices."""
-        count = 1
-        for side in self:
-            count *= side
-        return count
+        return prod(self)
 
 
 class MeshCoordinate(_Sides):

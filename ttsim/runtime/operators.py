@@ -30,6 +30,10 @@ class Operators:
         """The difference, by the function `subtract`."""
         return _function("subtract")(self, other)
 
+    def __matmul__(self, other: Any) -> Any:
+        """The matrix product, by the function `matmul`."""
+        return _function("matmul")(self, other)
+
     def __mul__(self, other: Any) -> Any:
         """The product, by the function `multiply`."""
         return _function("multiply")(self, other)

@@ -18,19 +18,19 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import require_type
 
 
-def stored_in(output_tensor: Tensor, made: Tensor) -> Tensor:
+def stored_in(output_tensor: Tensor, made: Tensor, *, argument: str = "output_tensor") -> Tensor:
     """A device tensor that took the values of another one of the same shape, data type and layout.
+
+    Args:
+        output_tensor: Where they go.
+        made: The other one.
+        argument: What the caller calls the first, for its error.
 
     Raises:
         DeviceError: They differ, or ``output_tensor`` is on the host.
     """
     require_type("output_tensor", Tensor, output_tensor=output_tensor)
-    wanted, given = output_tensor.spec, made.spec
-    if (wanted.shape, wanted.data_format, wanted.layout) != (given.shape, given.data_format, given.layout):
-        raise DeviceError(
-            f"output_tensor must have shape {list(given.shape)}, {made.dtype} and {given.layout}, not "
-            f"{list(wanted.shape)}, {output_tensor.dtype} and {wanted.layout}"
-        )
+    _require_alike(argument, output_tensor, made)
     if made.device() is None or made.buffer.written:
         _store(output_tensor, made)
     return output_tensor
@@ -50,7 +50,7 @@ def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id
     require_type("copy_host_to_device_tensor", Tensor, host_tensor=host_tensor, device_tensor=device_tensor)
     if host_tensor.device() is not None:
         raise DeviceError("copy_host_to_device_tensor: host_tensor is on a device; use ttsim.to_memory_config")
-    stored_in(device_tensor, host_tensor)
+    stored_in(device_tensor, host_tensor, argument="copy_host_to_device_tensor: device_tensor")
 
 
 def copy_device_to_host_tensor(
@@ -70,9 +70,7 @@ def copy_device_to_host_tensor(
     require_type("copy_device_to_host_tensor", Tensor, device_tensor=device_tensor, host_tensor=host_tensor)
     if host_tensor.device() is not None or device_tensor.device() is None:
         raise DeviceError("copy_device_to_host_tensor: it goes from a device tensor to a host tensor, in this order")
-    wanted, given = host_tensor.spec, device_tensor.spec
-    if (wanted.shape, wanted.data_format, wanted.layout) != (given.shape, given.data_format, given.layout):
-        raise DeviceError(f"copy_device_to_host_tensor: {host_tensor.shape} can not take {device_tensor.shape}")
+    _require_alike("copy_device_to_host_tensor: host_tensor", host_tensor, device_tensor)
     host_tensor.take(frozen(device_tensor.values().copy()))
 
 
@@ -130,6 +128,16 @@ def get_device_tensors(tensor: Tensor) -> list[Tensor]:
     """The parts of a tensor on each device: itself."""
     require_type("get_device_tensors", Tensor, tensor=tensor)
     return [tensor]
+
+
+def _require_alike(name: str, output_tensor: Tensor, made: Tensor) -> None:
+    """Raises DeviceError, with the name of the first tensor, where it can not take the values of the second."""
+    wanted, given = output_tensor.spec, made.spec
+    if (wanted.shape, wanted.data_format, wanted.layout) != (given.shape, given.data_format, given.layout):
+        raise DeviceError(
+            f"{name} must have shape {list(given.shape)}, {made.dtype} and {given.layout}, not "
+            f"{list(wanted.shape)}, {output_tensor.dtype} and {wanted.layout}"
+        )
 
 
 def _store(output_tensor: Tensor, made: Tensor) -> None:

@@ -25,7 +25,7 @@ class TracedCall:
         plan: What it did.
         host: Arrays of its inputs on the host, by their names in the plan.
         read: Buffers of its inputs on the device, and what tensors they hold.
-        written: Buffers of its results, likewise.
+        written: Buffers of its results, likewise; of an input that is given back, too.
         reads: Gives the array of an input as the plan reads it, of what its buffer holds.
         values: What becomes of the arrays of the inputs; arrays of the results, by name.
     """
@@ -65,13 +65,15 @@ class Trace:
                 known = made.get(buffer.number)
                 if known is None and not buffer.allocated:
                     raise DeviceError(
-                        f"execute_trace: the trace reads {name!r}, {spec.shape}, which was deallocated after the "
-                        "capture; keep what a trace reads"
+                        f"execute_trace: the trace reads {name!r}, {spec.shape}, which was deallocated in the "
+                        "capture or after it; keep what a trace reads"
                     )
                 arrays[name] = call.reads(name, buffer.values if known is None else known[2], spec)
             results = call.values(arrays)
             for name, (buffer, spec) in call.written.items():
-                made[buffer.number] = (buffer, spec, results[name])
+                stays = results[name] is arrays.get(name) and call.read[name][0] is buffer  # it is given back as it is
+                if not stays:
+                    made[buffer.number] = (buffer, spec, results[name])
         for buffer, spec, values in made.values():
             if buffer.allocated:
                 buffer.store(values, spec)

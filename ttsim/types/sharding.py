@@ -47,8 +47,11 @@ def create_sharded_memory_config(
         ArgumentError: An argument is of another type, or the cores do not divide the tensor; the first line is the real
             library's.
     """
-    if not isinstance(shape, list | tuple):
-        raise ArgumentError(f"Invalid input shape\ncreate_sharded_memory_config: shape: not {shown(shape)}")
+    listed = isinstance(shape, list | tuple) and len(shape) >= 2
+    if not listed or not all(isinstance(side, int) for side in shape):
+        raise ArgumentError(
+            f"Invalid input shape\ncreate_sharded_memory_config: shape: two integers or more, not {shown(shape)}"
+        )
     if not isinstance(strategy, ShardStrategy):
         raise ArgumentError(
             f"Invalid sharding strategy\ncreate_sharded_memory_config: strategy: a ShardStrategy, not {shown(strategy)}"

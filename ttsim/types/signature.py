@@ -8,7 +8,7 @@ argument, the value and what would work, and the signature comes last.
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from functools import wraps
@@ -226,7 +226,8 @@ class Signature:
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Checks the arguments of a function by its annotations before calling it.
 
-    All are given by keyword, but for those that the function itself takes by position.
+    All are given by keyword, but for those that the function itself takes by position. Errors have the name that the
+    function has when it is called.
     """
     hints = get_type_hints(function, include_extras=True)
     arguments = {
@@ -240,11 +241,12 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        wanted = replace(expected, name=call.__name__)
         named = dict(zip(by_position, args, strict=False))
         for name in named:
             if name in kwargs:
-                raise ArgumentTypeError(expected.refusal(kwargs, f"{name} is given twice, by position and by name"))
-        return function(**expected.bind(args[len(named) :], {**named, **kwargs}))  # type: ignore[call-arg]
+                raise ArgumentTypeError(wanted.refusal(kwargs, f"{name} is given twice, by position and by name"))
+        return function(**wanted.bind(args[len(named) :], {**named, **kwargs}))  # type: ignore[call-arg]
 
     return call
 

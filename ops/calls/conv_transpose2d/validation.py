@@ -6,7 +6,6 @@ refused: other frameworks do, the real library computes it rightly. Evidence: ca
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, Layout
@@ -185,9 +184,7 @@ def _prepared_slices(call: ConvArguments) -> Iterator[str]:
     config = call.slice_config
     if config is None or takes_l1_path(call):
         return
-    without = output_size(replace(call, output_padding=(0, 0)))  # which the real preparation does not know of
-    sizes = without if min(without) > 0 else output_size(call)
-    length = sizes[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
+    length = output_size(call)[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
     if config.num_slices > length:
         yield (
             f"Number of slices {config.num_slices} should be less or equal than the dimension being sliced {length} "

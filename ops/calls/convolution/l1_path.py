@@ -11,20 +11,15 @@ from device.memory.tiles import TILE
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.laid_out import LaidOut, lay_out_call, output_spec
+from ops.calls.convolution.micro_op import micro_op_work, sticks_bytes
 from ops.calls.convolution.operands import operands, upload_weights
-from ops.calls.convolution.output_checks import TILES_HINT
+from ops.calls.convolution.output_checks import ROWS_OF_BLOCKS
 from ops.calls.convolution.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
 from ops.calls.convolution.prepared_sizes import size_refusal
-from ops.calls.convolution.problem import compute_config
 from ops.frame.phases import dense_frame
 from ops.programs.conv2d.activation_reuse import reuse_refusal
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
-from ops.programs.conv2d.circular_buffers import (
-    ConvBuffersArguments,
-    conv_circular_buffers,
-    l1_accumulation,
-    partials_format,
-)
+from ops.programs.conv2d.circular_buffers import ConvBuffersArguments, conv_circular_buffers
 from ops.programs.conv2d.layout import buffers_arguments, sharded_input
 from ops.programs.conv2d.partition import WIDTH
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
@@ -139,7 +134,7 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanT
         output=PlanTensor(name, plan.output),
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
-        key=("halo", plan.arguments, work.fp32_dest),
+        key=("halo", laid_out.arguments.rules.transposed, plan.arguments, work.fp32_dest),
         refused=_grid_refusal(laid_out),
     )
 
@@ -168,27 +163,16 @@ def _reader_indices(laid_out: LaidOut) -> PlanTensor:
     return PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments(laid_out), words))
 
 
-def conv_work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
-    """What the micro-op of a call computes."""
-    config, options, layout = laid_out.arguments.conv_config, laid_out.options, laid_out.layout
-    return ConvWork(
-        problem=laid_out.problem,
-        options=options,
-        layout=layout,
-        k_blocks=k_block_order(
-            layout.config,
-            layout.shards,
-            layout.blocks,
-            laid_out.problem.kernel,
-            full_inner_dim=options.joins_kernel_rows(layout.scheme),
-        ),
-        fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
-        partials_format=partials_format(buffers),
-        l1_accumulation=l1_accumulation(
-            requested=options.packer_l1_acc, bias=laid_out.problem.bias, k_blocks=buffers.accumulation_blocks
-        ),
-        activation=config.activation,
+def _work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
+    options, layout = laid_out.options, laid_out.layout
+    order = k_block_order(
+        layout.config,
+        layout.shards,
+        layout.blocks,
+        laid_out.problem.kernel,
+        full_inner_dim=options.joins_kernel_rows(layout.scheme),
     )
+    return micro_op_work(laid_out.arguments, laid_out.problem, options, layout, k_blocks=order, buffers=buffers)
 
 
 def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
@@ -214,18 +198,17 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
             f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
             "cores as there are tiles of output channels"
         )
-    shard = halo.spec.memory_config.shard_spec
-    halo_elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
     buffers = buffers_arguments(
         problem,
         laid_out.options,
         layout,
-        halo_bytes=halo_elements * (problem.act_format.element_bytes or 0),
+        halo_bytes=sticks_bytes(halo, problem),
         reader_indices_bytes=words,
     )
-    work, reads = conv_work(laid_out, buffers), [halo, *operands(builder, laid_out.arguments)]
+    work, reads = _work(laid_out, buffers), [halo, *operands(builder, laid_out.arguments)]
+    transposed = laid_out.arguments.rules.transposed
     if laid_out.options.untilize_out and problem.out_format.is_block:
-        builder.run(CONV2D, work, reads, refused=f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}")
+        builder.run(CONV2D, work, reads, refused=ROWS_OF_BLOCKS)
         return halo
     output = PlanTensor(f"{laid_out.prefix}output", output_spec(laid_out))
     made = conv_circular_buffers(
@@ -238,7 +221,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         output=output,
         resident=[indices],
         circular_buffers=() if refused else made,
-        key=("conv2d", _of_sticks(work), halo.spec.memory_config, weights.padded_shape),
+        key=("conv2d", transposed, _of_sticks(work), halo.spec.memory_config, weights.padded_shape),
         refused=refused,
         unfinished=unfinished,
     )

@@ -10,13 +10,14 @@ from ops.calls.convolution.problem import is_matmul, needs_new_shards, output_fo
 
 CORE_GRID_HINT: Final = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
 TILES_HINT: Final = "\noutput_layout: a block float exists in TILE only; use TILE_LAYOUT, or another dtype"
+ROWS_OF_BLOCKS: Final = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
 
 
 def rows_of_blocks(call: ConvArguments) -> Iterator[str]:
     """Rows of a block float; on the L1 path they are refused when the output is made."""
     if takes_l1_path(call):
         if is_matmul(call) and call.conv_config.output_layout is not Layout.TILE and output_format(call).is_block:
-            yield f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
+            yield ROWS_OF_BLOCKS
         return
     searched = call.slice_config is not None and not call.slice_config.num_slices
     if not (searched and call.rules.one_slice_skips_dram):  # else it may be the L1 path

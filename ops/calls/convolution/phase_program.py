@@ -7,18 +7,16 @@ from device.memory.tiles import TILE
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.laid_out import LaidOut, output_spec
+from ops.calls.convolution.micro_op import micro_op_work, sticks_bytes
 from ops.calls.convolution.operands import operand_names, operands, read_layout
-from ops.calls.convolution.output_checks import TILES_HINT
-from ops.calls.convolution.problem import compute_config
+from ops.calls.convolution.output_checks import ROWS_OF_BLOCKS
 from ops.frame.phases import dense_bounds
 from ops.programs.conv2d.blocks import width_refusal
 from ops.programs.conv2d.circular_buffers import (
     BufferRequest,
     ConvBuffersArguments,
     buffer_requests,
-    l1_accumulation,
     local_bytes,
-    partials_format,
     placed_buffers,
 )
 from ops.programs.conv2d.layout import buffers_arguments
@@ -143,9 +141,6 @@ def phase_conv(
     problem, layout = laid_out.problem, laid_out.layout
     words = phase_index_words(problem.frame, groups, layout)
     indices = PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
-    shard = halo.spec.memory_config.shard_spec
-    elements = 0 if shard is None else shard.shape[0] * shard.shape[1]
-    halo_bytes = elements * (problem.act_format.element_bytes or 0)
     buffers = _buffers(groups)
     matrices = phase_weights(laid_out).rows
     work = PhaseConvWork(
@@ -166,12 +161,12 @@ def phase_conv(
     )
     refused = next((text for one in groups if (text := _refusal(one)) is not None), None)
     if laid_out.options.untilize_out and problem.out_format.is_block:
-        refused = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
+        refused = ROWS_OF_BLOCKS
     if refused is not None:
         builder.run(PHASE_CONV2D, work, [halo, *read], refused=refused)
         return halo
     output = PlanTensor(f"{laid_out.prefix}output", output_spec(laid_out))
-    requests = _requests(laid_out, groups, halo_bytes=halo_bytes, index_bytes=words * WORD_BYTES)
+    requests = _requests(laid_out, groups, halo_bytes=sticks_bytes(halo, problem), index_bytes=words * WORD_BYTES)
     made = placed_buffers(
         requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
     )
@@ -216,19 +211,8 @@ def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
 
 def _conv_work(laid_out: LaidOut, group: PhaseGroup, buffers: ConvBuffersArguments) -> ConvWork:
     """What the micro-op computes of a group of phases."""
-    options = group.options
-    return ConvWork(
-        problem=group.problem,
-        options=options,
-        layout=group.layout,
-        k_blocks=group_k_blocks(group),
-        fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
-        partials_format=partials_format(buffers),
-        l1_accumulation=l1_accumulation(
-            requested=options.packer_l1_acc, bias=group.problem.bias, k_blocks=buffers.accumulation_blocks
-        ),
-        activation=laid_out.arguments.conv_config.activation,
-    )
+    call, order = laid_out.arguments, group_k_blocks(group)
+    return micro_op_work(call, group.problem, group.options, group.layout, k_blocks=order, buffers=buffers)
 
 
 def _refusal(group: PhaseGroup) -> str | None:

@@ -62,17 +62,16 @@ def plan_bias_preparation(call: ConvArguments, device_spec: DeviceSpec, *, free_
 def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: SliceConfig | None) -> LaidOut:
     """The layout that weights are prepared for.
 
-    It differs from the call's in this: full_inner_dim orders the rows of BLOCK weights; there is no output padding; a
-    given core_grid is not looked at; sharded inputs are taken to stay where they are, unless reshard_if_not_optimal;
-    and an input in DRAM lies as the window of a first slice with the paddings of the whole image, also where one slice
-    is enough and where a 1x1 kernel is a matmul.
+    It differs from the call's in this: full_inner_dim orders the rows of BLOCK weights; a given core_grid is not looked
+    at; sharded inputs are taken to stay where they are, unless reshard_if_not_optimal; and an input in DRAM lies as the
+    window of a first slice with the paddings of the whole image, also where one slice is enough and where a 1x1 kernel
+    is a matmul.
 
     Args:
         call: The call.
         device_spec: The device.
         slices: How it is cut on the DRAM path; None on the L1 path.
     """
-    call = _without_output_padding(call)
     memory, row_major = call.input.spec.memory_config, call.input.spec.layout is Layout.ROW_MAJOR
     if slices is not None:
         part = first_slice(call, slices)
@@ -95,11 +94,6 @@ def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: Sl
     return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=memory)
 
 
-def _without_output_padding(call: ConvArguments) -> ConvArguments:
-    without = replace(call, output_padding=(0, 0))
-    return without if _has_outputs(without) else call
-
-
 def _has_outputs(call: ConvArguments) -> bool:
     """Whether there are any: a window with the paddings of the whole image may have none."""
     try:
@@ -116,7 +110,6 @@ def _is_matmul(call: ConvArguments) -> bool:
 
 def _slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> SliceConfig | None:
     """The slices that the call will run in; None if it takes the L1 path."""
-    call = _without_output_padding(call)
     if takes_l1_path(call):
         return None
     config = call.slice_config

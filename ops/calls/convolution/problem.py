@@ -31,11 +31,13 @@ def output_format(call: ConvArguments) -> DataFormat:
 
 
 def compute_config(call: ConvArguments) -> ComputeConfig:
-    """The compute config; by default HiFi4, and a float32 Dst if input and weights are both float32."""
-    if call.compute_config is not None:
-        return call.compute_config
-    both_float32 = call.input.spec.data_format == FLOAT32 and weight_format(call) == FLOAT32
-    return ComputeConfig(fidelity_phases=DEFAULT_PHASES, fp32_dest=both_float32)
+    """The compute config, or else the default."""
+    return call.compute_config or default_compute_config(call.input.spec.data_format, weight_format(call))
+
+
+def default_compute_config(in_format: DataFormat, weights: DataFormat) -> ComputeConfig:
+    """HiFi4, and a float32 Dst if input and weights, as they are prepared, are both float32."""
+    return ComputeConfig(fidelity_phases=DEFAULT_PHASES, fp32_dest=in_format == weights == FLOAT32)
 
 
 def image_shape(call: ConvArguments) -> tuple[int, int, int, int]:

@@ -8,7 +8,7 @@ from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -35,6 +35,7 @@ class BinaryArguments:
         place: Where the result goes; None lets the call choose.
         activations: Functions of the result, in order.
         target: The caller's tensor "target" that the result is written into, if there is one.
+        fast: Whether a product is computed in the fast and approximate mode.
     """
 
     operation: BinaryOperation
@@ -45,6 +46,7 @@ class BinaryArguments:
     place: MemoryConfig | None = None
     activations: tuple[tuple[str, tuple[float, ...]], ...] = ()
     target: TensorSpec | None = None
+    fast: bool = False
 
 
 def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
@@ -96,6 +98,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         scalar=call.scalar,
         data_format=made.spec.data_format,
         activations=call.activations,
+        fast=call.fast,
     )
     kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
     on_shards = works_on_shards(left.spec, other, made.spec)
@@ -113,7 +116,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         read if call.target is None else [*read, made],
         output=made if call.target is None else None,
         circular_buffers=binary_buffers(work, left, right, made, kind, spec, on_shards=on_shards),
-        key=("binary", call.operation, call.activations, other is None, kind, tuple(seen), tuple(volumes)),
+        key=("binary", call.operation, call.fast, call.activations, other is None, kind, tuple(seen), tuple(volumes)),
     )
 
 
@@ -172,5 +175,5 @@ def _holder(left: TensorSpec, right: TensorSpec) -> TensorSpec:
     if other is None:
         return left
     if held is None:
-        return right if left.memory_config.buffer_type.name == "DRAM" else left
+        return right if left.memory_config.buffer_type is BufferType.DRAM else left
     return right if other.num_cores() > held.num_cores() else left

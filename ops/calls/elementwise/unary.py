@@ -5,7 +5,7 @@ Rules: ttnn 0.81.1, compared with recorded plans.
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -44,7 +44,13 @@ def plan_unary(
             f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape and layout"
         )
     written = builder.tensor("target") if target is not None else PlanTensor("output", _result(source, place, spec))
-    work = Activate(name=function[0], parameters=function[1], data_format=source.data_format)
+    made_format = written.spec.data_format
+    work = Activate(
+        name=function[0],
+        parameters=function[1],
+        data_format=source.data_format,
+        out_format=None if made_format == source.data_format else made_format,
+    )
     made = builder.run(
         "UnaryDeviceOperation",
         work,
@@ -71,4 +77,4 @@ def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) ->
 
 def _shape_key(source: TensorSpec) -> tuple[int, ...] | None:
     """Rows have a program for each shape, tiles one for all."""
-    return None if source.layout.name == "TILE" else source.padded_shape
+    return None if source.layout is Layout.TILE else source.padded_shape

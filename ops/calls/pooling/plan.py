@@ -4,7 +4,7 @@ Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import BufferType, Layout
 from device.numbers.integers import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -35,7 +35,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     halo = _halo_arguments(call, sharded, shards)
     sticks = _halo(builder, halo, sharded)
     own = builder.is_own(sharded)
-    if call.deallocate_input or call.source.memory_config.buffer_type.name == "DRAM":
+    if call.deallocate_input or call.source.memory_config.buffer_type is BufferType.DRAM:
         builder.free(sharded)
     if call.reallocate_halo:
         move_up(builder, sticks)
@@ -75,7 +75,7 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
 
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
-    work = HaloWork(plan=plan, fp32_dest=False)
+    work = HaloWork(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
         work,

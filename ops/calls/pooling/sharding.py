@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from device.cores import first_cores
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, ShardSpec
 from device.memory.memory_config import TensorMemoryLayout as Scheme
-from device.memory.tiles import TILE
+from device.memory.tiles import FACE, TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.parts import GridSpec
 from ops.calls.pooling.arguments import PoolArguments
 from ops.programs.conv2d.partition import ParallelConfig, block_range, largest_divisor, most_cores
-from ops.programs.pool2d.circular_buffers import FACE, PoolSizes
+from ops.programs.pool2d.circular_buffers import PoolSizes
 
 STICK_ALIGNMENT = 8  # channels of 16 bytes
 SCHEMES = (Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)

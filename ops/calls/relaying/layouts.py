@@ -5,7 +5,7 @@ Rules: ttnn 0.81.1, compared with recorded plans.
 
 from math import prod
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
@@ -145,10 +145,8 @@ def _typecast_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) ->
         )
     tiled = source.layout is Layout.TILE
     pages = source.matrix[0] * source.matrix[1] // TILE**2 if tiled else prod(source.padded_shape[:-1])
-    cores = CoreRangeSet()
     used = min(pages, spec.grid.cores)
-    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not tiled).ranges:
-        cores = cores.union(CoreRangeSet(one))
+    cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not tiled).merged()
     return tuple(
         CircularBuffer(
             name=name,

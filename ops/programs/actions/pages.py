@@ -7,15 +7,14 @@ and then waits for all of them meets the others' groups there.
 
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import page_cycles, page_round_trip_cycles, shared_cycles
-from device.time.network import torus_of
+from device.time.network import answer_cycles, torus_of
 from ops.programs.actions.costs import StickCosts
 
 
 def core_round_trip_cycles(spec: DeviceSpec) -> float:
     """Round trip to the L1 of a core, in the mean over all: some lie in the same row, some in the same column."""
-    torus, grid, noc = torus_of(spec), spec.grid, spec.noc
-    links = torus.cols * (1 - 1 / grid.cols) + torus.rows * (1 - 1 / grid.rows)
-    return noc.interface_cycles + noc.hop_cycles * links
+    torus, grid = torus_of(spec), spec.grid
+    return answer_cycles(spec.noc, torus.cols * (1 - 1 / grid.cols) + torus.rows * (1 - 1 / grid.rows))
 
 
 def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, readers: int = 0) -> float:

@@ -15,9 +15,22 @@ def burst_cycles(
     return (count - 1) * max(issue_cycles, wire) + latency_cycles + wire
 
 
+def local_sticks_cycles(spec: DeviceSpec, count: int, stick_bytes: float) -> float:
+    """Sticks that a core copies within its own L1, over its network, until the last is there."""
+    if not count:
+        return 0.0
+    issue = spec.costs_of(TransferCosts).stateful_issue_cycles
+    return burst_cycles(issue, count, stick_bytes, answer_cycles(spec.noc, 0), spec.noc.link_bytes_per_cycle)
+
+
 def read_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
     """Between two pages of an interleaved buffer that a core reads: issued, or on the wire."""
     return max(spec.costs_of(TransferCosts).page_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
+
+
+def write_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
+    """Between two pages that a core writes: issued, or on the wire."""
+    return max(spec.costs_of(TransferCosts).write_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
 
 
 def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:

@@ -1,19 +1,13 @@
-"""What a concatenation computes, and what it takes."""
+"""What a concatenation computes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from device.numbers.formats import Array
 from device.plan import Work
-from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles
-from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
-from ops.programs.movement.account import movement_account
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import copy_movement
+from ops.meaning import ValuesReading, given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +25,8 @@ class Concatenate(Work):
     groups: int = 1
 
 
-def _joined(work: Concatenate, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def joined(work: Concatenate, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    """The tensors, or their parts in turn, along the axis."""
     arrays = [given(one).reshape(shape) for one, shape in zip(inputs, work.shapes, strict=True)]
     parts = [np.split(array, work.groups, axis=work.axis) for array in arrays]
     return np.concatenate([part[group] for group in range(work.groups) for part in parts], axis=work.axis)
-
-
-def _cycles(work: Concatenate, ends: Ends, reading: CyclesReading) -> OperationCycles:
-    """Composed: a copy of the result, page by page, which is read where the first tensor lies."""
-    read = type(ends.written)(
-        ends.written.shape, ends.written.data_format, ends.written.layout, ends.written.memory_config
-    )
-    return movement_cycles(copy_movement(read, ends.written, reading.spec), reading.spec, contention=reading.contention)
-
-
-def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(copy_movement(ends.read, ends.written, spec))
-
-
-MEANINGS: Final = (Meaning(work=Concatenate, values=_joined, cycles=_cycles, account=_account),)

@@ -66,6 +66,11 @@ class ConvBuffersArguments:
     reader_indices_bytes: int
     halo_bytes: int
 
+    @property
+    def l1_accumulation(self) -> bool:
+        """Whether partial sums are added in L1."""
+        return l1_accumulation(requested=self.packer_l1_acc, bias=self.bias, k_blocks=self.accumulation_blocks)
+
 
 class BufferRequest(NamedTuple):
     """A circular buffer that has a role but no place yet.
@@ -99,7 +104,7 @@ def l1_accumulation(*, requested: bool, bias: bool, k_blocks: int) -> bool:
 
 def partials_format(conv: ConvBuffersArguments) -> DataFormat:
     """Format of the partial sums between K blocks."""
-    if l1_accumulation(requested=conv.packer_l1_acc, bias=conv.bias, k_blocks=conv.accumulation_blocks):
+    if conv.l1_accumulation:
         return FLOAT32 if conv.fp32_dest else BFLOAT16
     return conv.out_format
 

@@ -74,6 +74,7 @@ def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ..
     return tuple(
         _group(own, core, idle | others, share, told)
         for cores, idle, share in roles
+        if not cores.empty()
         for own, core, others in (
             (cores.shared(reading), timing.sender, frozenset[Stage]()),
             (cores.without(reading), timing.cores[-1], READS_WEIGHTS),
@@ -118,19 +119,15 @@ def _part_of(stage: StageCycles, part: float) -> StageCycles:
 def _gathering(work: ConvWork) -> dict[Share, CoreRangeSet]:
     """Cores of the input by the part of their tile rows that have outputs: those behind the last one are not read."""
     config = work.layout.config
-    cores = config.cores.cores()
-    ragged: dict[Share, list[CoreCoord]] = {}
-    full = _share(work, 0)  # of every slice before the last rows
-    rows = work.layout.shards.out_rows
-    for number in range(config.nhw_cores):
-        share = full if (number + 1) * rows <= work.problem.out_rows else _share(work, number)
-        if share != WHOLE:
-            own = [core for place, core in enumerate(cores) if _slice_of(place, core, config) == number]
-            ragged.setdefault(share, []).extend(own)
-    found = {
-        share: config.cores.shared(CoreRangeSet(CoreRange(core, core) for core in sorted(own)))
-        for share, own in ragged.items()
-    }
+    full = work.problem.out_rows // work.layout.shards.out_rows  # slices before the last rows
+    shares = [_share(work, 0)] * min(full, config.nhw_cores)
+    shares += [_share(work, number) for number in range(len(shares), config.nhw_cores)]
+    cut = {number: share for number, share in enumerate(shares) if share != WHOLE}
+    ragged: dict[Share, list[CoreRange]] = {}
+    for place, core in enumerate(config.cores.cores() if cut else ()):
+        if (share := cut.get(_slice_of(place, core, config))) is not None:
+            ragged.setdefault(share, []).append(CoreRange(core, core))
+    found = {share: CoreRangeSet(own).merged() for share, own in ragged.items()}
     rest = config.cores
     for part in found.values():
         rest = rest.without(part)

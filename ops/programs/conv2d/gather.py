@@ -155,8 +155,7 @@ def seen(reading: Reading, values: Array) -> Array:
     problem, fp32_dest = work.problem, work.options.fp32_dest
     grouped_already = problem.in_format == problem.out_format and reading.converts_per_pixel
     if not (problem.out_format.is_block and grouped_already):
-        # A block of one tile column is not worth the fast tilize, whatever it keeps.
-        keeps_tf32 = reading.spec.compute.fast_tilize_keeps_tf32 or work.layout.blocks.act_w_tiles == 1
+        keeps_tf32 = reading.spec.compute.tilize_keeps_tf32(work.layout.blocks.act_w_tiles)
         values = arithmetic.tilize(
             values, problem.act_format, problem.out_format, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32
         )
@@ -170,13 +169,14 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
     problem = reading.work.problem
     rows, columns = problem.frame.rows, problem.frame.columns
     (top, bottom), (left, right) = (margins(phase.axis for phase in output_phases(axis)) for axis in (rows, columns))
-    values = sticks.astype(np.float32)
+    channels = reading.work.layout.shards.in_channels
+    height, width = top + rows.input_length + bottom, left + columns.input_length + right
+    pixels = np.zeros((problem.frame.batch, height, width, channels), np.float32)
+    inside = pixels[:, top : top + rows.input_length, left : left + columns.input_length, : problem.in_channels]
+    inside[...] = sticks.reshape(inside.shape)
     if reading.converts_per_pixel:
-        values = seen(reading, values)
-    pixels = values.reshape(problem.frame.batch, rows.input_length, columns.input_length, problem.in_channels)
-    missing_channels = reading.work.layout.shards.in_channels - problem.in_channels
-    zeros = ((0, 0), (top, bottom), (left, right), (0, missing_channels))
-    return Image(np.pad(pixels, zeros) if np.any(zeros) else pixels, top, left)
+        pixels = seen(reading, pixels.reshape(-1, channels)).reshape(pixels.shape)
+    return Image(pixels, top, left)
 
 
 def met_block(

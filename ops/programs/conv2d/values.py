@@ -78,12 +78,16 @@ def convolve_into(
     for down in output_phases(rows):
         for across in output_phases(columns):
             blocks = [met_block(reading, block, down, across, image, operand) for block in work.k_blocks]
-            for run in runs(problem.frame.batch, down, across, max(1, arithmetic.run_elements // width)):
+
+            def compute(run: Run, blocks: Sequence[MetBlock] = blocks) -> None:
                 dst = _multiply(reading, image, blocks, run, has_bias=row is not None)
                 if dst is None:
                     dst = np.zeros((run.outputs, width), np.float32)
-                values = _finish(reading, dst, row, made).reshape(run.count, across.axis.outputs, width)
+                values = _finish(reading, dst, row, made).reshape(run.count, run.across.axis.outputs, width)
                 _store(values[..., : result.shape[-1]], made, run.place(result))
+
+            outputs = max(1, arithmetic.run_elements // width)
+            arithmetic.each(compute, runs(problem.frame.batch, down, across, outputs))
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:

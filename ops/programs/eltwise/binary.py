@@ -1,9 +1,10 @@
 """Sums, differences and products of two tensors, or of a tensor and a number: what they do to numbers.
 
 Two operands of which one is as wide as float32 and the other is not go through a 16-bit Dst unless the result is
-float32. Products of one format, and sums of float32 tensors, are computed by the vector unit; others by the matrix
-unit, which adds operands of 11-bit significands (`device.matrix_unit.packer.add_bias`) and multiplies in four fidelity
-phases. Source: tt-metal 0.81.1 (binary_ng); that products of two formats are the matrix unit's is recorded, once.
+float32. Products of one format, unless they are to be fast, and sums of float32 tensors are computed by the vector
+unit; others by the matrix unit, which adds operands of 11-bit significands (`device.matrix_unit.packer.add_bias`) and
+multiplies in four fidelity phases. Source: tt-metal 0.81.1 (binary_ng); that products of two formats are the matrix
+unit's is recorded, once.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ import numpy as np
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
 from device.numbers.activations import VectorUnitMode, apply_activation
-from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, Array, DataFormat, quantize
-from device.numbers.integers import round_up
+from device.numbers.block_floats import whole_groups
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, quantize
 from device.numbers.vector_unit import rounded_to_even_bfloat16
 from device.plan import Work
 from device.spec.parts import ComputeSpec
@@ -43,6 +44,7 @@ class Binary(Work):
         scalar: The number, if the second operand is one.
         data_format: Format of the result.
         activations: Functions of the result in order, each with its parameters.
+        fast: A product that the matrix unit computes, but of float32 tensors; sums and differences know no such mode.
     """
 
     operation: BinaryOperation
@@ -51,11 +53,12 @@ class Binary(Work):
     scalar: float | None = None
     data_format: DataFormat
     activations: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    fast: bool = False
 
     @property
     def by_vector_unit(self) -> bool:
         """Whether the vector unit computes it."""
-        if self.operation is BinaryOperation.MULTIPLY:
+        if self.operation is BinaryOperation.MULTIPLY and not self.fast:
             return self.right_format in (None, self.left_format)
         return self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
 
@@ -94,24 +97,29 @@ def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithme
         second = quantize(second, work.scalar_format).astype(np.float32)
     shape = np.broadcast_shapes(left.shape, second.shape)
     first, other = (
-        np.broadcast_to(_seen(one, data_format, work, arithmetic), shape).copy()
+        np.broadcast_to(_seen(np.atleast_1d(one), data_format, work, arithmetic), shape or (1,)).copy()
         for one, data_format in ((left.astype(np.float32), work.left_format), (second, work.second_format))
     )
     dst = _combined(work, first, other, arithmetic, compute)
     last_relu = bool(work.activations) and work.activations[-1][0] == RELU
     mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
     for name, parameters in work.activations[: -1 if last_relu else None]:
-        dst = np.maximum(dst, np.float32(0)) if name == RELU else apply_activation(dst, name, parameters, mode=mode)
-    return packed(dst, work.data_format, arithmetic, wide=wide, relu=last_relu)
+        dst = applied(dst, name, parameters, mode)
+    return packed(dst, work.data_format, arithmetic, wide=wide, relu=last_relu).reshape(shape)
+
+
+def applied(dst: Array, name: str, parameters: tuple[float, ...], mode: VectorUnitMode) -> Array:
+    """A function of every element of Dst, by ttnn's name in lower case."""
+    return np.maximum(dst, np.float32(0)) if name == RELU else apply_activation(dst, name, parameters, mode=mode)
 
 
 def packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide: bool, relu: bool = False) -> Array:
     """Dst as the packer writes it: [..., columns] in storage of a format."""
-    columns = dst.shape[-1] if dst.ndim else 1
+    columns = dst.shape[-1]
     if data_format != FLOAT32:
         dst = np.where(np.isnan(dst), np.float32(np.inf), dst)  # the packer knows no NaN
     if data_format.is_block:
-        dst = np.pad(dst, [(0, 0)] * (dst.ndim - 1) + [(0, round_up(columns, GROUP) - columns)])
+        dst = whole_groups(dst)
     made = arithmetic.pack(dst, data_format, fp32_dest=wide, relu=relu)
     return made[..., :columns].astype(data_format.storage)
 

@@ -39,15 +39,15 @@ def added_row_buffers(matrix: TensorSpec, row: TensorSpec, spec: DeviceSpec) -> 
     )
 
 
-def activation_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def activation_buffers(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program of a function of every element: two tiles each of argument and result."""
-    return (_buffer("argument", tensor.data_format, spec), _buffer("result", tensor.data_format, spec))
+    return (_buffer("argument", read.data_format, spec), _buffer("result", written.data_format, spec))
 
 
 def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """The same where argument and result may be shards that lie in place: then views of them."""
     if not lies_in_place(read.spec, written.spec):
-        return activation_buffers(read.spec, spec)
+        return activation_buffers(read.spec, written.spec, spec)
     return (shard_view("argument", read, spec), shard_view("result", written, spec))
 
 

@@ -2,8 +2,8 @@
 
 A core's reader waits for the tiles of one step before it asks for the next. With room for two tiles between its three
 parts, all steps take as long as the slowest part's after the first, which passes through all of them. Composed of
-measured parts: an addition and a function of sharded tiles are measured (profiler files of tt-perf-report), a row that
-is added to every row is not.
+measured parts: an addition and a function of sharded tiles are measured (profiler files of tt-perf-report); a row that
+is added to every row, and a product of two tensors, are not. A second tensor is taken to lie where the first one does.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,14 @@ from device.memory.memory_config import BufferType
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.data_movement import hands
 from device.time.dram import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import pack_tile_cycles, unpack_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.actions.costs import ComputeCosts, StickCosts
 from ops.programs.actions.pages import waited_read_cycles
-from ops.programs.actions.transfers import read_page_cycles
+from ops.programs.actions.transfers import read_page_cycles, write_page_cycles
+from ops.programs.eltwise.binary import Binary
 from ops.programs.eltwise.operations import Activate, AddRow
 
 
@@ -41,10 +43,10 @@ class Steps:
     pack: float
     write: float
 
-    @property
-    def parts(self) -> tuple[float, float, float, float]:
-        """What works side by side: packing is one tile behind."""
-        return self.read, self.unpack + self.math, self.pack, self.write
+    def parts(self, spec: DeviceSpec) -> tuple[float, ...]:
+        """What works side by side: packing is one tile behind; one data movement processor reads and writes in turn."""
+        moved = (self.read, self.write) if hands(spec, 2) > 1 else (self.read + self.write,)
+        return *moved, self.unpack + self.math, self.pack
 
 
 def add_row_cycles(
@@ -60,18 +62,15 @@ def add_row_cycles(
         contention: Whether the cores share the bandwidth of DRAM.
     """
     row, matrix = work.row_format.tile_bytes, work.data_format.tile_bytes
-    fetched = wait_cycles(read, spec, matrix)
-    if fetched:
-        fetched += read_page_cycles(spec, row)
     spread = unpack_tile_cycles(spec, row) + pack_tile_cycles(spec, row)  # the row is put into every row of a tile
     steps = Steps(
-        read=fetched,
+        read=_wait_cycles(read, spec, matrix, row),
         unpack=unpack_tile_cycles(spec, matrix) + unpack_tile_cycles(spec, row) + spread,
         math=spec.costs_of(ComputeCosts).add_tile_cycles,
         pack=pack_tile_cycles(spec, matrix),
-        write=write_cycles(written, spec),
+        write=_write_cycles(written, spec),
     )
-    return operation_cycles(steps, read, written, (matrix + row) if fetched else 0, spec, contention=contention)
+    return _operation_cycles(steps, read, written, matrix + row, spec, contention=contention)
 
 
 def activation_cycles(
@@ -79,36 +78,70 @@ def activation_cycles(
 ) -> OperationCycles:
     """Cycles of a program of a function of every element; arguments as of `add_row_cycles`."""
     tile_bytes = work.data_format.tile_bytes
-    fetched = wait_cycles(read, spec, tile_bytes)
     steps = Steps(
-        read=fetched,
+        read=_wait_cycles(read, spec, tile_bytes),
         unpack=unpack_tile_cycles(spec, tile_bytes),
         math=spec.costs_of(ComputeCosts).vector_tile_cycles,
-        pack=pack_tile_cycles(spec, tile_bytes),
-        write=write_cycles(written, spec),
+        pack=pack_tile_cycles(spec, work.made_format.tile_bytes),
+        write=_write_cycles(written, spec),
     )
-    return operation_cycles(steps, read, written, tile_bytes if fetched else 0, spec, contention=contention)
+    return _operation_cycles(steps, read, written, tile_bytes, spec, contention=contention)
 
 
-def wait_cycles(tensor: TensorSpec, spec: DeviceSpec, tile_bytes: int) -> float:
-    """Until a tile is there: nothing if it lies in the core's own shard."""
+def binary_cycles(
+    work: Binary, read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *, contention: bool = True
+) -> OperationCycles:
+    """Cycles of a program that combines two tensors, or a tensor and a number; arguments as of `add_row_cycles`."""
+    left = work.left_format.tile_bytes
+    right = 0 if work.right_format is None else work.right_format.tile_bytes
+    costs = spec.costs_of(ComputeCosts)
+    functions = len(work.activations) + work.by_vector_unit
+    steps = Steps(
+        read=_wait_cycles(read, spec, left, right),
+        unpack=unpack_tile_cycles(spec, left) + (unpack_tile_cycles(spec, right) if right else 0.0),
+        math=functions * costs.vector_tile_cycles + (0.0 if work.by_vector_unit else costs.add_tile_cycles),
+        pack=pack_tile_cycles(spec, work.data_format.tile_bytes),
+        write=_write_cycles(written, spec),
+    )
+    return _operation_cycles(steps, read, written, left + right, spec, contention=contention)
+
+
+def _wait_cycles(tensor: TensorSpec, spec: DeviceSpec, tile_bytes: int, second_bytes: int = 0) -> float:
+    """Until a tile is there, and one of a second tensor asked for behind it: nothing if they lie in the core's shards.
+
+    Args:
+        tensor: The first tensor.
+        spec: The device.
+        tile_bytes: Of its tiles.
+        second_bytes: Of the second tensor's tiles; 0 if there is none.
+    """
     if tensor.memory_config.is_sharded():
         return 0.0
-    return waited_read_cycles(spec, tile_bytes, in_dram=tensor.memory_config.buffer_type is BufferType.DRAM)
+    waited = waited_read_cycles(spec, tile_bytes, in_dram=tensor.memory_config.buffer_type is BufferType.DRAM)
+    return waited + (read_page_cycles(spec, second_bytes) if second_bytes else 0.0)
 
 
-def write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:
+def _write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:
     """Between two tiles that are written."""
     if tensor.memory_config.is_sharded():
         return 0.0
-    issue = spec.costs_of(TransferCosts).write_issue_cycles
-    return max(issue, tensor.data_format.tile_bytes / spec.noc.link_bytes_per_cycle)
+    return write_page_cycles(spec, tensor.data_format.tile_bytes)
 
 
-def operation_cycles(
-    steps: Steps, read: TensorSpec, written: TensorSpec, step_bytes: int, spec: DeviceSpec, *, contention: bool
+def _operation_cycles(
+    steps: Steps, read: TensorSpec, written: TensorSpec, tile_bytes: int, spec: DeviceSpec, *, contention: bool
 ) -> OperationCycles:
-    """All tiles of the core that has most of them, and of all cores together."""
+    """All tiles of the core that has most of them, and of all cores together.
+
+    Args:
+        steps: Of each tile.
+        read: The first tensor that is read.
+        written: The result.
+        tile_bytes: Of the operands of a tile.
+        spec: The device.
+        contention: Whether the cores share the bandwidth of DRAM.
+    """
+    step_bytes = tile_bytes if steps.read else 0
     rows, columns = written.matrix
     tiles = div_up(rows, TILE) * div_up(columns, TILE)
     shards = read.memory_config.shard_spec
@@ -117,7 +150,8 @@ def operation_cycles(
     if shards is not None:
         share = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
     start = spec.costs_of(StickCosts).start_cycles
-    alone = sum(steps.parts) + (share - 1) * max(steps.parts)
+    parts = steps.parts(spec)
+    alone = sum(parts) + (share - 1) * max(parts)
     in_dram = [tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written)]
     read_bytes = tiles * step_bytes if in_dram[0] else 0
     written_bytes = tiles * written.data_format.tile_bytes if in_dram[1] else 0

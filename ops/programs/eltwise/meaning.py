@@ -8,8 +8,7 @@ from device.time.stages import OperationCycles
 from ops.meaning import CyclesReading, Ends, Meaning, ValuesReading, given, row
 from ops.programs.eltwise.account import eltwise_account
 from ops.programs.eltwise.binary import Binary, combined
-from ops.programs.eltwise.binary_cycles import binary_cycles
-from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles
+from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles, binary_cycles
 from ops.programs.eltwise.operations import Activate, AddRow, activated, added_row
 
 

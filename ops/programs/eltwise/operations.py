@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.matrix_unit.arithmetic import Arithmetic
-from device.numbers.activations import VectorUnitMode, apply_activation
+from device.numbers.activations import VectorUnitMode
 from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.plan import Work
-from ops.programs.eltwise.binary import packed
+from ops.programs.eltwise.binary import applied, packed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,19 @@ class Activate(Work):
     Attributes:
         name: ttnn's name in lower case.
         parameters: Its parameters.
-        data_format: Format of the tensor and of the result.
+        data_format: Format of the tensor, which decides how wide Dst is.
+        out_format: Format of the result; None for that of the tensor.
     """
 
     name: str
     parameters: tuple[float, ...]
     data_format: DataFormat
+    out_format: DataFormat | None = None
+
+    @property
+    def made_format(self) -> DataFormat:
+        """Format of the result."""
+        return self.out_format or self.data_format
 
 
 def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -> Array:
@@ -66,14 +73,21 @@ def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -
 
 
 def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciprocal_table: bool) -> Array:
-    """A function of every element, in the same shape and storage; ``reciprocal_table`` is a figure of the device."""
+    """A function of every element, in the same shape.
+
+    Args:
+        work: Which, and the formats.
+        values: Any shape, in storage of the tensor's format.
+        arithmetic: What is rounded where.
+        reciprocal_table: A figure of the device's math units.
+
+    Returns:
+        In storage of the result's format.
+    """
     wide = work.data_format == FLOAT32
-    dst = values.astype(np.float32)
+    dst = np.atleast_1d(values.astype(np.float32))
     if not wide:
         dst = arithmetic.unpack(dst, work.data_format, fp32_dest=False)
-    if work.name == "relu":
-        dst = np.maximum(dst, np.float32(0))
-    else:
-        mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=reciprocal_table)
-        dst = apply_activation(dst, work.name, work.parameters, mode=mode)
-    return packed(dst, work.data_format, arithmetic, wide=wide)
+    mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=reciprocal_table)
+    dst = applied(dst, work.name, work.parameters, mode)
+    return packed(dst, work.made_format, arithmetic, wide=wide).reshape(values.shape)

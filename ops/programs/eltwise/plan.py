@@ -36,7 +36,7 @@ def activated(
         name: Name of the result.
     """
     work = Activate(name=activation[0], parameters=activation[1], data_format=source.spec.data_format)
-    buffers = activation_buffers(source.spec, builder.device_spec)
+    buffers = activation_buffers(source.spec, source.spec, builder.device_spec)
     return _followed(builder, "UnaryDeviceOperation", work, [source], name, buffers, dataflow=True)
 
 

@@ -16,6 +16,7 @@ In the end it waits for the answers to its last writes. Source: the structure of
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import read_latency_cycles, shared_cycles
 from device.time.network import answer_cycles
@@ -31,9 +32,9 @@ from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCyc
 from ops.programs.actions.compute import untilize_row_cycles
 from ops.programs.actions.costs import TransferCosts
 from ops.programs.actions.transfers import read_page_cycles
-from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES
+from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES, CoreOrder
 from ops.programs.halo.costs import HaloCosts
-from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, WIDTH, HaloArguments, HaloPlan, core_order
+from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, HaloArguments, HaloPlan, core_order
 from ops.programs.halo.traffic import Filling, HaloTraffic, Sending, halo_traffic, stick_bytes
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -46,17 +47,27 @@ class HaloTimes:
     Attributes:
         begun: [processors] when a processor knows what to do.
         padded: [processors, cores] when it has filled its padding.
+        sending: What its transfers take with the links to themselves.
+        waiting: What they wait for others on the same links.
+        free_ends: When it would be done if they did not.
         ends: When it is done.
     """
 
     begun: Floats
     padded: Floats
+    sending: Floats
+    waiting: Floats
+    free_ends: Floats
     ends: Floats
 
     @property
     def cycles(self) -> float:
         """When the last processor of the last core is done."""
         return float(self.ends.max())
+
+    def alone(self) -> "HaloTimes":
+        """As they would be if no transfer waited for others."""
+        return replace(self, waiting=np.zeros_like(self.waiting), ends=self.free_ends)
 
 
 def halo_cycles(
@@ -73,20 +84,24 @@ def halo_cycles(
     """
     halo = plan.arguments
     traffic = halo_traffic(plan, spec)
-    alone = replace(traffic, sending=tuple(_alone(one) for one in traffic.sending))
-    free = halo_times(plan, alone, spec, filled_by_stick=filled_by_stick)
+    times = halo_times(plan, traffic, spec, filled_by_stick=filled_by_stick)
     if not contention:
-        traffic, times = alone, free
-    else:
-        times = halo_times(plan, traffic, spec, filled_by_stick=filled_by_stick)
-    groups = _groups(halo, spec, traffic, times)
+        times = times.alone()
+    busy = _busy_cycles(halo, spec, traffic, times)
+    table = np.rint(np.stack([times.ends.max(axis=0), *busy.values()], axis=1))
+    last = min(table[table[:, 0] == table[:, 0].max()].tolist())
+    order = core_order(halo)
+    slowest = _group(halo, order, tuple(busy), last, np.flatnonzero((table == last).all(axis=1)))
     return OperationCycles(
         cycles=times.cycles,
-        groups=groups,
-        bound_by=binding_stage(max(groups, key=lambda group: group.cycles).stages),
+        groups=partial(_groups, halo, order, tuple(busy), table),
+        slowest=slowest,
+        cores=halo.cores.num_cores(),
+        working=frozenset(stage for stage, cycles in zip(busy, table[:, 1:].T, strict=True) if cycles.any()),
+        bound_by=binding_stage(slowest.stages),
         dram_read_bytes=_config_bytes(plan),
         network_bytes=halo.channel_cores * int(sum(one.away_bytes.sum() for one in traffic.sending)),
-        contention_cycles=times.cycles - free.cycles,
+        contention_cycles=times.cycles - float(times.free_ends.max()),
     )
 
 
@@ -99,10 +114,10 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     stick, zero = stick_bytes(halo), not filled_by_stick
     filled = np.stack([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
     padded = begun[:, None] + _in_turn(filled, alone=alone)
-    ends = list(padded)
-    given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
-    untilized = np.full(halo.nhw_cores, float(costs.start_cycles))
+    ends = list(np.repeat(padded[:, None], 2, axis=1))  # of both: with the links to themselves, and as it is
+    given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
+    untilized = np.full_like(ends[0], costs.start_cycles)
     for number in range(traffic.blocks):
         block, processor = divmod(number, PROCESSORS)
         if halo.tiled:
@@ -110,10 +125,12 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
                 untilized = np.maximum(untilized, given_back[processor][block - UNTILIZE_BUFFER_BLOCKS])
             untilized = untilized + untilize
         before = ends[1 - processor] if alone and number else ends[processor]
-        ends[processor] = np.maximum(before, untilized) + transfers[processor][:, block]
+        ends[processor] = np.maximum(before, untilized) + transfers[processor][..., block]
         given_back[processor].append(ends[processor])
     answers = [_answer_cycles(spec, *work) for work in zip(traffic.filling, traffic.sending, strict=True)]
-    return HaloTimes(begun, padded, np.stack(ends) + np.stack(answers))
+    free_ends, last_ends = np.stack(ends, axis=1) + np.stack(answers)
+    sending, together = np.stack([one.sum(axis=2) for one in transfers], axis=1)
+    return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends)
 
 
 def _in_turn(cycles: Floats, *, alone: bool) -> Floats:
@@ -151,16 +168,12 @@ def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:
 
 
 def _transfer_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
-    """[cores, blocks] cycles until all transfers of a block have arrived."""
+    """[2, cores, blocks] cycles until all transfers of a block have arrived: with the links to itself, and as it is."""
     link, issued = spec.noc.link_bytes_per_cycle, spec.costs_of(TransferCosts).write_issue_cycles * sending.transfers
-    meanwhile = np.maximum(sending.local_bytes / link, sending.crossing_bytes / spec.noc.flit_bytes)
+    local, crossing = sending.local_bytes / link, sending.crossing_bytes / spec.noc.flit_bytes
+    meanwhile = np.stack([local, np.maximum(local, crossing)])
     cycles: Floats = np.maximum(issued, sending.away_bytes / link + meanwhile)
     return cycles
-
-
-def _alone(sending: Sending) -> Sending:
-    """The same work with the links to itself."""
-    return replace(sending, crossing_bytes=np.zeros_like(sending.crossing_bytes))
 
 
 def _config_bytes(plan: HaloPlan) -> int:
@@ -171,53 +184,48 @@ def _config_bytes(plan: HaloPlan) -> int:
     return halo.cores.num_cores() * WORD_BYTES * sum(made.shape[-1] for _, made in plan.resident)
 
 
-def _groups(
-    halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes
-) -> tuple[CoreGroupCycles, ...]:
-    """Cores whose stages take the same cycles, rounded to whole ones."""
-    sent = [_transfer_cycles(spec, _alone(one)).sum(axis=1) for one in traffic.sending]
-    waiting = [_transfer_cycles(spec, one).sum(axis=1) - own for one, own in zip(traffic.sending, sent, strict=True)]
-    working = [times.padded[processor] - times.begun[processor] + own for processor, own in enumerate(sent)]
-    untilize = np.full(halo.nhw_cores, traffic.blocks * untilize_block_cycles(halo, spec))
-    network = np.where(times.ends.argmax(axis=0) == 0, waiting[0], waiting[1])
-    busy = {
+def _busy_cycles(halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes) -> dict[Stage, Floats]:
+    """[cores] cycles of each stage."""
+    working = times.padded - times.begun[:, None] + times.sending
+    return {
         Stage.START: np.full(halo.nhw_cores, float(times.begun.max())),
         Stage.READER: working[0],
         Stage.SECOND_READER: working[1],
-        Stage.UNTILIZE: untilize,
-        Stage.NETWORK: network,
+        Stage.UNTILIZE: np.full(halo.nhw_cores, traffic.blocks * untilize_block_cycles(halo, spec)),
+        Stage.NETWORK: np.where(times.ends.argmax(axis=0) == 0, *times.waiting),
     }
-    table = np.rint(np.stack([times.ends.max(axis=0), *busy.values()], axis=1))
+
+
+def _groups(
+    halo: HaloArguments, order: CoreOrder, stages: Sequence[Stage], table: Floats
+) -> tuple[CoreGroupCycles, ...]:
+    """Cores whose end and stages take the same cycles: equal rows of a table with a column for each."""
     kinds, kind = np.unique(table, axis=0, return_inverse=True)
-    members: list[list[int]] = [[] for _ in kinds]
-    for number, own in enumerate(kind.ravel().tolist()):
-        members[own].append(number)
-    ranges = _ranges(halo)
+    members = kind.ravel()
     return tuple(
-        CoreGroupCycles(
-            cores=_core_set(halo, ranges, numbers),
-            cycles=cycles,
-            stages=tuple([StageCycles(stage, spent) for stage, spent in zip(busy, stages, strict=True) if spent]),
-        )
-        for numbers, (cycles, *stages) in zip(members, kinds.tolist(), strict=True)
+        _group(halo, order, stages, row, np.flatnonzero(members == number)) for number, row in enumerate(kinds.tolist())
     )
 
 
-def _core_set(halo: HaloArguments, ranges: Sequence[CoreRange], numbers: Sequence[int]) -> CoreRangeSet:
-    """The cores that these cores stand for."""
-    return halo.cores if len(numbers) == halo.nhw_cores else CoreRangeSet(tuple(ranges[number] for number in numbers))
+def _group(
+    halo: HaloArguments, order: CoreOrder, stages: Sequence[Stage], row: Sequence[float], numbers: Integers
+) -> CoreGroupCycles:
+    """The group of the cores of these numbers, with its row of the table."""
+    end, *spent = row
+    return CoreGroupCycles(
+        cores=halo.cores if len(numbers) == halo.nhw_cores else _core_set(halo, order, numbers),
+        cycles=end,
+        stages=tuple([StageCycles(stage, busy) for stage, busy in zip(stages, spent, strict=True) if busy]),
+    )
 
 
-def _ranges(halo: HaloArguments) -> list[CoreRange]:
-    """What each core stands for: BLOCK repeats a halo in every column (or row); WIDTH on every core, as one."""
-    if halo.nhw_cores == 1 or halo.scheme is WIDTH:
-        return []
-    order, box = core_order(halo), halo.cores.bounding_box()
-    down = bool(order.y.any())
+def _core_set(halo: HaloArguments, order: CoreOrder, numbers: Integers) -> CoreRangeSet:
+    """What cores stand for: BLOCK repeats a halo in every column (or row)."""
+    box, down = halo.cores.bounding_box(), bool(order.y.any())
     ranges = []
-    for x, y in zip(order.x.tolist(), order.y.tolist(), strict=True):
+    for x, y in zip(order.x[numbers].tolist(), order.y[numbers].tolist(), strict=True):
         start = end = CoreCoord(box.start.x + x, box.start.y + y)
         if halo.scheme is BLOCK:
             end = CoreCoord(box.end.x, start.y) if down else CoreCoord(start.x, box.end.y)
         ranges.append(CoreRange(start, end))
-    return ranges
+    return CoreRangeSet(ranges)

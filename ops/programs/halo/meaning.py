@@ -25,7 +25,8 @@ def halo_values(work: HaloWork, sticks: Array) -> Array:
 
 
 def _cycles(work: HaloWork, ends: Ends, reading: CyclesReading) -> OperationCycles:
-    return halo_cycles(work.plan, reading.spec, contention=reading.contention)
+    filled_by_stick = work.filled_by_stick
+    return halo_cycles(work.plan, reading.spec, filled_by_stick=filled_by_stick, contention=reading.contention)
 
 
 MEANINGS: Final = (Meaning(work=HaloWork, values=values_of_first(halo_values), cycles=_cycles, account=halo_account),)

@@ -107,10 +107,12 @@ class HaloWork(Work):
     Attributes:
         plan: The halo as it was planned; it is compared by its arguments, from which all else follows.
         fp32_dest: Dst is 32 bits wide, which decides what untilizing leaves of a float32.
+        filled_by_stick: Padding is not zero (a maximum pool's), so that every stick of it is copied by itself.
     """
 
     plan: HaloPlan
     fp32_dest: bool
+    filled_by_stick: bool = False
 
 
 def halo_format(data_format: DataFormat) -> DataFormat:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from device.numbers.integers import Integers
-from ops.frame.frame import Breaks, Frame, data_breaks
-from ops.programs.halo.transfers import Padding, StickRanges, Transfers, list_padding, list_transfers, ordinals
+from ops.frame.frame import Frame, data_breaks, frame_sources
+from ops.programs.halo.transfers import StickRanges, Transfers, list_transfers, ordinals
 
 
-class _Runs(NamedTuple):
+class Runs(NamedTuple):
     """Runs of sticks of the frame: first stick, last stick + 1."""
 
     begin: Integers
@@ -29,42 +29,44 @@ class _Pieces(NamedTuple):
     end: Integers
 
 
-def transfers_and_padding(
-    frame: Frame, ranges: StickRanges, *, input_rows: int, block_rows: int = 0
-) -> tuple[Transfers, Padding]:
-    """What `list_transfers` and `list_padding` list, in the same order.
+def run_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int) -> Transfers:
+    """What `list_transfers` lists, in the same order.
 
     Args:
         frame: The frame.
         ranges: What every core needs.
         input_rows: Sticks of an input shard.
-        block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
     """
-    cuts = any(axis.before < 0 or axis.after < 0 for axis in (frame.rows, frame.columns))
-    breaks = data_breaks(frame)
+    data = _data_runs(frame)
+    if data is None:
+        return list_transfers(frame, ranges, input_rows=input_rows)
+    return _transfers(data, _pieces(data, ranges), ranges, input_rows)
+
+
+def padding_runs(frame: Frame) -> Runs:
+    """All runs of neighboring padding sticks, and the end of the frame as the last, even if none lie there.
+
+    `list_padding` lists the parts of them that cores need.
+    """
+    data = _data_runs(frame)
+    if data is None:
+        held = np.flatnonzero(frame_sources(frame, 0, frame.sticks) >= 0)
+        data = Runs(held, held + 1)
+    begin, end = np.append(0, data.end), np.append(data.begin, frame.sticks)
+    filled = end > begin
+    filled[-1] = True
+    return Runs(begin[filled], end[filled])
+
+
+def _data_runs(frame: Frame) -> Runs | None:
+    """All runs of neighboring data sticks; None where they are left to the slow truth."""
+    rows, columns, breaks = frame.rows, frame.columns, data_breaks(frame)
+    cuts = any(axis.before < 0 or axis.after < 0 for axis in (rows, columns))
     # Inputs apart within a row, but not from row to row (a kernel of one column, say), or likewise rows and images.
     uneven_rows = breaks.in_row and not breaks.at_row_end
     uneven_images = frame.batch > 1 and breaks.at_row_end and not breaks.at_image_end
     if frame.replicate or cuts or uneven_rows or uneven_images:
-        return (
-            list_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows),
-            list_padding(frame, ranges),
-        )
-    data = _data_runs(frame, breaks)
-    gaps = _Runs(np.append(0, data.end), np.append(data.begin, frame.sticks))
-    filled = np.flatnonzero(gaps.end > gaps.begin)
-    padding = _pieces(_Runs(gaps.begin[filled], gaps.end[filled]), ranges)
-    return (
-        _transfers(data, _pieces(data, ranges), ranges, input_rows, block_rows or input_rows),
-        Padding(
-            core=padding.core, stick=padding.begin - ranges.starts[padding.core], length=padding.end - padding.begin
-        ),
-    )
-
-
-def _data_runs(frame: Frame, breaks: Breaks) -> _Runs:
-    """All runs of neighboring data sticks."""
-    rows, columns = frame.rows, frame.columns
+        return None
     images = np.arange(frame.batch, dtype=np.int64) * rows.length
     lines = images[:, None] + rows.before + np.arange(rows.input_length, dtype=np.int64) * rows.insertion
     length = columns.input_length
@@ -77,10 +79,10 @@ def _data_runs(frame: Frame, breaks: Breaks) -> _Runs:
         if not breaks.at_image_end:
             begin, length = begin[:1], length * frame.batch
     begin = begin.ravel()
-    return _Runs(begin, begin + length)
+    return Runs(begin, begin + length)
 
 
-def _pieces(runs: _Runs, ranges: StickRanges) -> _Pieces:
+def _pieces(runs: Runs, ranges: StickRanges) -> _Pieces:
     """The parts of runs that lie in each core's range."""
     low = np.searchsorted(runs.end, ranges.starts, side="right")
     count = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left") - low, 0)
@@ -90,8 +92,8 @@ def _pieces(runs: _Runs, ranges: StickRanges) -> _Pieces:
     return _Pieces(core, run, begin, np.minimum(runs.end[run], ranges.stops[core]))
 
 
-def _transfers(data: _Runs, needed: _Pieces, ranges: StickRanges, input_rows: int, block_rows: int) -> Transfers:
-    """Pieces of data runs, cut where a source shard or one of its blocks ends."""
+def _transfers(data: Runs, needed: _Pieces, ranges: StickRanges, input_rows: int) -> Transfers:
+    """Pieces of data runs, cut where a source shard ends."""
     length = int(data.end[0] - data.begin[0])
     if length == 1:
         source_core, source_stick = np.divmod(needed.run, input_rows)
@@ -104,21 +106,15 @@ def _transfers(data: _Runs, needed: _Pieces, ranges: StickRanges, input_rows: in
         )
     first = needed.run * length + needed.begin - data.begin[needed.run]
     last = first + (needed.end - needed.begin) - 1
-    per_shard = -(-input_rows // block_rows)
-    first_block = first // input_rows * per_shard + first % input_rows // block_rows
-    last_block = last // input_rows * per_shard + last % input_rows // block_rows
-    count = last_block - first_block + 1
+    count = last // input_rows - first // input_rows + 1
     piece = np.repeat(np.arange(len(count), dtype=np.int64), count)
-    block = first_block[piece] + ordinals(count)
-    block_begin = block // per_shard * input_rows + block % per_shard * block_rows
-    block_end = np.minimum(block_begin + block_rows, (block // per_shard + 1) * input_rows)
-    begin = np.maximum(first[piece], block_begin)
-    end = np.minimum(last[piece] + 1, block_end)
+    source_core = first[piece] // input_rows + ordinals(count)
+    begin = np.maximum(first[piece], source_core * input_rows)
+    end = np.minimum(last[piece] + 1, (source_core + 1) * input_rows)
     core = needed.core[piece]
-    source_core, source_stick = np.divmod(begin, input_rows)
     return Transfers(
         source_core=source_core,
-        source_stick=source_stick,
+        source_stick=begin - source_core * input_rows,
         destination_core=core,
         destination_stick=needed.begin[piece] + begin - first[piece] - ranges.starts[core],
         length=end - begin,

@@ -6,7 +6,9 @@ first each copies what stays on it, then it serves one receiver after the other.
 stays, what goes to the first receiver, to the second, and so on; in a round, transfers of all cores meet.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import starmap
 from typing import TypeAlias
 
 import numpy as np
@@ -14,11 +16,11 @@ from numpy.typing import NDArray
 
 from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.network import NETWORKS, Network, passing_bytes, round_links, sharing, torus_of
-from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS, CoreOrder
+from device.time.network import NETWORKS, Network, Places, Torus, passing_bytes, round_links, sharing, torus_of
+from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
-from ops.programs.halo.runs import transfers_and_padding
-from ops.programs.halo.transfers import Padding, Transfers, ordinals
+from ops.programs.halo.runs import padding_runs, run_transfers
+from ops.programs.halo.transfers import StickRanges, Transfers, count_transfers, list_transfers, ordinals
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -80,22 +82,46 @@ class HaloTraffic:
     sending: tuple[Sending, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """What a core sends to another in a block, in one row of a table; those between the same two follow each other.
+
+    Attributes:
+        source: [batches] core that sends.
+        destination: Core that receives.
+        processor: Of the sender.
+        block: Of that processor.
+        transfers: How many.
+        sticks: In them.
+    """
+
+    source: Integers
+    destination: Integers
+    processor: Integers
+    block: Integers
+    transfers: Integers
+    sticks: Integers
+
+    def of(self, processor: int) -> "_Batches":
+        """Those of one processor of every core."""
+        mine = np.flatnonzero(self.processor == processor)
+        return _Batches(*(getattr(self, one.name)[mine] for one in fields(self)))
+
+
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     """The work of all cores of a halo."""
     halo = plan.arguments
-    transfers, padding = transfers_and_padding(
-        halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=UNTILIZE_BLOCK_STICKS if halo.tiled else 0
-    )
-    turn, block = _dealt(halo, transfers)
+    batches = _batches(plan)
     blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)
     if not halo.tiled:
-        blocks = PROCESSORS * (1 + int(block.max(initial=0)))
+        blocks = PROCESSORS * (1 + int(batches.block.max(initial=0)))
+    torus, order = torus_of(spec), core_order(halo)
+    places = torus.places(order.x, order.y)
     sending = []
     for processor, network in enumerate(NETWORKS):
-        mine = np.flatnonzero(turn == processor)
         count = max(1, (blocks + PROCESSORS - 1 - processor) // PROCESSORS)
-        sending.append(_sending(halo, spec, network, transfers.take(mine), block[mine], count))
-    return HaloTraffic(blocks, _filling(halo, padding), tuple(sending))
+        sending.append(_sending(batches.of(processor), stick_bytes(halo), count, places, torus, network))
+    return HaloTraffic(blocks, _filling(halo, plan.ranges), tuple(sending))
 
 
 def stick_bytes(halo: HaloArguments) -> int:
@@ -103,16 +129,25 @@ def stick_bytes(halo: HaloArguments) -> int:
     return halo.shard_width * (halo_format(halo.data_format).element_bytes or 0)
 
 
-def _dealt(halo: HaloArguments, transfers: Transfers) -> tuple[Integers, Integers]:
-    """Processor and block of every transfer, as `ops.programs.halo.config_tensors.deal_transfers` deals them."""
-    source, destination = transfers.source_core, transfers.destination_core
+def _batches(plan: HaloPlan) -> _Batches:
+    """All that is sent, dealt to processors and blocks as `config_tensors.deal_transfers` deals it."""
+    halo, ranges = plan.arguments, plan.ranges
+    frame, input_rows = halo.frame, halo.input_rows
+    if halo.tiled and not frame.replicate:
+        counted = count_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS)
+        block, turn = np.divmod(counted.source_block, PROCESSORS)
+        return _Batches(counted.source_core, counted.destination_core, turn, block, counted.transfers, counted.sticks)
     if halo.tiled:
-        block, processor = np.divmod(transfers.source_stick // UNTILIZE_BLOCK_STICKS, PROCESSORS)
-        return processor, block
-    order = np.argsort((2 * source + (source != destination)) * halo.nhw_cores + destination, kind="stable")
-    turn = np.empty_like(order)
-    turn[order] = ordinals(np.bincount(source, minlength=halo.nhw_cores)) % PROCESSORS
-    return turn, _rounds(transfers, turn)
+        listed = list_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS)
+        block, turn = np.divmod(listed.source_stick // UNTILIZE_BLOCK_STICKS, PROCESSORS)
+    else:
+        listed = run_transfers(frame, ranges, input_rows=input_rows)
+        source, destination = listed.source_core, listed.destination_core
+        order = np.argsort((2 * source + (source != destination)) * halo.nhw_cores + destination, kind="stable")
+        turn = np.empty_like(order)
+        turn[order] = ordinals(np.bincount(source, minlength=halo.nhw_cores)) % PROCESSORS
+        block = _rounds(listed, turn)
+    return _Batches(listed.source_core, listed.destination_core, turn, block, np.ones_like(turn), listed.length)
 
 
 def _rounds(transfers: Transfers, turn: Integers) -> Integers:
@@ -138,56 +173,61 @@ def _zero_copies(stick: int, sticks: Integers) -> Integers:
     return sticks // together + sticks % together
 
 
-def _filling(halo: HaloArguments, padding: Padding) -> tuple[Filling, ...]:
+def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     """The first processor has the first half of a core's runs, the second the rest."""
-    cores = halo.nhw_cores
-    runs = np.bincount(padding.core, minlength=cores)
-    second = ordinals(runs) >= (runs // 2)[padding.core]
-    copies = _zero_copies(stick_bytes(halo), padding.length)
-    made = []
-    for processor in range(PROCESSORS):
-        mine = np.flatnonzero(second == bool(processor))
-        core, length = padding.core[mine], padding.length[mine]
-        made.append(
-            Filling(
-                runs=np.bincount(core, minlength=cores).astype(np.float64),
-                sticks=np.bincount(core, weights=length, minlength=cores).astype(np.float64),
-                zero_copies=np.bincount(core, weights=copies[mine], minlength=cores).astype(np.float64),
-            )
-        )
-    return tuple(made)
+    runs = padding_runs(halo.frame)
+    low = np.searchsorted(runs.end, ranges.starts, side="right")
+    high = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left"), low)
+    bounds = np.stack([low, (low + high) // 2, high])
+    edges = np.minimum(np.stack([low, np.maximum(high - 1, low)]), len(runs.begin) - 1)
+    begin, end = runs.begin[edges], runs.end[edges]  # of the first and the last run, which a core's range cuts
+    kept = np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)
+    lengths = runs.end - runs.begin
+    measures = np.arange(int(lengths.max()) + 1)
+    measures = np.stack([measures, _zero_copies(stick_bytes(halo), measures)])  # sticks and copies of each length
+    total = np.zeros((2, len(lengths) + 1))
+    np.cumsum(measures[:, lengths], axis=1, out=total[:, 1:])
+    cut = measures[:, end - begin] - measures[:, kept * (high > low)]
+    halves = np.diff(total[:, bounds], axis=1)
+    several = high - low > 1
+    halves[:, 0] -= cut[:, 0] * several
+    halves[:, 1] -= np.where(several, cut[:, 1], cut[:, 0] * (high > low))
+    return tuple(starmap(Filling, zip(np.diff(bounds, axis=0).astype(np.float64), *halves, strict=True)))
 
 
-def _sending(
-    halo: HaloArguments, spec: DeviceSpec, network: Network, transfers: Transfers, block: Integers, blocks: int
-) -> Sending:
-    """What one processor of every core sends in every block."""
-    cores = halo.nhw_cores
-    pair = transfers.source_core * cores + transfers.destination_core
-    pairs = np.flatnonzero(np.bincount(pair, minlength=cores * cores))
-    number = np.empty(cores * cores, np.int64)
-    number[pairs] = np.arange(len(pairs))
-    source, destination = np.divmod(pairs, cores)
-    sent = _table(number[pair], block, (len(pairs), blocks), transfers.length * stick_bytes(halo))
-    home, away = np.flatnonzero(source == destination), np.flatnonzero(source != destination)
-    local, own, crossing = (np.zeros((cores, blocks)) for _ in range(3))
-    local[source[home]] = sent[home]
-    np.add.at(own, source[away], sent[away])
-    order: CoreOrder = core_order(halo)
-    torus = torus_of(spec)
-    places = torus.places(order.x, order.y)
-    senders, receivers = places.take(source[away]), places.take(destination[away])
-    shared = sharing(torus, network, senders, receivers)
-    np.maximum.at(crossing, source[away], passing_bytes(shared, sent[away]))
-    # What a core sends on its other routes is its own already.
-    crossing = np.maximum(crossing - own, 0.0)
-    farthest = np.zeros(cores, np.int64)
-    np.maximum.at(farthest, source[away], round_links(torus, senders, receivers))
-    return Sending(_table(transfers.source_core, block, (cores, blocks), None), local, own, crossing, farthest)
+def _sending(mine: _Batches, stick: int, blocks: int, places: Places, torus: Torus, network: Network) -> Sending:
+    """What one processor of every core sends in every block.
+
+    Args:
+        mine: All that it sends.
+        stick: Bytes of a stick.
+        blocks: Blocks that it has.
+        places: Where the cores lie.
+        torus: The networks.
+        network: The one that it uses.
+    """
+    cores, sent, away = len(places.col), stick * mine.sticks, mine.source != mine.destination
+    sums = partial(_table, mine.source, mine.block, (cores, blocks))
+    own, gone = sums(sent * away), np.flatnonzero(away)
+    crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)
+    if len(gone):
+        first = np.diff(mine.source[gone] * cores + mine.destination[gone], prepend=-1) != 0
+        source, destination, route = mine.source[gone[first]], mine.destination[gone[first]], np.cumsum(first) - 1
+        senders, receivers = places.take(source), places.take(destination)
+        routed = _table(route, mine.block[gone], (len(source), blocks), sent[gone])
+        np.maximum.at(crossing, source, passing_bytes(sharing(torus, network, senders, receivers), routed))
+        np.maximum.at(farthest, source, round_links(torus, senders, receivers))
+    return Sending(
+        transfers=sums(mine.transfers),
+        local_bytes=sums(sent * ~away),
+        away_bytes=own,
+        crossing_bytes=np.maximum(crossing - own, 0.0),  # what a core sends on its other routes is its own already
+        farthest_links=farthest,
+    )
 
 
-def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers | None) -> Floats:
-    """Sums of weights, or counts, by row and column."""
+def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers) -> Floats:
+    """Sums of weights by row and column."""
     flat = np.bincount(row * shape[1] + column, weights=weights, minlength=shape[0] * shape[1])
-    table: Floats = flat.reshape(shape).astype(np.float64)
+    table: Floats = flat.reshape(shape).astype(np.float64, copy=False)
     return table

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from device.numbers.integers import Integers
+from device.numbers.integers import Integers, div_up
 from ops.frame.frame import Frame, count_breaks, data_before, frame_sources, window_starts
 
 
@@ -115,13 +115,17 @@ class PairCounts:
 
     Attributes:
         source_core: [pairs] core that sends.
+        source_block: Block of its shard that it sends from; a pair of cores is listed for each of them.
         destination_core: Core that receives.
         transfers: Transfers between the two.
+        sticks: Sticks in them.
     """
 
     source_core: Integers
+    source_block: Integers
     destination_core: Integers
     transfers: Integers
+    sticks: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,24 +149,33 @@ def ordinals(counts: Integers) -> Integers:
     return np.arange(ends[-1] if len(ends) else 0, dtype=np.int64) - np.repeat(ends - counts, counts)
 
 
-def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int) -> PairCounts:
+def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> PairCounts:
     """Transfers between every two cores, counted without listing them.
 
     Args:
-        frame: The frame.
+        frame: The frame; it does not replicate.
         ranges: What every core needs.
         input_rows: Sticks of an input shard.
+        block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
     """
+    block_rows = block_rows or input_rows
+    shard_blocks = div_up(input_rows, block_rows)
     first, last = ranges.first_data, ranges.stop_data
-    first_source = first // input_rows
-    sources = np.where(last > first, (last - 1) // input_rows - first_source + 1, 0)
-    destination = np.repeat(np.arange(len(sources), dtype=np.int64), sources)
-    source = first_source[destination] + ordinals(sources)
-    begin = np.maximum(first[destination], source * input_rows)
-    end = np.minimum(last[destination], (source + 1) * input_rows)
-    breaks = count_breaks(frame, np.concatenate([begin, end - 1]), also_every=input_rows)
+    ends = np.stack([first, last - 1])
+    first_block, last_block = ends // input_rows * shard_blocks + ends % input_rows // block_rows
+    blocks = np.where(last > first, last_block - first_block + 1, 0)
+    destination = np.repeat(np.arange(len(blocks), dtype=np.int64), blocks)
+    source, block = np.divmod(first_block[destination] + ordinals(blocks), shard_blocks)
+    block_begin = source * input_rows + block * block_rows
+    begin = np.maximum(first[destination], block_begin)
+    end = np.minimum(last[destination], np.minimum(block_begin + block_rows, (source + 1) * input_rows))
+    breaks = count_breaks(frame, np.stack([begin, end - 1]))
     return PairCounts(
-        source_core=source, destination_core=destination, transfers=breaks[len(begin) :] - breaks[: len(begin)] + 1
+        source_core=source,
+        source_block=block,
+        destination_core=destination,
+        transfers=breaks[1] - breaks[0] + 1,
+        sticks=end - begin,
     )
 
 

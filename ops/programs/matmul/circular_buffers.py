@@ -4,7 +4,7 @@ The real library makes them as *dataflow buffers*: they take L1 from the bottom 
 shows them only when nothing is dispatched. Sizes and cores: 0.81.1 on a device without kernels.
 """
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreRangeSet, first_cores
 from device.memory.memory_config import MemoryConfig
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
@@ -32,15 +32,8 @@ def program_cores(problem: MatmulProblem, config: MatmulConfig, in_memory: Memor
 
 
 def column_wise(tiles: int, grid: GridSpec) -> CoreRangeSet:
-    """The cores of so many tiles, column by column, as ranges of whole rows.
-
-    Rows that reach into the last column come first.
-    """
-    columns, rest = divmod(min(tiles, grid.cores), grid.rows)
-    bands = [(0, rest, columns + 1), (rest, grid.rows, columns)] if rest else [(0, grid.rows, columns)]
-    return CoreRangeSet(
-        CoreRange(CoreCoord(0, first), CoreCoord(width - 1, end - 1)) for first, end, width in bands if width
-    )
+    """The cores of so many tiles, column by column, as ranges of whole rows."""
+    return first_cores(min(tiles, grid.cores), grid.cols, grid.rows, row_wise=False).merged()
 
 
 def matmul_circular_buffers(

@@ -15,9 +15,9 @@ from device.time.dram import read_latency_cycles, shared_cycles
 from device.time.engine import Task, task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, binding_stage
 from ops.programs.actions.compute import add_row_cycles, turn_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, TransferCosts
+from ops.programs.actions.costs import ComputeCosts
 from ops.programs.actions.multiply import ProductBlock, multiply_task
-from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
+from ops.programs.actions.transfers import multicast_cycles, read_page_cycles, write_page_cycles
 from ops.programs.matmul.block_walk import MatmulSteps, MatmulTiming, walk_blocks
 from ops.programs.matmul.config import MatmulWork, k_blocks, partials_format, reloads
 from ops.programs.matmul.costs import MatmulCosts
@@ -162,10 +162,7 @@ def _first_task(work: MatmulWork, spec: DeviceSpec, place: Place) -> Task | None
 def _write_task(work: MatmulWork, spec: DeviceSpec) -> Task:
     """A core writes an output block, and waits for the last tile of each part of it."""
     height, width, _ = block_tiles(work)
-    tile = max(
-        spec.costs_of(TransferCosts).write_issue_cycles,
-        work.problem.out_format.tile_bytes / spec.noc.link_bytes_per_cycle,
-    )
+    tile = write_page_cycles(spec, work.problem.out_format.tile_bytes)
     return task_of({Stage.WRITER: height * width * tile + _parts(work) * read_latency_cycles(spec)})
 
 

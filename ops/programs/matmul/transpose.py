@@ -8,8 +8,9 @@ import numpy as np
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.layouts import TensorSpec
 from device.memory.tiles import TILE
-from device.numbers.formats import GROUP, Array, DataFormat
-from device.numbers.integers import div_up, round_up
+from device.numbers.block_floats import whole_groups
+from device.numbers.formats import Array, DataFormat
+from device.numbers.integers import div_up
 from device.plan import CircularBuffer, Work
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
@@ -46,9 +47,7 @@ def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -
     if not data_format.is_block:
         return turned
     columns = turned.shape[-1]
-    wide = np.zeros((*turned.shape[:-1], round_up(columns, GROUP)), np.float32)
-    wide[..., :columns] = turned
-    packed = arithmetic.pack(wide, data_format, fp32_dest=False)
+    packed = arithmetic.pack(whole_groups(turned), data_format, fp32_dest=False)
     return packed[..., :columns].astype(data_format.storage)
 
 
@@ -68,10 +67,13 @@ def transpose_cycles(read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *,
     cycles = max(copied.cycles, turning)
     critical = cycles - copied.cycles
     turned = StageCycles(Stage.TILIZE, turning, critical_cycles=critical)
+    group = CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned))
     return replace(
         copied,
         cycles=cycles,
-        groups=(CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned)),),
+        groups=(group,),
+        slowest=group,
+        working=copied.working | {Stage.TILIZE},
         bound_by=Stage.TILIZE if critical else copied.bound_by,
     )
 

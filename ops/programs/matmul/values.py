@@ -43,13 +43,16 @@ def matmul_values(
     row = None if bias is None else _unpacked(work, bias, problem.added_format, arithmetic)
     result = np.empty((rows.shape[0], work.out_channels), problem.out_format.storage)
     step = max(1, arithmetic.run_elements // weights.shape[1])
-    for start in range(0, rows.shape[0], step):
+
+    def compute(start: int) -> None:
         run = np.zeros((min(step, rows.shape[0] - start), depth), np.float32)
         run[:, : rows.shape[1]] = rows[start : start + step]
         activations = arithmetic.activation_operand(_unpacked(work, run, problem.in_format, arithmetic), mode)
         dst = _multiply(work, activations, operand, mode, arithmetic)
         finished = _finish(work, dst, row, arithmetic, spec)
         result[start : start + step] = finished[:, : work.out_channels]
+
+    arithmetic.each(compute, range(0, rows.shape[0], step))
     return result
 
 

@@ -2,8 +2,8 @@
 
 Most movements use dataflow buffers, or none but views of their tensors, and a capture shows neither. Three make
 circular buffers: cutting a slice out of an image, writing rows of an interleaved slice back, and untilizing
-interleaved tiles of bfloat16. Source: tt-metal 0.81.1 (padded_slice, slice_write, untilize), compared with recorded
-runs.
+interleaved tiles by generated code. Source: tt-metal 0.81.1 (padded_slice, slice_write, untilize), compared with
+recorded runs.
 """
 
 from math import prod
@@ -18,6 +18,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.movement.ends import dealt_pieces
 
 SLICE_ROWS_OF_TILES: Final = 4  # rows of tiles on their way through a core that slices
 BUFFERING: Final = 2  # double buffering
@@ -86,17 +87,20 @@ def slice_write_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularB
     return (_buffer("rows", BUFFERING * at_once, page_bytes, source.data_format, grid),)
 
 
-def untilize_codegen_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Buffers of the program that makes rows of interleaved tiles of bfloat16: two rows of tiles in, and two out.
+def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Buffers of the program that makes rows of interleaved tiles: two pieces of a row of tiles in, and two out.
 
     Args:
         source: The tiles.
+        made: The rows.
         spec: The device.
     """
-    tile_rows = prod(source.padded_shape[:-1]) // TILE
-    cores = first_cores(min(tile_rows, spec.grid.cores), spec.grid.cols, spec.grid.rows)
-    tiles, page_bytes = BUFFERING * (source.padded_shape[-1] // TILE), source.data_format.tile_bytes
-    return tuple(_buffer(name, tiles, page_bytes, source.data_format, cores) for name in ("tiles", "rows"))
+    cores, pieces = dealt_pieces(source, spec)
+    tiles = BUFFERING * (source.matrix[1] // TILE // pieces)
+    return tuple(
+        _buffer(name, tiles, tensor.data_format.tile_bytes, tensor.data_format, cores)
+        for name, tensor in (("tiles", source), ("rows", made))
+    )
 
 
 def _tiles_across(channels: int, width: int) -> int:

@@ -27,7 +27,7 @@ from ops.programs.actions.pages import (
     write_latency_cycles,
     write_stick_cycles,
 )
-from ops.programs.actions.transfers import read_page_cycles
+from ops.programs.actions.transfers import read_page_cycles, write_page_cycles
 from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.movement import Access, Movement, Pages
 
@@ -163,5 +163,5 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
         case Access.LOCAL_STICKS:
             page = max(costs.local_stick_cycles, wire)
         case _:
-            page = max(spec.costs_of(TransferCosts).write_issue_cycles, wire)
+            page = write_page_cycles(spec, pages.page_bytes)
     return pages.core_pages * page

@@ -53,9 +53,11 @@ class Ends:
         return div_up(tiles, self.width_tiles * self.cores.num_cores())
 
 
-def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Ends:
-    """Both sides of a movement."""
-    cores = _cores(source, target, spec)
+def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_core: bool = False) -> Ends:
+    """Both sides of a movement; of interleaved tensors one core may be to do all."""
+    sharded = source.memory_config.is_sharded() or target.memory_config.is_sharded()
+    alone = on_one_core and not sharded
+    cores = first_cores(1, spec.grid.cols, spec.grid.rows) if alone else _cores(source, target, spec)
     width = (target if target.layout is Layout.TILE else source).matrix[1]
     return Ends(
         source=source,
@@ -65,6 +67,37 @@ def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Ends:
         written=pages_of(target, cores.num_cores()),
         width_tiles=div_up(shard_width(source, target, width), TILE),
     )
+
+
+def in_pieces(ends: Ends, spec: DeviceSpec) -> Ends:
+    """Both sides of a program of generated code, each core of which has pieces of rows of tiles (`dealt_pieces`)."""
+    cores, pieces = dealt_pieces(ends.source, spec)
+    core_rows = div_up(ends.source.matrix[0] // TILE * pieces, cores.num_cores())
+    width_tiles = ends.width_tiles // pieces
+    return replace(
+        ends,
+        cores=cores,
+        width_tiles=width_tiles,
+        read=replace(ends.read, core_pages=core_rows * width_tiles),
+        written=replace(
+            ends.written,
+            core_pages=core_rows * TILE,
+            page_bytes=ends.written.page_bytes // pieces,
+            all_pages=ends.written.all_pages * pieces,
+        ),
+    )
+
+
+def dealt_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet, int]:
+    """The cores of the program that makes rows of interleaved tiles by generated code, and pieces of a row of tiles.
+
+    A row of tiles is cut into as many equal pieces as give every piece a core of its own. It stays whole where there
+    are more rows than cores, or where the program drops padding.
+    """
+    tile_rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
+    most = spec.grid.cores // tile_rows if source.shape == source.padded_shape else 1
+    pieces = next((count for count in range(min(most, across), 1, -1) if across % count == 0), 1)
+    return first_cores(min(tile_rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows), pieces
 
 
 def got_at(pages: Pages, access: Access, *, in_dram: bool | None = None) -> Pages:

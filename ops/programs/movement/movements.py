@@ -6,8 +6,10 @@ from math import ceil, lcm, prod
 from device.memory.layouts import TensorSpec
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
+from device.time.data_movement import hands
+from device.time.network import NETWORKS
 from ops.programs.movement.cut_tiles import cut_from_tiles
-from ops.programs.movement.ends import Ends, ends_of, got_at
+from ops.programs.movement.ends import Ends, ends_of, got_at, in_pieces
 from ops.programs.movement.movement import Access, Movement, Pages
 from ops.programs.movement.segments import tile_map
 from ops.programs.movement.work import Conversion, Window
@@ -15,8 +17,8 @@ from ops.programs.movement.work import Conversion, Window
 WORD_BYTES = 4  # that a processor fills at a time
 READ_AHEAD_PARTS = 512  # that all cores of an interleaved-to-sharded program share: tiles asked for before a wait
 READ_AHEAD_PART_BYTES = 1152
-NETWORKS = 2  # of a chip
-DATA_MOVERS = 2  # processors of a core that share the sticks of a reshape
+RESHAPE_KERNELS = 2  # that share the sticks of a core
+FOLD_KERNELS = 2  # that share the sticks of a shard
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
@@ -27,6 +29,7 @@ def relayout_movement(
     spec: DeviceSpec,
     *,
     bounces_always: bool = False,
+    on_one_core: bool = False,
 ) -> Movement:
     """A program that puts a tensor in another place or another order of bytes.
 
@@ -37,8 +40,9 @@ def relayout_movement(
         spec: The machine.
         bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as
             the library did on Blackhole until 2025; release 0.81.1 does not.
+        on_one_core: One core does all, if no tensor is sharded.
     """
-    ends = ends_of(source, target, spec)
+    ends = ends_of(source, target, spec, on_one_core=on_one_core)
     cores, read, written = ends.cores, ends.read, ends.written
     match conversion:
         case Conversion.INTERLEAVED_TO_SHARDED:
@@ -56,8 +60,10 @@ def relayout_movement(
             return _tilized(ends, Access.STICKS)
         case Conversion.TILIZE_WITH_VAL_PADDING:
             return _tilized(ends, Access.WAIT)
-        case Conversion.UNTILIZE | Conversion.UNTILIZE_CODEGEN:
+        case Conversion.UNTILIZE:
             return _untilized(ends, Access.ROWS)
+        case Conversion.UNTILIZE_CODEGEN:
+            return _untilized(in_pieces(ends, spec), Access.ROWS)
         case Conversion.UNTILIZE_WITH_UNPADDING:
             return _untilized(ends, Access.WAIT)
 
@@ -119,7 +125,7 @@ def reshape_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -
 def fold_movement(source: TensorSpec, target: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> Movement:
     """A program that lays the sticks of a window side by side.
 
-    Both processors of a core copy sticks of shards where they are. Tiles are untilized, and sticks of rows are waited
+    The processors of a core copy sticks of shards where they are. Tiles are untilized, and sticks of rows are waited
     for by windows.
     """
     ends = ends_of(source, target, spec)
@@ -127,7 +133,7 @@ def fold_movement(source: TensorSpec, target: TensorSpec, window: tuple[int, int
     if ends.from_tiles:
         return replace(_untilized(ends, Access.WAIT), writes=writes)
     if ends.from_shards and ends.to_shards:
-        moved = replace(read, access=Access.LOCAL_STICKS, core_pages=div_up(read.core_pages, DATA_MOVERS))
+        moved = replace(read, access=Access.LOCAL_STICKS, core_pages=div_up(read.core_pages, hands(spec, FOLD_KERNELS)))
         return Movement(cores=ends.cores, writes=moved)
     reads = replace(read, access=Access.WAIT, in_flight=prod(window))
     return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=writes.core_pages)
@@ -153,7 +159,7 @@ def _dealt_anew(ends: Ends) -> Pages:
     A core whose shard several others read answers them on both networks.
     """
     read, written = ends.read, ends.written
-    dealt = max(written.core_pages * written.page_bytes, div_up(read.core_pages * read.page_bytes, NETWORKS))
+    dealt = max(written.core_pages * written.page_bytes, div_up(read.core_pages * read.page_bytes, len(NETWORKS)))
     if _shard_columns(ends.source) == _shard_columns(ends.target):
         return replace(written, access=Access.STREAM, core_pages=1, page_bytes=dealt, all_pages=ends.cores.num_cores())
     return replace(written, access=Access.STREAM, core_pages=div_up(dealt, written.page_bytes))
@@ -181,9 +187,9 @@ def _reshaped_tiles(ends: Ends) -> Movement:
 
 
 def _reshaped_sticks(ends: Ends, spec: DeviceSpec) -> Movement:
-    """Both processors of a core read sticks, copy pieces, byte by byte where they do not lie alike, and write."""
+    """The processors of a core read sticks, copy pieces, byte by byte where they do not lie alike, and write."""
     read, written, cores = ends.read, ends.written, ends.cores.num_cores()
-    parts = min(DATA_MOVERS * cores, read.all_pages)
+    parts = min(hands(spec, RESHAPE_KERNELS) * cores, read.all_pages)
     share = div_up(read.all_pages, parts)
     together = read.all_bytes // lcm(read.page_bytes, written.page_bytes)  # ends of sticks of both sides
     alike = all(pages.page_bytes % spec.l1.alignment_bytes == 0 for pages in (read, written))

@@ -10,10 +10,9 @@ from math import prod
 
 import numpy as np
 
-from device.memory.tiles import TILE
+from device.memory.tiles import FACE, TILE
 from device.numbers.integers import Integers, div_up
 
-FACE = TILE // 2  # columns of a face
 COUNTED = 16  # output tiles at most
 
 

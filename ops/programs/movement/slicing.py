@@ -78,7 +78,7 @@ def untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor
     made = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
     conversion = untilizing(spec)
     codegen = conversion is Conversion.UNTILIZE_CODEGEN
-    buffers = untilize_codegen_buffers(spec, builder.device_spec) if codegen else ()
+    buffers = untilize_codegen_buffers(spec, made, builder.device_spec) if codegen else ()
     return converted(builder, conversion, source, name, made, buffers)
 
 

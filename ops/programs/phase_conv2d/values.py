@@ -42,7 +42,7 @@ def phases_convolved(work: PhaseConvWork, inputs: Sequence[Array | None], readin
 def _tilized(work: PhaseConvWork, sticks: Array, reading: ValuesReading) -> Array:
     """Sticks as tiles of the output's format."""
     out = work.problem.out_format
-    keeps_tf32 = reading.spec.compute.fast_tilize_keeps_tf32 or work.layout.shards.out_col_tiles == 1
+    keeps_tf32 = reading.spec.compute.tilize_keeps_tf32(work.layout.shards.out_col_tiles)
     tiles = reading.arithmetic.tilize(
         sticks.astype(np.float32), work.sticks_format, out, fp32_dest=work.options.fp32_dest, keeps_tf32=keeps_tf32
     )

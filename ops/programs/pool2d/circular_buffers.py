@@ -6,12 +6,11 @@ Source: tt-metal 0.81.1 (pool_utils), compared with recorded plans.
 from dataclasses import dataclass
 
 from device.cores import CoreRangeSet
-from device.memory.tiles import TILE
+from device.memory.tiles import FACE, TILE
 from device.numbers.formats import BFLOAT16, UINT16, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 
-FACE = 16  # columns of a face, and rows that are tilized without the rest of their tile
 WIDEST = 8  # tiles of channels that are reduced at once
 BUFFERING = 2
 
@@ -42,7 +41,7 @@ class PoolSizes:
     @property
     def window_bytes(self) -> int:
         """Bytes of the sticks under a window, whole tiles."""
-        rows = self.taps if self.taps <= FACE else TILE
+        rows = self.taps if self.taps <= FACE else TILE  # those of a face are tilized without the rest of their tile
         elements = min(self.channel_tiles, WIDEST) * TILE * rows
         return 2 * round_up(elements, TILE**2)
 

@@ -5,8 +5,10 @@ and its tiles pass once through the matrix unit and the packer. The whole is not
 """
 
 from device.cores import CoreRangeSet
+from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.data_movement import hands
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
 from ops.meaning import CyclesReading, Ends
 from ops.programs.actions.compute import pack_tile_cycles, unpack_tile_cycles
@@ -23,11 +25,12 @@ def pool_cycles(work: MaxPool, ends: Ends, reading: CyclesReading) -> OperationC
     read, reduced, packed = window_cycles(work, spec)
     outputs = work.core_outputs
     start = spec.costs_of(StickCosts).start_cycles
-    body = read + reduced + packed + (outputs - 1) * max(read / 2, reduced, packed)
+    readers = hands(spec, 2)
+    body = read + reduced + packed + (outputs - 1) * max(read / readers, reduced, packed)
     busy = {
         Stage.START: start,
-        Stage.READER: div_up(outputs, 2) * read,
-        Stage.SECOND_READER: outputs // 2 * read,
+        Stage.READER: div_up(outputs, readers) * read,
+        Stage.SECOND_READER: (outputs - div_up(outputs, readers)) * read,
         Stage.MATH: outputs * reduced,
         Stage.PACK: outputs * packed,
     }
@@ -54,7 +57,7 @@ def window_cycles(work: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]
     tile_bytes = work.in_format.tile_bytes
     costs = spec.costs_of(ComputeCosts)
     tile = costs.tilize_tile_cycles + unpack_tile_cycles(spec, tile_bytes) + spec.compute.phase_cycles
-    packed = sizes.channel_tiles * pack_tile_cycles(spec, tile_bytes / 32)
+    packed = sizes.channel_tiles * pack_tile_cycles(spec, tile_bytes / TILE)  # one row
     if work.tiled:
-        packed += sizes.channel_tiles * pack_tile_cycles(spec, work.data_format.tile_bytes) / 32
+        packed += sizes.channel_tiles * pack_tile_cycles(spec, work.data_format.tile_bytes) / TILE
     return read, sizes.channel_tiles * tile, packed

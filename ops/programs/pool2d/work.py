@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from device.numbers.formats import GROUP, Array, DataFormat
-from device.numbers.integers import round_up
+from device.numbers.block_floats import whole_groups
+from device.numbers.formats import Array, DataFormat
 from device.plan import Work
 from ops.frame.frame import Frame
 from ops.meaning import ValuesReading, given
@@ -60,6 +60,6 @@ def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesReadin
             np.maximum(result, met, out=result)
     dst = result.reshape(1, 1, -1, work.channels)
     if work.data_format.is_block:
-        dst = np.pad(dst, ((0, 0), (0, 0), (0, 0), (0, round_up(work.channels, GROUP) - work.channels)))
+        dst = whole_groups(dst)
     packed = reading.arithmetic.pack(dst, work.data_format, fp32_dest=False)
     return packed[..., : work.channels].astype(work.data_format.storage)

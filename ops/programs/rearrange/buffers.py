@@ -27,6 +27,11 @@ def upsample_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuff
     return (buffer("sticks", depth * stick_bytes, data_format, cores_of(sticks, spec)),)
 
 
+def hwc_block(pixels: int) -> int:
+    """Pixels that a core with so many turns at once."""
+    return next((n for n in range(HWC_BLOCK, pixels + 1, TILE) if pixels % n == 0), pixels)
+
+
 def hwc_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Circular buffers of a program that puts channels last: shards, gathered pixels, tiles in three stages, result."""
     held, given = made.spec.memory_config.shard_spec, source.spec.memory_config.shard_spec
@@ -35,7 +40,7 @@ def hwc_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, .
     element_bytes = source.spec.data_format.element_bytes or 0
     in_dram = source.spec.memory_config.buffer_type is BufferType.DRAM
     channels, pixels = source.spec.shape[2], held.shape[0]
-    block = next((n for n in range(HWC_BLOCK, pixels + 1, TILE) if pixels % n == 0), pixels)
+    block = hwc_block(pixels)
     rows = channels if in_dram else given.shape[0]
     tiles = div_up(block, TILE) * BFLOAT16.tile_bytes
     data_format = source.spec.data_format

@@ -113,6 +113,4 @@ def channels_first(work: ChannelsFirst, values: Array) -> Array:
 MEANINGS: Final = (
     composed(Permute, permuted, _turned),
     composed(Repeat, repeated),
-    composed(ChannelsLast, channels_last),
-    composed(ChannelsFirst, channels_first),
 )

@@ -39,7 +39,7 @@ def tiling_buffers(
     rows, across = tiles.matrix[0] // TILE, tiles.matrix[1] // TILE
     cores, core_rows = _dealt(rows, spec, by_columns=by_columns)
     if on_one_core:
-        cores = first_cores(1, spec.grid.cols, spec.grid.rows)
+        cores, core_rows = first_cores(1, spec.grid.cols, spec.grid.rows), 1  # it passes on one row after the other
     shards = read.spec.memory_config.shard_spec
     in_place = shards is not None and conversion is not Conversion.TILIZE_WITH_VAL_PADDING
     if conversion is Conversion.TILIZE and not made.spec.memory_config.is_sharded():
@@ -65,10 +65,7 @@ def _dealt(rows: int, spec: DeviceSpec, *, by_columns: bool) -> tuple[CoreRangeS
     """The cores that share rows of tiles evenly, and how many each has."""
     core_rows = div_up(rows, spec.grid.cores)
     used = div_up(rows, core_rows)
-    cores = CoreRangeSet()
-    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not by_columns).ranges:
-        cores = cores.union(CoreRangeSet(one))
-    return cores, core_rows
+    return first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not by_columns).merged(), core_rows
 
 
 def _buffer(name: str, tensor: TensorSpec, tiles: int, cores: CoreRangeSet) -> CircularBuffer:
@@ -136,25 +133,4 @@ def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:
     used = div_up(tensor.matrix[0], shards.shape[0])
     if used == grid.num_cores():
         return grid
-    held = CoreRangeSet()
-    for core in grid.cores()[:used]:
-        held = held.union(CoreRangeSet(CoreRange(core, core)))
-    return held
-
-
-def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Circular buffers of the program that makes rows of interleaved tiles: two pieces of a row of tiles in, and out.
-
-    A row of tiles is cut into as many equal pieces as give every piece a core of its own; if there are more rows than
-    cores, it stays whole.
-
-    Args:
-        source: The tiles.
-        made: The rows.
-        spec: The device.
-    """
-    rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
-    pieces = max((n for n in range(1, across + 1) if across % n == 0 and rows * n <= spec.grid.cores), default=1)
-    cores = first_cores(min(rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
-    tiles = BUFFERING * across // pieces
-    return _buffer("tiles", source, tiles, cores), _buffer("rows", made, tiles, cores)
+    return CoreRangeSet([CoreRange(core, core) for core in grid.cores()[:used]]).merged()

@@ -11,8 +11,9 @@ from device.memory.memory_config import Layout, MemoryConfig, ShardSpec, TensorM
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.movement.circular_buffers import untilize_codegen_buffers
 from ops.programs.movement.work import Conversion
-from ops.programs.tiling.buffers import shard_buffers, tiling_buffers, untilize_codegen_buffers
+from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
 from ops.programs.tiling.work import LayOut
 
 
@@ -114,7 +115,7 @@ def _converted(
     result = PlanTensor(name, made)
     return builder.run(
         f"{conversion.value}DeviceOperation",
-        _work(conversion, source, made),
+        replace(_work(conversion, source, made), on_one_core=on_one_core),
         [source],
         output=result,
         circular_buffers=tiling_buffers(conversion, source, result, builder.device_spec, on_one_core=on_one_core),

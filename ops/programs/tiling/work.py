@@ -12,6 +12,8 @@ from device.time.stages import OperationCycles
 from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
 from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
+from ops.programs.movement.meaning import UNMEASURED
+from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import relayout_movement
 from ops.programs.movement.work import Conversion
 
@@ -25,12 +27,14 @@ class LayOut(Work):
         source_format: Format of the source.
         data_format: Format of the result.
         kept: Shape of what is kept of the source, from its first element on; None for all.
+        on_one_core: One core does all.
     """
 
     conversion: Conversion
     source_format: DataFormat
     data_format: DataFormat
     kept: tuple[int, ...] | None = None
+    on_one_core: bool = False
 
 
 def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
@@ -43,12 +47,17 @@ def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading
 
 
 def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles:
-    movement = relayout_movement(work.conversion, ends.read, ends.written, reading.spec)
-    return movement_cycles(movement, reading.spec, contention=reading.contention)
+    return movement_cycles(_movement(work, ends, reading.spec), reading.spec, contention=reading.contention)
 
 
 def _account(work: LayOut, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(relayout_movement(work.conversion, ends.read, ends.written, spec))
+    name, changes = work.conversion.value, work.source_format != work.data_format
+    # programs that change formats on the way are not measured, either
+    return movement_account(_movement(work, ends, spec), measured_as="" if changes or name in UNMEASURED else name)
+
+
+def _movement(work: LayOut, ends: Ends, spec: DeviceSpec) -> Movement:
+    return relayout_movement(work.conversion, ends.read, ends.written, spec, on_one_core=work.on_one_core)
 
 
 MEANINGS: Final = (Meaning(work=LayOut, values=_values, cycles=_cycles, account=_account),)

@@ -30,7 +30,6 @@ from device.numbers.formats import (
 from device.numbers.scalar import decode_block_tile, encode_block_tile, quantize_row
 
 BLOCKS = [BFLOAT8_B, BFLOAT4_B]
-FLOATS = [BFLOAT16, FLOAT16, FLOAT32]
 
 
 def quantize_slowly(values, fmt):

@@ -4,7 +4,7 @@ import pytest
 
 from device.errors import SpecError
 from device.spec.device_spec import load_spec
-from device.time.data_movement import movers, side_by_side_cycles
+from device.time.data_movement import hands, movers, side_by_side_cycles
 
 SPEC = load_spec("wormhole_n150")
 
@@ -14,6 +14,10 @@ def test_the_last_processor_does_what_is_left(processors, shared):
     made = movers(processors, 3)
     distinct = list(dict.fromkeys(made))
     assert tuple(distinct.index(one) for one in made) == shared
+
+
+def test_there_are_no_more_hands_than_processors():
+    assert [hands(SPEC.replace(data_movement_processors=count), 2) for count in (1, 2, 3)] == [1, 2, 2]
 
 
 def test_two_roles_take_turns_on_one_processor():

@@ -7,6 +7,7 @@ import pytest
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
+from ops.fields.asked import parts_asked
 from ops.fields.field import Field, numeric_fields, scaled
 from ops.fields.held import HeldLaunches, HeldOperation, held_launches, held_operations, with_model
 from ops.fields.samples import samples
@@ -15,25 +16,36 @@ from ops.meanings import load_spec
 
 @dataclass(frozen=True)
 class Sweep:
-    """Operations on a device, and on devices with so many times as much of each field."""
+    """Operations on a device, and on devices with so many times as much of each field.
+
+    Attributes:
+        spec: The device.
+        held: The operations.
+        launches: Of all of them.
+        before: What they take on the device.
+        changed: The other device, and what those of the operations take there that ask for the field's part.
+    """
 
     spec: DeviceSpec
     held: tuple[HeldOperation, ...]
     launches: HeldLaunches
     before: tuple[OperationCycles, ...]
-    changed: dict[tuple[Field, float], tuple[DeviceSpec, tuple[OperationCycles, ...]]]
+    changed: dict[tuple[Field, float], tuple[DeviceSpec, dict[HeldOperation, OperationCycles]]]
 
 
 def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
     spec = load_spec(name)
     held = with_model(held_operations(samples(), spec), spec)
+    asked = {one: parts_asked(one.operation, spec) for one in held}
     changed = {}
     for field in numeric_fields(spec):
+        part = field.path[0]
+        moved = [one for one in held if part in asked[one]]
         for factor in factors:
             device = scaled(spec, field, factor)
-            fewer_cores = field.path[0] == "grid" and factor < 1  # than the plan that is held has
-            if device is not None and field.path[0] != "reader" and not fewer_cores:
-                changed[field, factor] = device, tuple(one.operation(device) for one in held)
+            fewer_cores = part == "grid" and factor < 1  # than the plan that is held has
+            if device is not None and part != "reader" and not fewer_cores:
+                changed[field, factor] = device, {one: one.operation(device) for one in moved}
     return Sweep(spec, held, held_launches(samples(), spec), tuple(one.operation(spec) for one in held), changed)
 
 

@@ -77,11 +77,6 @@ def test_a_larger_grid_has_longer_rings(cols, rows, nodes):
     assert len(torus.worker_rows) >= rows
 
 
-SLOWER_WITH_ONE = {
-    *("conv2d", "phase_conv2d", "halo", "matmul", "patch_matmul", "movement", "concat", "rearrange"),
-}
-
-
 @pytest.mark.parametrize(
     ("processors", "slower"),
     [

@@ -6,7 +6,7 @@ from device.errors import DeviceError
 from device.plan import Plan
 from ops.fields.held import held_launches, held_operations, plan_or_refusal, with_model
 from ops.fields.samples import Sample, samples
-from ops.launch.queue import Replay, between_kernels_nanoseconds
+from ops.launch.queue import between_kernels_nanoseconds
 from ops.meanings import load_spec
 from ops.readings.cycles import run_cycles
 
@@ -37,7 +37,7 @@ def test_programs_are_those_of_their_folders():
 def test_launches_are_read_in_all_ways_in_cycles_of_the_device():
     held = held_launches([sample("HEIGHT")], SPEC)
     assert len(held.queue) == 4
-    passed = sum(between_kernels_nanoseconds(held.queue, SPEC, replay) for replay in Replay)
+    passed = sum(between_kernels_nanoseconds(held.queue, SPEC).values())
     assert held.cycles(SPEC) == pytest.approx(passed)  # at 1 GHz
 
 

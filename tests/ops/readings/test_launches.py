@@ -18,7 +18,7 @@ TENSOR = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE)
 WIDE, NARROW = (CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(column, 1))) for column in (7, 3))
 
 
-def launch(*stages, buffers=()):
+def launch(*stages, buffers=(), spec=SPEC):
     """The launch of one operation on 16 cores with some stages that work, and its circular buffers' cores."""
     step = Operation(
         name="One",
@@ -32,7 +32,8 @@ def launch(*stages, buffers=()):
     )
     group = CoreGroupCycles(cores=WIDE, cycles=100, stages=tuple(StageCycles(stage, 10) for stage in stages))
     cycles = OperationCycles(cycles=100, groups=(group,), bound_by=Stage.START) if stages else None
-    (found,) = launches_of(Plan(steps=(step,), tensors={"x": TENSOR, "y": TENSOR}), [TimedOperation("One", cycles)])
+    plan = Plan(steps=(step,), tensors={"x": TENSOR, "y": TENSOR})
+    (found,) = launches_of(plan, [TimedOperation("One", cycles)], spec)
     return found
 
 
@@ -47,6 +48,11 @@ def test_data_movement_needs_two_processors():
         arguments=ARGUMENTS,
         key="one",
     )
+
+
+def test_a_single_data_movement_processor_has_one_kernel():
+    alone = SPEC.replace(data_movement_processors=1)
+    assert launch(Stage.READER, Stage.WRITER, buffers=(WIDE,), spec=alone).program.processors == 1
 
 
 @pytest.mark.parametrize("stage", [Stage.TILIZE, Stage.UNPACK, Stage.MATH, Stage.PACK, Stage.BIAS, Stage.UNTILIZE])
@@ -78,5 +84,5 @@ def test_without_a_model_all_processors_have_a_kernel_that_takes_nothing():
 
 def test_a_relocation_launches_a_move():
     plan = Plan(steps=(Relocate("x", TENSOR.buffer(SPEC)),), tensors={"x": TENSOR})
-    (found,) = launches_of(plan, [TimedOperation(MOVE, None)])
+    (found,) = launches_of(plan, [TimedOperation(MOVE, None)], SPEC)
     assert found.name == MOVE

@@ -57,14 +57,3 @@ def test_a_fit_tells_which_constant_it_moved_and_what_came_out_before():
     fit = fit_constants(residuals, {"a": 10.0, "b": 3.0}, rounds=1)
     assert told[:3] == [(None, True), ("a", False), ("b", False)]
     assert fit.values["b"] == pytest.approx(3.0)
-
-
-def test_a_fit_begins_where_it_is_told_to():
-    begun = []
-
-    def residuals(values, moved, before):
-        begun.append(values["a"])
-        return np.array([math.log(values["a"] / 20)])
-
-    fit_constants(residuals, {"a": 10.0}, start={"a": 19.0}, rounds=1)
-    assert begun[0] == pytest.approx(19.0)

@@ -96,3 +96,13 @@ def test_a_row_whose_shards_do_not_fit_its_grid_is_not_predicted(tmp_path: Path)
     predicted, (skipped,) = validate(path)
     assert len(predicted) == 1
     assert "DeviceError: Number of shards along height 5 must not exceed number of rows 4" in skipped.reason
+
+
+def test_a_mistake_of_a_model_is_no_row_that_is_not_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(work: object, spec: object) -> None:
+        raise ValueError("a mistake")
+
+    path = written(tmp_path, "conv")
+    monkeypatch.setattr("tools.validate.conv.conv_cycles", broken)
+    with pytest.raises(ValueError, match="a mistake"):
+        validate(path)

@@ -6,7 +6,7 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from tools.validate.__main__ import read_rows, validate
-from tools.validate.dram_noc import predict_transfers, transfers_cycles
+from tools.validate.dram_noc import predict_transfers, read_transfers
 from tools.validate.prediction import NotPredictedError
 from tools.validate.summary import sum_up
 
@@ -46,7 +46,7 @@ MULTICAST = {"mechanism": "multicast write", "pattern": "L1 one-to-all multicast
     ],
 )
 def test_transfers_by_hand(changed, cycles):
-    assert transfers_cycles(row(**changed), SPEC) == pytest.approx(cycles, rel=1e-12)
+    assert read_transfers(row(**changed), SPEC)() == pytest.approx(cycles, rel=1e-12)
 
 
 def test_errors_are_as_claimed():

@@ -1,4 +1,4 @@
-"""The convolutions of vgg_unet one after the other, and their sum beside the measured time."""
+"""Two networks, operation by operation, and their sums beside measured times and targets."""
 
 import json
 import sys
@@ -11,8 +11,9 @@ from tools.validate.network_report import sentences, totals
 from tools.validate.network_rows import DATA, NetworkStep, figures_of, read_rows, steps_of
 from tools.validate.network_run import Software, run_network, softwares
 
-LAYERS = read_rows(DATA / "model_layers.csv")
-FLOW = read_rows(DATA / "model_flow.csv")
+EVERY_LAYER = read_rows(DATA / "model_layers.csv")
+EVERY_FLOW = read_rows(DATA / "model_flow.csv")
+LAYERS, FLOW = ([row for row in rows if row["model"] == "vgg_unet"] for rows in (EVERY_LAYER, EVERY_FLOW))
 OPERATIONS = read_rows(DATA / "model_ops.csv")
 
 
@@ -37,7 +38,7 @@ def test_every_layer_is_a_step_and_the_other_way_round():
     assert not unmatched
     assert [step.row["layer"] for step in steps if step.row] == [row["layer"] for row in LAYERS]
     assert steps[-1].row is None
-    assert all(None not in row for row in (*LAYERS, *FLOW, *OPERATIONS))  # no field is cut at a comma
+    assert all(None not in row for row in (*EVERY_LAYER, *EVERY_FLOW, *OPERATIONS))  # no field is cut at a comma
 
 
 def test_rows_of_one_file_only_are_listed():
@@ -75,20 +76,39 @@ def test_every_layer_is_timed_on_the_shards_that_the_one_before_left(networks, d
 
 
 def test_what_the_profile_shows_of_its_structure(networks):
-    """102 operations, a halo of 86 cores in d4.up of the P100A, nothing moved behind the pools."""
-    for network in networks.values():
+    """102 operations, a halo of 86 cores in d4.up of the P100A, nothing moved behind the pools.
+
+    Release 0.81.1 runs 106 on an N150 (recorded): whether tensors move depends on where memory is free.
+    """
+    for name, network in networks.items():
         for times in network.times.values():
             sums = totals(times)
-            assert sums.operations + sum(sums.left_out.values()) == pytest.approx(102, abs=3)
+            count = sums.operations + sum(sums.left_out.values())
+            assert count == (106 if name == "n150" else pytest.approx(102, abs=6))
             assert all("Move" not in names(one) for one in times if one.step.before == ("pool",))
     assert by_layer(networks["p100"].times[Software.RELEASE])["d4.up"].scheme == "height 86"
 
 
-def test_the_sum_leaves_room_for_what_it_leaves_out(networks):
-    for device, software, least in (("n150", Software.RELEASE, 0.85), ("p100", Software.OF_2025, 0.75)):
-        network = networks[device]
-        share = totals(network.times[software]).timed_ns / network.measured.time_ns
-        assert least < share < 1, device
+def test_the_sum_is_near_the_measured_time(networks):
+    network = networks["n150"]
+    sums = totals(network.times[Software.RELEASE])
+    assert sums.timed_ns == pytest.approx(network.measured.time_ns, rel=0.05)
+    assert set(sums.left_out) <= {"Pad", "Transpose"}  # of the sharded input
+    older = totals(networks["p100"].times[Software.OF_2025]).timed_ns / networks["p100"].measured.time_ns
+    assert 0.75 < older < 1
+
+
+def test_every_operation_of_vanilla_unet_is_timed_and_near_its_target():
+    """The target is that of tt-metal's CI; the operations are those that the recorded network runs."""
+    steps, unmatched = steps_of("vanilla_unet", EVERY_LAYER, EVERY_FLOW)
+    figures, _ = figures_of("vanilla_unet", OPERATIONS)
+    network = time_network("vanilla_unet", load_spec("wormhole_n150"), steps, figures)
+    (times,) = network.times.values()
+    sums = totals(times)
+    assert (unmatched, sums.left_out, sums.failed, sums.operations) == ([], {}, 0, 89)
+    assert sums.timed_ns == pytest.approx(1e9 / 201, rel=0.08)
+    assert sum(len(one.operations) for one in times) == 58  # of the 23 convolutions
+    assert "Nothing is left out." in " ".join(sentences(network))
 
 
 def test_software_of_2025_is_slower_where_it_is_told_apart(networks):
@@ -101,8 +121,8 @@ def test_software_of_2025_is_slower_where_it_is_told_apart(networks):
 
 def test_sentences_say_what_is_left_out(networks):
     text = " ".join(sentences(networks["n150"]))
-    assert "12 operations (1 Pad, 2 Transpose, 4 Pool2D, 4 Concat, 1 Unary)" in text
-    assert "remain for what is left out" in text
+    assert "what stands between them" in text
+    assert "102 were measured" in text
     assert "Only totals of this network are published" in text
     assert "near the target of the 2025-12 tree" in " ".join(sentences(networks["p100"]))
 
@@ -138,14 +158,24 @@ def test_command(tmp_path, capsys, monkeypatch):
     assert sum(row["predicted_ns"] for row in layers) == pytest.approx(software["calls_ns"])
 
 
-def test_command_lists_what_does_not_fit(capsys, monkeypatch):
-    """In the block shards that the release chooses for d4.up, the network does not fit the L1 of an N150."""
+def test_command_plans_as_the_release_does(capsys, monkeypatch):
+    """In the block shards that the release chooses for d4.up, the network takes half as long again as measured."""
     monkeypatch.setattr(sys, "argv", ["network", "--device", "n150", "--as-planned"])
     main()
     printed = capsys.readouterr().out
-    assert "not timed" in printed
-    assert "n150, d4.conv1" in printed
     assert "of d4.up: sharded as the release plans it" in printed
+    assert "block 16" in printed
+
+
+def test_command_lists_what_is_not_timed(tmp_path, capsys, monkeypatch):
+    layers = tmp_path / "layers.csv"
+    text = (DATA / "model_layers.csv").read_text(encoding="utf-8")
+    layers.write_text(text.replace("vgg_unet,d4.conv2,1,64", "vgg_unet,d4.conv2,1,65"), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["network", "--device", "n150", "--layers", str(layers)])
+    main()
+    printed = capsys.readouterr().out
+    assert "not timed" in printed
+    assert "n150, d4.conv2" in printed
     assert "The sum is too low: 3 layers" in printed
 
 

@@ -8,7 +8,12 @@ from tools.validate.summary import sum_up
 
 def prediction(name, measured, predicted):
     return Prediction(
-        row={}, measured_ns=measured, predicted_ns=predicted, group=("g",), architecture="a", configuration=(name,)
+        row={},
+        measured_ns=measured,
+        predict_ns=lambda: predicted,
+        group=("g",),
+        architecture="a",
+        configuration=(name,),
     )
 
 

@@ -28,6 +28,10 @@ def test_a_script_runs_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (call,) = json.loads((tmp_path / "report" / "device0.json").read_text())["calls"]
     assert call["total"]["cycles"] > 0
     assert "blackhole_p150" in (tmp_path / "report" / "device0.txt").read_text()
+    network = json.loads((tmp_path / "report" / "network0.json").read_text())
+    assert network["cycles"] == call["total"]["cycles"]
+    assert [one["name"] for one in network["layers"]] == ["script.py:9"]
+    assert "L1 is fullest in #" in (tmp_path / "report" / "network0.txt").read_text()
 
 
 def test_what_a_script_raises_is_shown_from_its_own_line_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

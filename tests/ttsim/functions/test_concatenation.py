@@ -7,12 +7,6 @@ import ttsim as ttnn
 from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 
 
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
-
-
 def values(*shape, first=0):
     return (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + first) % 251
 

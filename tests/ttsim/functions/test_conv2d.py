@@ -252,3 +252,40 @@ def test_a_device_that_keeps_no_programs_frees_what_they_hold():
             ttsim.deallocate(result)
             counts.append((device.num_program_cache_entries() > 0, len(list(device.machine.memory.live())) > 1))
     assert counts == [(False, False), (True, True)]
+
+
+@pytest.mark.parametrize("values", ["exact", "off"])
+def test_weights_in_rows_on_the_device_are_fetched_and_prepared(values):
+    rng = np.random.default_rng(0)
+    raw = rng.standard_normal((32, 32, 3, 3)).astype(np.float32), rng.standard_normal((1, 1, 1, 32)).astype(np.float32)
+    with ttsim.open_device(l1_small_size=32768, values=values) as device:
+        image = ttsim.Tensor(rng.standard_normal((1, 1, 42, 32)), ttsim.bfloat16).to(device)
+        outputs = []
+        for there in (False, True):
+            weight, bias = (ttsim.Tensor(one, ttsim.bfloat16, device if there else None) for one in raw)
+            made, (prepared, _) = ttsim.conv2d(
+                **BASE, input_tensor=image, weight_tensor=weight, bias_tensor=bias, device=device, kernel_size=(3, 3),
+                groups=0, return_weights_and_bias=True)  # fmt: skip
+            assert prepared.shape == (1, 1, 288, 32)
+            outputs.append(made)
+        assert weight.is_allocated()
+        if values == "exact":
+            assert np.array_equal(outputs[0].to_numpy(), outputs[1].to_numpy())
+
+
+def test_a_transposed_convolution_of_the_same_frame_is_another_program():
+    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+        image = ttsim.Tensor(np.zeros((1, 1, 42, 32)), ttsim.bfloat16).to(device)
+        weight = ttsim.Tensor(np.zeros((32, 32, 3, 3)), ttsim.bfloat16)
+
+        def circular_buffers(function):
+            ttsim.graph.begin_graph_capture()
+            function(
+                **BASE, input_tensor=image, weight_tensor=weight, device=device, kernel_size=(3, 3), padding=(1, 1)
+            )
+            nodes = ttsim.graph.end_graph_capture()
+            return [one["params"]["size"] for one in nodes if one["node_type"] == "circular_buffer_allocate"]
+
+        first, again, other = map(circular_buffers, (ttsim.conv2d, ttsim.conv2d, ttsim.conv_transpose2d))
+        assert again == []
+        assert len(other) == len(first) > 0

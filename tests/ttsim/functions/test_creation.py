@@ -35,6 +35,8 @@ def test_on_a_device() -> None:
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(TypeError, match="full: shape must be non-negative integers, not"):
         ttsim.zeros((2, -1))
+    with pytest.raises(ttsim.ArgumentTypeError, match="full: fill_value must be a Real, not 'x'"):
+        ttsim.full((2, 2), "x")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         ttsim.rand((2, 2))  # type: ignore[call-arg]
     with pytest.raises(TypeError):

@@ -7,12 +7,6 @@ import ttsim as ttnn
 from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 
 
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
-
-
 def placed(device, array, place=None, layout=ttnn.TILE_LAYOUT):
     return ttnn.from_torch(
         np.asarray(array, np.float32), ttnn.bfloat16, layout=layout, device=device, memory_config=place
@@ -40,6 +34,7 @@ def test_operators_are_the_functions(device):
     assert (x - 1).to_numpy().max() == 2.0
     assert (2 * x * x).to_numpy().max() == 18.0
     assert (1.5 + x).to_numpy().max() == 4.5
+    assert (x @ x).to_numpy().max() == 288.0
 
 
 def test_a_row_is_spread_in_a_buffer_of_its_own(device):
@@ -90,10 +85,35 @@ def test_tensors_must_be_on_the_device():
 
 def test_what_is_not_simulated_is_refused_by_name(device):
     x = placed(device, np.ones((1, 1, 32, 32)))
+    with pytest.raises(ttnn.ArgumentTypeError, match="\nadd: there is no 'speed'"):
+        ttnn.add(x, x, speed=1)
+    with pytest.raises(ttnn.ArgumentTypeError, match="\nrelu: there is no 'speed'"):
+        ttnn.relu(x, speed=1)
     with pytest.raises(ttnn.ArgumentError, match="use_legacy is not simulated"):
         ttnn.add(x, x, use_legacy=True)
     with pytest.raises(ttnn.ArgumentTypeError, match="input_tensor_b must be a Tensor or a number"):
         ttnn.add(x, "1")
+
+
+def test_a_number_may_come_first_where_the_order_does_not_matter(device):
+    x = placed(device, np.full((1, 1, 32, 32), 3.0))
+    assert ttnn.mul(2.0, x).to_numpy().max() == 6.0
+    assert ttnn.add(2, x, fast_and_approximate_mode=True).to_numpy().max() == 5.0
+    with pytest.raises(ttnn.ArgumentTypeError, match="input_tensor_a must be a Tensor, not"):
+        ttnn.sub(2.0, x)
+
+
+def test_functions_with_an_underscore_write_into_the_first_tensor(device):
+    x, y = placed(device, np.full((1, 1, 32, 32), 3.0)), placed(device, np.full((1, 1, 32, 32), 2.0))
+    assert ttnn.add_(x, y).buffer_address() == x.buffer_address()
+    assert ttnn.mul_(x, 4.0).to_numpy().max() == ttnn.sub_(x, y).to_numpy().max() + 2.0 == 20.0
+    assert captured(lambda: ttnn.multiply_(x, y)) == (["BinaryNgDeviceOperation"], [(4096, 0)] * 3)
+    assert captured(lambda: ttnn.multiply(x, y))[1] == [(4096, 0)] * 3  # by the vector unit: a program of its own
+    with pytest.raises(ttnn.DeviceError, match=r"^Shape of Output tensor Shape\(\[1, 1, 1, 32\]\) provided does not"):
+        ttnn.add_(placed(device, np.ones((1, 1, 1, 32))), x)
+    rows = placed(device, np.ones((1, 1, 32, 32)), layout=ttnn.ROW_MAJOR_LAYOUT)
+    with pytest.raises(ttnn.ArgumentError, match="leaves the first as it is and returns another"):
+        ttnn.add_(rows, x)
 
 
 def test_every_operation_takes_time(device):

@@ -16,7 +16,16 @@ def test_a_tensor_comes_back(tmp_path: Path, dtype: ttsim.DataType) -> None:
         assert (again.to_numpy() == made.to_numpy()).all()
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.tensorbin").write_bytes(b"something else")
+@pytest.mark.parametrize("content", [b"", b"something else", b"PK\x03\x04 of a zip file"])
+def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.tensorbin").write_bytes(content)
     with pytest.raises(ValueError, match=r"no file of ttsim\.dump_tensor"):
         ttsim.load_tensor(tmp_path / "x.tensorbin")
+
+
+def test_a_file_that_was_cut_short_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.tensorbin"
+    ttsim.dump_tensor(path, ttsim.Tensor(np.arange(64), ttsim.int32))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ttsim.ArgumentError, match=r"no file of ttsim\.dump_tensor"):
+        ttsim.load_tensor(path)

@@ -9,12 +9,6 @@ from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 IMAGE = np.arange(2 * 6 * 6 * 16, dtype=np.float32).reshape(2, 6, 6, 16) % 113 - 50  # whole numbers are exact
 
 
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
-
-
 def pooled(device, *, layout=ttnn.ROW_MAJOR_LAYOUT, place=None, **changes):
     x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.bfloat16, layout=layout, device=device, memory_config=place)
     call = {

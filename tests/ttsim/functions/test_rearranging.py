@@ -9,12 +9,6 @@ from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
 
 
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
-
-
 def placed(device, array=IMAGE, layout=ttnn.ROW_MAJOR_LAYOUT, place=None):
     return ttnn.from_torch(array, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
 

@@ -9,12 +9,6 @@ from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 VALUES = np.arange(64 * 64, dtype=np.float32).reshape(1, 1, 64, 64) % 128
 
 
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
-
-
 def placed(device, layout=ttnn.TILE_LAYOUT, place=None):
     return ttnn.from_torch(VALUES, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
 
@@ -54,9 +48,17 @@ def test_every_change_is_a_device_operation_and_keeps_the_values(device):
         assert np.array_equal(result.to_numpy(), VALUES)
 
 
+def test_padding_takes_nothing_away(device):
+    rows = placed(device, ttnn.ROW_MAJOR_LAYOUT)
+    with pytest.raises(ttnn.ArgumentError, match=r"must hold \[1, 1, 64, 64\], not \(1, 1, 64, 32\)"):
+        ttnn.tilize_with_val_padding(rows, [1, 1, 64, 32], 0.0)
+
+
 def test_tiles_are_cut_to_the_rows_that_are_asked_for(device):
     names, result, _ = operations(lambda: ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49]))
     assert names == ["UntilizeWithUnpadding"]
+    with pytest.raises(ttnn.ArgumentError, match="use_multicore=False is not simulated"):
+        ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49], use_multicore=False)
     assert np.array_equal(result.to_numpy(), VALUES[:, :, :40, :50])
 
 

@@ -57,8 +57,10 @@ def test_values_are_copied_into_what_is_there() -> None:
         host = ttsim.zeros((1, 1, 64, 64), layout=ttsim.TILE_LAYOUT)
         ttsim.copy_device_to_host_tensor(x, host)
         assert (host.to_numpy() == small().to_numpy()).all()
-        with pytest.raises(RuntimeError, match="output_tensor must have shape"):
+        with pytest.raises(RuntimeError, match="copy_host_to_device_tensor: device_tensor must have shape"):
             ttsim.copy_host_to_device_tensor(ttsim.zeros((1, 1, 32, 32), layout=ttsim.TILE_LAYOUT), x)
+        with pytest.raises(RuntimeError, match=r"host_tensor must have .*BFLOAT16 .*, not .*FLOAT32 and"):
+            ttsim.copy_device_to_host_tensor(x, ttsim.zeros((1, 1, 64, 64), ttsim.float32, ttsim.TILE_LAYOUT))
         with pytest.raises(TypeError, match="give a spec and a device"):
             ttsim.allocate_tensor_on_device(x.spec)
 
@@ -72,6 +74,8 @@ def test_sides_of_one_come_and_go() -> None:
         assert ttsim.squeeze(x, 0).buffer_address() == x.buffer_address()
         assert ttsim.unsqueeze(ttsim.squeeze(x), 0).shape == [1, 64, 64]
         assert ttsim.unsqueeze_to_4D(ttsim.squeeze(x)).shape == [1, 1, 64, 64]
+        with pytest.raises(ttsim.ArgumentTypeError, match=r"squeeze: dim must be an integer, not 1\.5"):
+            ttsim.squeeze(x, 1.5)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="dim must lie between -5 and 4, not 5"):
             ttsim.unsqueeze(x, 5)
     assert ttsim.Shape([1, 2]).to_rank(4) == [1, 1, 1, 2]
@@ -90,3 +94,11 @@ def test_a_method_frees_what_nobody_shares() -> None:
         assert view.is_allocated()
         x.deallocate(force=True)
         assert not view.is_allocated()
+
+
+def test_cores_that_convert_are_not_chosen() -> None:
+    grid = ttsim.CoreGrid(x=1, y=1).core_range_set()
+    with pytest.raises(ttsim.ArgumentError, match="typecast: sub_core_grids is not simulated"):
+        ttsim.typecast(small(), ttsim.float32, sub_core_grids=grid)
+    with pytest.raises(ttsim.ArgumentError, match="to_layout: sub_core_grids is not simulated"):
+        ttsim.to_layout(small(), ttsim.ROW_MAJOR_LAYOUT, sub_core_grids=grid)

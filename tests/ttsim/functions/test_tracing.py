@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -52,10 +54,14 @@ def test_what_no_trace_can_do_is_refused() -> None:
             image(0).to(device)
         with pytest.raises(ValueError, match="is being captured"):
             ttsim.begin_trace_capture(device)
-        with pytest.raises(ValueError, match="still being captured"):
-            ttsim.execute_trace(device, trace)
+        for call in (ttsim.execute_trace, ttsim.release_trace):
+            with pytest.raises(ValueError, match="still being captured"):
+                call(device, trace)
         ttsim.end_trace_capture(device, trace)
         ttsim.execute_trace(device, trace)
+        ttsim.begin_trace_capture(device)
+        with pytest.raises(ValueError, match="a trace is still being captured on this device"):
+            ttsim.execute_trace(device, trace)
 
 
 def test_what_a_trace_reads_must_be_kept() -> None:
@@ -65,6 +71,33 @@ def test_what_a_trace_reads_must_be_kept() -> None:
         y = model(x, device)
         ttsim.end_trace_capture(device, trace)
         x.deallocate()
-        with pytest.raises(RuntimeError, match="deallocated after the capture"):
+        with pytest.raises(RuntimeError, match="deallocated in the capture or after it"):
             ttsim.execute_trace(device, trace)
         assert y.is_allocated()
+
+
+def odd(seed: int, device: ttsim.Device) -> ttsim.Tensor:
+    """Tiles with padding."""
+    values = np.random.default_rng(seed).standard_normal((1, 1, 30, 40), dtype=np.float32)
+    return ttsim.from_numpy(values, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b, room: ttsim.add(a, b),
+        lambda a, b, room: ttsim.concat([a, b], 2),
+        lambda a, b, room: ttsim.move(ttsim.add(a, b)),
+        lambda a, b, room: ttsim.relu(ttsim.add(a, b, output_tensor=room)),
+    ],
+    ids=["add", "concat", "moved", "into a tensor"],
+)
+def test_a_replay_reads_and_writes_tensors_as_the_call_did(call: Callable[..., ttsim.Tensor]) -> None:
+    with ttsim.open_device(values="fast") as device:
+        a, b, other, room = (odd(seed, device) for seed in range(4))
+        trace = ttsim.begin_trace_capture(device)
+        y = call(a, b, room)
+        ttsim.end_trace_capture(device, trace)
+        ttsim.copy_host_to_device_tensor(other.cpu(), a)
+        ttsim.execute_trace(device, trace)
+        assert (y.to_numpy() == call(other, b, odd(5, device)).to_numpy()).all()

@@ -182,6 +182,27 @@ def test_an_estimate_is_what_the_call_takes(memory_config, deallocate):
     assert estimate == profiled.report()
 
 
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (ttnn.add, lambda x: (x, x)),
+        (ttnn.relu, lambda x: (x,)),
+        (ttnn.matmul, lambda x: (x, x)),
+        (ttnn.concat, lambda x: ([x, x], -1)),
+    ],
+    ids=["add", "relu", "matmul", "concat"],
+)
+def test_functions_that_take_no_device_are_estimated_on_it(function, given):
+    with opened() as device:
+        x = ttnn.zeros((1, 1, 64, 64), layout=ttnn.TILE_LAYOUT, device=device)
+        before = memory(device)
+        estimate = ttnn.estimate_cycles(function, *given(x), device=device)
+        assert memory(device) == before
+        with ttnn.profile(device) as profiled:
+            function(*given(x))
+    assert estimate == profiled.report()
+
+
 def test_an_estimate_disturbs_neither_profiles_nor_captures():
     with opened() as device, ttnn.profile(device) as profiled:
         given = arguments(device)

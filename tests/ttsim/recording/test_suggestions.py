@@ -75,6 +75,17 @@ def test_what_is_given_up_is_said():
     assert {"2 slices of the height", "no slices", "act_block_h_override=32"} <= {one.text for one in tried}
 
 
+def test_sums_in_float32_are_kept_where_weights_become_float32():
+    """They do so by default where input and prepared weights are float32; whoever gives them up is told the price."""
+    config = ttsim.Conv2dConfig(weights_dtype=ttsim.float32)
+    source = ttsim.TensorDescription((1, 1, 64, 32), ttsim.float32)
+    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+        options = small(device, input_tensor=source, conv_config=config)
+        tried = {one.text: one for one in attempts(ttsim.conv_transpose2d, options)}
+    assert tried["packer_l1_acc=True"].options["compute_config"].fp32_dest_acc_en
+    assert tried["fp32_dest_acc_en=False"].price == "sums in bfloat16"
+
+
 def test_an_input_in_l1_is_not_sliced_and_a_product_has_no_config():
     with ttsim.open_device(l1_small_size=32768, values="off") as device:
         options = small(device)

@@ -1,4 +1,4 @@
-from ttsim.report.columns import fitting_columns
+from ttsim.report.columns import aligned, fitting_columns
 
 ROWS = [("name", "a", "empty", "bb"), ("x", "123456", "", "1"), ("short",)]
 
@@ -15,3 +15,11 @@ def test_the_least_needed_go_until_the_rest_fits():
 
 def test_headings_alone_are_kept():
     assert fitting_columns(ROWS[:1], 1000, gap=1) == [0, 1, 2, 3]
+
+
+def test_words_line_up_at_the_left_and_figures_at_the_right() -> None:
+    assert aligned([("name", "B"), ("a", "1,000"), ("", "7")], words=(0,)) == [
+        "name      B",
+        "a     1,000",
+        "          7",
+    ]

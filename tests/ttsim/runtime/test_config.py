@@ -30,6 +30,8 @@ def test_files_and_dictionaries(tmp_path: Path) -> None:
     ttsim.load_config_from_json_file(path)
     with pytest.raises(ValueError, match="Unknown configuration key: of_another_version"):
         ttsim.load_config_from_dictionary({"of_another_version": 1})
+    with pytest.raises(ttsim.ArgumentTypeError, match="config must be a Mapping, not 'of_another_version'"):
+        ttsim.load_config_from_dictionary("of_another_version")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 import ttsim
@@ -21,3 +23,14 @@ def test_a_wrong_choice_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> 
     monkeypatch.setenv(name, "quick")
     with pytest.raises(ValueError, match=f"{name} must be one of .*, not 'quick'"):
         ttsim.open_device()
+
+
+def test_a_query_asks_the_device_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    call: dict[str, Any] = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "kernel_size": (2, 2)}
+    call |= {"input_height": 8, "input_width": 8, "input_tensor": ttsim.TensorDescription((1, 1, 64, 32))}
+    monkeypatch.delenv("TTSIM_DEVICE", raising=False)
+    usual = ttsim.query_op_constraints(**call)
+    monkeypatch.setenv("TTSIM_DEVICE", "blackhole_p150")
+    asked = ttsim.query_op_constraints(**call)
+    assert usual == ttsim.query_op_constraints(spec="wormhole_n150", **call)
+    assert asked == ttsim.query_op_constraints(spec="blackhole_p150", **call) != usual

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
@@ -49,14 +49,6 @@ def caller(device: ttsim.Device) -> Callable[[], Any]:
         )
 
     return call
-
-
-@pytest.fixture
-def quick_collections() -> Iterator[None]:
-    """Collections look only at what the test makes: at all that other tests left, a thousand of them take minutes."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.usefixtures("quick_collections")

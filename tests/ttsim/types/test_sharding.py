@@ -38,6 +38,8 @@ def test_the_shape_of_a_shard_goes_with_any_cores() -> None:
         ((1, 1, 256, 64), CoreGrid(y=2, x=4), "height", "Invalid sharding strategy"),
         ((256, 64), CoreRangeSet([]), ShardStrategy.HEIGHT, "height and width must be shard shape with CoreRangeSet"),
         ("256", CoreGrid(y=2, x=4), ShardStrategy.HEIGHT, "Invalid input shape"),
+        ((256,), CoreGrid(y=2, x=4), ShardStrategy.HEIGHT, "Invalid input shape"),
+        (("a", 64), CoreGrid(y=2, x=4), ShardStrategy.HEIGHT, "Invalid input shape"),
         ((256, 64), 8, ShardStrategy.HEIGHT, "Invalid core_grid type"),
     ],
 )

@@ -1,7 +1,6 @@
 """Advice in words: what would make a call faster, and which part of the machine it hangs on."""
 
-from collections.abc import Sequence
-
+from ttsim.report.columns import aligned
 from ttsim.report.cycles.advice import Advice, Change, MachineChange
 from ttsim.report.cycles.explain import count_of, cycles, percent
 
@@ -47,25 +46,13 @@ def sensitivity_rows(advice: Advice) -> list[tuple[str, ...]]:
 SENSITIVITY_HEADINGS = ("figure", "value", "dlog cycles", "dlog time", "twice", "half")
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines: the first column to the left, all others to the right."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if at == 0 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
 def explain_advice(advice: Advice) -> str:
     """All of it in plain characters."""
     lines = [*advice_lines(advice), *paste_lines(advice)]
     rows = sensitivity_rows(advice)
     if rows:
         lines.append("Which part of the machine it hangs on (d log of cycles and time / d log of a figure):")
-        lines += [f"  {line}" for line in aligned([SENSITIVITY_HEADINGS, *rows])]
+        lines += [f"  {line}" for line in aligned([SENSITIVITY_HEADINGS, *rows], words=(0,))]
     return "\n".join(lines)
 
 

@@ -63,9 +63,14 @@ def _expected(error: TotalError) -> str:
     if error.share is None:
         return ""
     told = f" Cycles are to be expected {percent(error.share)} off"
+    return f"{told}{where_measured(error)}."
+
+
+def where_measured(error: TotalError) -> str:
+    """What goes behind an error: of which part of the cycles it says nothing."""
     if not error.unmeasured_share:
-        return f"{told}."
-    return f"{told} where models were measured; for {percent(error.unmeasured_share)} of them there is no measurement."
+        return ""
+    return f" where models were measured; for {percent(error.unmeasured_share)} of the cycles there is no measurement"
 
 
 def _definition(total: Totals) -> str:
@@ -154,7 +159,7 @@ def _traffic(one: OperationTime) -> str:
         told[-1] += f" (at {rate}, {percent(traffic.dram_share)} of its peak)"
     if traffic.network_bytes:
         told.append(f"sends {count_of(traffic.network_bytes)}B between cores")
-    return f" It {' and '.join(told)}." if told else ""
+    return f" It {joined(told)}." if told else ""
 
 
 def _roof(roof: Roofline) -> str:

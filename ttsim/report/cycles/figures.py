@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from device.errors import ArgumentError
 from device.plan import Decision
+from device.time.late import Late
 from ops.meaning import Fact
 from ttsim.report.cycles.errors import ErrorBar, TotalError
-from ttsim.report.cycles.late import Late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,7 @@ class Totals:
         nanoseconds: The same in time.
         contention_cycles: Part of them due to contention.
         cycles_without_contention: The rest.
-        stages: Of the slowest cores of each operation, added up by stage.
+        stages: Of the slowest cores of each operation, added up by stage; computed when asked for.
         cores: Every core that took part, row by row; computed when asked for.
         traffic: Bytes.
         math: The matrix units; `utilization` is weighted by the cores and cycles of each operation.
@@ -230,8 +230,8 @@ class Totals:
     nanoseconds: float
     contention_cycles: int
     cycles_without_contention: int
-    stages: tuple[StageTime, ...]
-    cores: Late[tuple[CoreTime, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    stages: Late[tuple[StageTime, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    cores: Late[tuple[CoreTime, ...]] = Late()  # noqa: RUF009
     traffic: Traffic
     math: MathUse
     roofline: Roofline

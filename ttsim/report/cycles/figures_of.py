@@ -20,14 +20,12 @@ from ttsim.report.cycles.figures import (
     CallTime,
     CoreGroupTime,
     CoreTime,
-    MathUse,
     OperationTime,
-    Roofline,
     StageTime,
     Totals,
-    Traffic,
     UntimedOperation,
 )
+from ttsim.report.cycles.sums import Sums, added, math_use, roofline, share_of, traffic
 from ttsim.report.cycles.whole import whole
 
 FLOPS_OF_A_PRODUCT = 2 * TILE**3
@@ -101,7 +99,7 @@ def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, 
     return tuple(
         CallTime(
             name=call.name,
-            share=_share(_cycles(call.operations), everything),
+            share=share_of(_cycles(call.operations), everything),
             total=totals([call], spec),
             operations=tuple(
                 operation_time(operation, spec, of_cycles=_cycles(call.operations)) for operation in call.operations
@@ -121,14 +119,14 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         spec: Where.
         of_cycles: Cycles of the call, for its share.
     """
-    timed = operation.cycles
+    timed, sums = operation.cycles, sums_of(operation, spec)
     words = {stage: operation.account.stages.get(stage, does) for stage, does in DOES.items()}
     stages = stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=words)
     return OperationTime(
         name=operation.name,
         cycles=whole(timed.cycles),
         nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
-        share=_share(timed.cycles, of_cycles),
+        share=share_of(timed.cycles, of_cycles),
         bound_by=timed.bound_by.value,
         tied_with=tied_stages(stages, timed.bound_by.value, whole(timed.cycles)),
         facts=operation.account.facts,
@@ -139,29 +137,30 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
         stages=stages,
         groups=partial(_group_times, timed, words),
-        traffic=traffic([operation], spec),
-        math=math_use([operation], spec, useful_flops=timed.useful_flops),
-        roofline=roofline([operation], spec),
+        traffic=traffic(sums, spec),
+        math=math_use(sums, spec, useful_flops=timed.useful_flops),
+        roofline=roofline(sums),
     )
 
 
 def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
     """The figures of calls that ran one after the other."""
     operations = [operation for call in calls for operation in call.operations]
-    cycles = _cycles(operations)
+    sums = added([sums_of(operation, spec) for operation in operations])
+    cycles = sums.cycles
     contention = sum(whole(operation.cycles.contention_cycles) for operation in operations)
     return Totals(
         cycles=cycles,
         nanoseconds=nanoseconds(cycles, spec.clock_hz),
         contention_cycles=contention,
         cycles_without_contention=cycles - contention,
-        stages=stage_times(
+        stages=lambda: stage_times(
             (stage for operation in operations for stage in operation.cycles.slowest.stages), of_cycles=cycles
         ),
         cores=partial(_core_times, operations, cycles),
-        traffic=traffic(operations, spec),
-        math=math_use(operations, spec, useful_flops=sum(_useful_flops(call) for call in calls)),
-        roofline=roofline(operations, spec),
+        traffic=traffic(sums, spec),
+        math=math_use(sums, spec, useful_flops=sum(_useful_flops(call) for call in calls)),
+        roofline=roofline(sums),
         error=total_error(
             [
                 (one.account.measured_as, whole(one.cycles.cycles), error_bar(one.account, spec.arch))
@@ -174,8 +173,9 @@ def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
 def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
     """Stages that bind an operation as well as the one that is called so, the nearest first.
 
-    They have at least half of its cycles on the critical path, and are short of them by at most `TIE_SHARE` of the
-    operation's; where no path is known, busy cycles count.
+    They have at least half of its cycles on the critical path, and differ from them by at most `TIE_SHARE` of the
+    operation's (what takes longer than the stage that binds, as the start may, binds nothing); where no path is known,
+    busy cycles count.
     """
     walked = any(stage.critical_cycles for stage in stages)
     counted = {one.stage: one.critical_cycles if walked else one.busy_cycles for one in stages}
@@ -183,7 +183,7 @@ def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tupl
     near = [
         name
         for name, own in counted.items()
-        if name != bound_by and 2 * own >= most > 0 and most - own <= TIE_SHARE * cycles
+        if name != bound_by and 2 * own >= most > 0 and abs(most - own) <= TIE_SHARE * cycles
     ]
     return tuple(sorted(near, key=lambda name: -counted[name]))
 
@@ -210,73 +210,33 @@ def stage_times(
             busy_cycles=busy,
             stall_cycles=stall,
             critical_cycles=critical,
-            busy_share=_share(busy, of_cycles),
-            stall_share=_share(stall, of_cycles),
-            critical_share=_share(critical, of_cycles),
+            busy_share=share_of(busy, of_cycles),
+            stall_share=share_of(stall, of_cycles),
+            critical_share=share_of(critical, of_cycles),
         )
         for stage, (busy, stall, critical) in ((one, added[one]) for one in Stage if one in added)
     )
 
 
-def traffic(operations: Sequence[OperationReading], spec: DeviceSpec) -> Traffic:
-    """Bytes moved by operations that ran one after the other."""
-    read = sum(operation.cycles.dram_read_bytes for operation in operations)
-    written = sum(operation.cycles.dram_written_bytes for operation in operations)
-    network = sum(operation.cycles.network_bytes for operation in operations)
-    seconds = nanoseconds(_cycles(operations), spec.clock_hz) / 1e9
-    rate = _share(read + written, seconds)
-    return Traffic(
-        dram_read_bytes=read,
-        dram_written_bytes=written,
-        dram_bytes_per_second=rate,
-        dram_share=rate / spec.dram.peak_bytes_per_second,
-        network_bytes=network,
-        network_bytes_per_second=_share(network, seconds),
-    )
-
-
-def math_use(operations: Sequence[OperationReading], spec: DeviceSpec, *, useful_flops: int) -> MathUse:
-    """What the matrix units do; a tile product takes `phase_cycles` for each fidelity phase."""
-    issued = sum(operation.cycles.issued_flops for operation in operations)
-    cycles = _cycles(operations)
-    products = sum(whole(spec.compute.phase_cycles * operation.product_phases) for operation in operations)
-    taken = sum(operation.cycles.cores * whole(operation.cycles.cycles) for operation in operations)
-    return MathUse(
-        issued_flops=issued,
-        useful_flops=useful_flops,
-        useful_share=_share(useful_flops, issued),
-        product_cycles=products,
-        utilization=_share(products, taken),
-        device_utilization=_share(products, spec.grid.cores * cycles),
-        flops_per_second=_share(useful_flops, nanoseconds(cycles, spec.clock_hz) / 1e9),
-    )
-
-
-def roofline(operations: Sequence[OperationReading], spec: DeviceSpec) -> Roofline:
-    """What operations that run one after the other need at least."""
-    roofs = [_roofs(operation, spec) for operation in operations]
-    math, dram, network = (sum(roof[at] for roof in roofs) for at in range(3))
-    limits = {"math": math, "DRAM": dram, "network": network}
-    cycles = sum(max(roof) for roof in roofs)
-    dram_bytes = sum(operation.cycles.dram_read_bytes + operation.cycles.dram_written_bytes for operation in operations)
-    return Roofline(
-        math_cycles=math,
-        dram_cycles=dram,
-        network_cycles=network,
-        cycles=cycles,
-        bound=max(limits, key=lambda name: limits[name]) if cycles else "none",
-        share=_share(cycles, _cycles(operations)),
-        issued_flops_per_dram_byte=_share(sum(operation.cycles.issued_flops for operation in operations), dram_bytes),
-    )
-
-
-def _roofs(operation: OperationReading, spec: DeviceSpec) -> tuple[int, int, int]:
-    """Least cycles of matrix units, DRAM and networks."""
-    timed = operation.cycles
-    return (
-        whole(spec.compute.phase_cycles * operation.product_phases / spec.grid.cores),
+def sums_of(operation: OperationReading, spec: DeviceSpec) -> Sums:
+    """What one operation does."""
+    timed, cycles = operation.cycles, whole(operation.cycles.cycles)
+    products = spec.compute.phase_cycles * operation.product_phases
+    roofs = (
+        whole(products / spec.grid.cores),
         whole((timed.dram_read_bytes + timed.dram_written_bytes) / bandwidth(spec)),
         whole(timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle)),
+    )
+    return Sums(
+        cycles,
+        timed.cores * cycles,
+        timed.dram_read_bytes,
+        timed.dram_written_bytes,
+        timed.network_bytes,
+        timed.issued_flops,
+        whole(products),
+        *roofs,
+        max(roofs),
     )
 
 
@@ -291,7 +251,7 @@ def _group_time(group: CoreGroupCycles, of_cycles: int, words: Mapping[Stage, st
         cores=str(cores),
         ranges=tuple((one.start.x, one.start.y, one.end.x, one.end.y) for one in cores.ranges),
         cycles=whole(group.cycles),
-        share=_share(group.cycles, of_cycles),
+        share=share_of(group.cycles, of_cycles),
         stages=stage_times(group.stages, of_cycles=of_cycles, words=words),
     )
 
@@ -308,7 +268,7 @@ def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tup
         for at, cycles in ends.items():
             added[at] = added.get(at, 0) + cycles
     return tuple(
-        CoreTime(column=column, row=row, cycles=cycles, share=_share(cycles, of_cycles))
+        CoreTime(column=column, row=row, cycles=cycles, share=share_of(cycles, of_cycles))
         for (row, column), cycles in sorted(added.items())
     )
 
@@ -321,8 +281,3 @@ def _useful_flops(call: TimedCall) -> int:
 
 def _cycles(operations: Iterable[OperationReading]) -> int:
     return sum(whole(operation.cycles.cycles) for operation in operations)
-
-
-def _share(part: float, whole: float) -> float:
-    """A part of a whole; 0 of nothing."""
-    return part / whole if whole else 0.0

@@ -59,17 +59,16 @@ def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: De
         kernel_nanoseconds: What their kernels take.
         spec: The device.
     """
-    readings = []
-    for replay in BASES if launches else ():
-        between = between_kernels_nanoseconds(launches, spec, replay)
-        readings.append(
-            LaunchTime(
-                reading=replay.value,
-                between_nanoseconds=round(between),
-                total_nanoseconds=round(kernel_nanoseconds + between),
-                basis=BASES[replay],
-            )
+    between = between_kernels_nanoseconds(launches, spec)
+    readings = [
+        LaunchTime(
+            reading=replay.value,
+            between_nanoseconds=round(between[replay]),
+            total_nanoseconds=round(kernel_nanoseconds + between[replay]),
+            basis=basis,
         )
+        for replay, basis in (BASES.items() if launches else ())
+    ]
     return LaunchTimes(programs=len(launches), readings=tuple(readings))
 
 

@@ -15,6 +15,7 @@ from ttsim.report.cycles.explain import (
     percent,
     time,
     untimed_lines,
+    where_measured,
 )
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
@@ -100,8 +101,8 @@ class CycleReport:
         if not self.calls:
             return self.explain()
         missing = not_counting([one for call in self.calls for one in call.untimed])
-        error = self.total.error.share
-        bar = "" if error is None else f" (error expected: {percent(error)})"
+        error = self.total.error
+        bar = "" if error.share is None else f" (error expected: {percent(error.share)}{where_measured(error)})"
         taken = f"{cycles(self.cycles)} cycles{bar}, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
         head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))

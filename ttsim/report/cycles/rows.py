@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ttsim.report.columns import aligned
 from ttsim.report.cycles.explain import count_of, cycles, percent, time
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 
@@ -50,16 +51,7 @@ def rows(call: CallTime) -> list[tuple[str, ...]]:
 def text_table(calls: Sequence[CallTime]) -> str:
     """A table in plain characters, figures to the right."""
     table = [HEADINGS, *(row for call in calls for row in rows(call))]
-    widths = [max(len(row[at]) for row in table) for at in range(len(HEADINGS))]
-    return "\n".join(_aligned(row, widths) for row in table)
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [
-        cell.ljust(width) if at < TEXT_COLUMNS else cell.rjust(width)
-        for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
+    return "\n".join(aligned(table, words=range(TEXT_COLUMNS)))
 
 
 def _shared_cells(one: OperationTime | Totals) -> tuple[str, ...]:

@@ -26,7 +26,8 @@ def whole_operation(timed: OperationCycles) -> OperationCycles:
     return replace(
         timed,
         cycles=cycles,
-        groups=tuple(_whole_group(group, cycles) for group in timed.groups),
+        groups=lambda: tuple(_whole_group(group, cycles) for group in timed.groups),
+        slowest=_whole_group(timed.slowest, cycles),
         contention_cycles=min(cycles, whole(timed.contention_cycles)),
     )
 

@@ -5,6 +5,7 @@ A `LayerResult` is what reports are written about: a layer, and its figures or t
 
 from dataclasses import dataclass
 
+from device.time.late import Late
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.types.layer import Layer
@@ -56,14 +57,14 @@ class BufferUse:
     l1_share: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OperationUse:
     """One device operation.
 
     Attributes:
         name: As a graph capture shows it.
-        circular_buffers: In order of allocation.
-        buffers: What lies in L1 and DRAM when it ends, in order of allocation.
+        circular_buffers: In order of allocation; found out when asked for.
+        buffers: What lies in L1 and DRAM when it ends, in order of allocation; likewise.
         circular_bytes: Circular buffers that are no views, on the fullest core.
         buffer_bytes: L1 and L1_SMALL buffers, on a core.
         used_share: Both together, of the L1 a program can use.
@@ -71,8 +72,8 @@ class OperationUse:
     """
 
     name: str
-    circular_buffers: tuple[CircularBufferUse, ...]
-    buffers: tuple[BufferUse, ...]
+    circular_buffers: Late[tuple[CircularBufferUse, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    buffers: Late[tuple[BufferUse, ...]] = Late()  # noqa: RUF009
     circular_bytes: int
     buffer_bytes: int
     used_share: float

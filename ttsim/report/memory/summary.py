@@ -20,6 +20,7 @@ from device.events import (
 )
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, MemoryConfig
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ttsim.report.cycles.report import CycleReport
@@ -140,10 +141,10 @@ def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[E
         elif isinstance(event, OperationBegin) and is_program(event.name):
             running, circular = event.name, []
         elif isinstance(event, OperationEnd) and event.name == running:
-            found.append(operation_use(spec, running, circular, live.values()))
+            found.append(operation_use(spec, running, tuple(circular), live.values()))
             running = None
     if running is not None:
-        found.append(operation_use(spec, running, circular, live.values()))
+        found.append(operation_use(spec, running, tuple(circular), live.values()))
     return tuple(found)
 
 
@@ -175,23 +176,25 @@ def operation_use(
     bottom = min((event.address for event in in_l1), default=spec.l1.bytes)
     return OperationUse(
         name=name,
-        circular_buffers=tuple(
-            CircularBufferUse(
-                name=event.name,
-                size_bytes=event.size_bytes,
-                address=event.address,
-                cores=str(event.cores),
-                core_count=event.cores.num_cores(),
-                view=event.view,
-                l1_share=0.0 if event.view else event.size_bytes / usable,
-            )
-            for event in circular
-        ),
-        buffers=tuple(buffer_use(event, usable) for event in buffers),
+        circular_buffers=lambda: tuple(circular_buffer_use(event, usable) for event in circular),
+        buffers=lambda: tuple(buffer_use(event, usable) for event in buffers),
         circular_bytes=circular_bytes,
         buffer_bytes=buffer_bytes,
         used_share=(circular_bytes + buffer_bytes) / usable,
         headroom_bytes=bottom - top,
+    )
+
+
+def circular_buffer_use(event: CircularBufferAllocated, usable_bytes: int) -> CircularBufferUse:
+    """The figures of one circular buffer."""
+    return CircularBufferUse(
+        name=event.name,
+        size_bytes=event.size_bytes,
+        address=event.address,
+        cores=str(event.cores),
+        core_count=event.cores.num_cores(),
+        view=event.view,
+        l1_share=0.0 if event.view else event.size_bytes / usable_bytes,
     )
 
 
@@ -209,7 +212,7 @@ def buffer_use(event: BufferAllocated, usable_bytes: int) -> BufferUse:
     )
 
 
-def fullest_core_bytes(local: Sequence[CircularBufferAllocated]) -> int:
+def fullest_core_bytes(local: Sequence[CircularBufferAllocated | CircularBuffer]) -> int:
     """Bytes of circular buffers on the core that has most; cores are told apart only where the sets differ."""
     by_cores: dict[CoreRangeSet, int] = {}
     for event in local:

@@ -10,9 +10,11 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.preparation import lay_out_preparation, plan_bias_preparation, plan_weights_preparation
 from ops.calls.convolution.prepared_sizes import size_refusal
+from ops.programs.conv2d.prepared import misfit
+from ops.programs.conv2d.weights import PrepareWeights
 
 SPEC = load_spec("blackhole_p150")
 HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
@@ -47,6 +49,13 @@ def call(size, channels, out_channels, kernel, stride, *, place=DRAM_MEMORY_CONF
     )
 
 
+def upsampled(channels, slices):
+    """A call of tt-metal's nightly tests, as far as its preparation is told."""
+    cut = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=slices)
+    rows = {"layout": Layout.ROW_MAJOR, "output_layout": Layout.ROW_MAJOR}
+    return call((32, 32), channels, 64, (8, 8), (4, 4), **rows, padding=(2, 2, 2, 2), slice_config=cut)
+
+
 def shape(plan, role):
     return plan.tensors[plan.results[role]].padded_shape[-2:]
 
@@ -65,6 +74,47 @@ def shape(plan, role):
 )
 def test_rows_and_columns_of_prepared_weights(made, wanted):
     assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "slices", "channels", "without", "given"),
+    [
+        (
+            "wormhole_n150",
+            0,
+            104,
+            (6656, 64),
+            (7168, 64),
+        ),  # HEIGHT; BLOCK on 7 x 16 channels
+        ("blackhole_p150", 2, 120, (7680, 64), (8192, 64)),  # HEIGHT; BLOCK on 8 x 16 channels
+    ],
+)
+def test_an_output_padding_that_is_given_decides_on_scheme_and_slices(name, slices, channels, without, given):
+    """Recorded of 0.81.1, which plans the calls themselves for the second shape, too."""
+    made = upsampled(channels, slices)
+    for output_padding, wanted in (((0, 0), without), ((2, 2), given)):
+        plan = plan_weights_preparation(
+            replace(made, output_padding=output_padding), load_spec(name), free_l1_bytes=1_350_000
+        )
+        assert shape(plan, "weight") == wanted
+
+
+@pytest.mark.parametrize(("name", "slices"), [("wormhole_n150", 0), ("blackhole_p150", 2)])
+def test_a_nightly_test_of_tt_metal_prepares_weights_for_another_scheme_than_its_call_has(name, slices):
+    """test_convt2d_dram does not say its output padding to the preparation, which the real library takes for 0.
+
+    With 64 channels both matrices are 4096 x 64; the shapes of the test above show which one the real library makes.
+    """
+    made = upsampled(64, slices)
+    of_call = replace(made, output_padding=(2, 2))
+    schemes = [prepared(one, name).layout.scheme for one in (made, of_call)]
+    assert schemes == [HEIGHT, BLOCK]
+    assert misfit(prepared(made, name), TensorSpec((1, 1, 4096, 64), BFLOAT16, Layout.TILE), prepared(of_call, name))
+
+
+def prepared(made, name):
+    plan = plan_weights_preparation(made, load_spec(name), free_l1_bytes=1_350_000)
+    return next(step.work for step in plan.steps if isinstance(getattr(step, "work", None), PrepareWeights))
 
 
 def test_full_inner_dim_orders_the_rows_of_block_weights():

@@ -3,9 +3,26 @@
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.programs.actions.transfers import burst_cycles, multicast_burst_cycles, multicast_cycles
+from ops.programs.actions.transfers import (
+    burst_cycles,
+    multicast_burst_cycles,
+    multicast_cycles,
+    read_page_cycles,
+    write_page_cycles,
+)
 
-SPEC = load_spec("wormhole_n150").replace(noc_link_share=1.0, transfer_costs_multicast_receiver_cycles=1.0)
+SPEC = load_spec("wormhole_n150").replace(
+    noc_link_share=1.0,
+    transfer_costs_multicast_receiver_cycles=1.0,
+    transfer_costs_page_issue_cycles=50.0,
+    transfer_costs_write_issue_cycles=20.0,
+)
+
+
+def test_pages_are_issued_or_on_the_wire():
+    """Links of 32 bytes a cycle: 32 cycles for 1024 bytes, 64 for 2048."""
+    assert [read_page_cycles(SPEC, size) for size in (1024, 2048)] == [50, 64]
+    assert [write_page_cycles(SPEC, size) for size in (512, 2048)] == [20, 64]
 
 
 @pytest.mark.parametrize(("transfer_bytes", "cycles"), [(100, 3 * 20 + 300 + 10), (400, 3 * 40 + 300 + 40)])

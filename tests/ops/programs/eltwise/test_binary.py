@@ -7,6 +7,7 @@ from device.matrix_unit.arithmetic import EXACT
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.eltwise.binary import Binary, BinaryOperation, combined
+from ops.programs.eltwise.operations import Activate, activated
 
 COMPUTE = load_spec("wormhole_n150").compute
 
@@ -26,6 +27,13 @@ def test_a_small_addend_is_rounded_to_the_larger_operand_first():
     assert result(both, 1.0, -(2.0**-9)) == 1.0  # 1 - 1/512 is 255.5/256, and goes up, too
 
 
+def test_tensors_without_axes_stay_without():
+    both, four = work(BinaryOperation.ADD, right_format=BFLOAT16), np.float32(4)
+    assert combined(both, np.array(four), np.array(four), EXACT, COMPUTE).shape == ()
+    relu = Activate(name="relu", parameters=(), data_format=BFLOAT16)
+    assert activated(relu, np.array(four), EXACT, reciprocal_table=False).shape == ()
+
+
 def test_a_number_is_packed_as_bfloat16():
     assert result(work(BinaryOperation.SUBTRACT, scalar=1.7), 2.0) == 0.296875  # 2 - 1.703125
 
@@ -40,6 +48,13 @@ def test_a_product_of_two_formats_takes_four_phases():
     mixed = work(BinaryOperation.MULTIPLY, right_format=BFLOAT8_B)
     # -0.466796875 is -0.4375 and -0.029296875: -308 / 1024, then 20.625 / 1024 more is 329 with 8 bits, which is 330
     assert result(mixed, -0.466796875, 0.6875) == -330 / 1024
+
+
+def test_a_fast_product_of_one_format_is_the_matrix_units():
+    fast = work(BinaryOperation.MULTIPLY, right_format=BFLOAT16, fast=True)
+    assert result(fast, -0.466796875, 0.6875) == -330 / 1024  # as above; rounded once it is -328.625, which is 328
+    wide = work(BinaryOperation.MULTIPLY, left_format=FLOAT32, right_format=FLOAT32, data_format=FLOAT32, fast=True)
+    assert result(wide, 1.0 + 2.0**-20, 1.5) == 1.5 + 1.5 * 2.0**-20  # float32 stays with the vector unit
 
 
 def test_float32_operands_keep_their_bits():

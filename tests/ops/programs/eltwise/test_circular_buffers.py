@@ -6,7 +6,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.programs.eltwise.circular_buffers import added_row_buffers
+from ops.programs.eltwise.circular_buffers import activation_buffers, added_row_buffers
 
 SPEC = load_spec("wormhole_n150")
 
@@ -26,3 +26,8 @@ def test_adding_a_row(rows, matrix_format, row_format, sizes):
     buffers = added_row_buffers(matrix, row, SPEC)
     assert [one.size_bytes for one in buffers] == sizes
     assert {str(one.cores) for one in buffers} == {"{[0-0 - 7-7]}"}
+
+
+def test_a_function_packs_to_the_format_of_its_result():
+    argument, result = (TensorSpec((1, 1, 64, 64), one, Layout.TILE) for one in (BFLOAT16, BFLOAT8_B))
+    assert [one.size_bytes for one in activation_buffers(argument, result, SPEC)] == [4096, 2176]

@@ -15,7 +15,8 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
 from ops.meanings import load_spec
-from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles
+from ops.programs.eltwise.binary import Binary, BinaryOperation
+from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles, binary_cycles
 from ops.programs.eltwise.operations import Activate, AddRow
 
 SPEC = load_spec("wormhole_n150").replace(
@@ -61,6 +62,36 @@ def test_a_row_is_read_with_every_tile_and_spread():
     assert found.cycles == pytest.approx(500 + 3 * read + compute + pack + write, rel=1e-12)
     assert found.bound_by is Stage.READER
     assert (found.dram_read_bytes, found.dram_written_bytes) == (192 * 4096, 192 * 2048)
+
+
+SUM_OF_TWO = Binary(operation=BinaryOperation.ADD, left_format=BFLOAT16, right_format=BFLOAT16, data_format=BFLOAT16)
+PRODUCT_WITH_A_NUMBER = Binary(
+    operation=BinaryOperation.MULTIPLY, left_format=BFLOAT16, scalar=2.0, data_format=BFLOAT16
+)
+
+
+def test_a_second_tensor_is_read_as_a_row_is():
+    """As the row above, which is not spread: unpack 32 twice, add 40."""
+    tensor = interleaved(96 * 32)
+    found = binary_cycles(SUM_OF_TWO, tensor, tensor, SPEC, contention=False)
+    read, compute, pack, write = 381 + 2048 / 24 + 2048 / 30, 32 + 32 + 40, 32, 2048 / 30
+    assert found.cycles == pytest.approx(500 + 3 * read + compute + pack + write, rel=1e-12)
+    assert (found.dram_read_bytes, found.dram_written_bytes) == (192 * 4096, 192 * 2048)
+
+
+def test_a_product_with_a_number_takes_the_vector_unit_and_reads_one_tensor():
+    tensor = sharded(384, 4)
+    assert binary_cycles(PRODUCT_WITH_A_NUMBER, tensor, tensor, SPEC).cycles == 500 + 6 * (32 + 250) + 32
+    tensor = interleaved(96 * 32)
+    assert binary_cycles(PRODUCT_WITH_A_NUMBER, tensor, tensor, SPEC).dram_read_bytes == 192 * 2048
+
+
+def test_one_data_movement_processor_reads_and_writes_in_turn():
+    tensor = interleaved(96 * 32)
+    alone = SPEC.replace(data_movement_processors=1)
+    found = activation_cycles(RELU, tensor, tensor, alone, contention=False)
+    moved = 381 + 2048 / 24 + 2048 / 30
+    assert found.cycles == pytest.approx(500 + 3 * moved + 32 + 250 + 32, rel=1e-12)
 
 
 def test_banks_that_deliver_less_bind():

@@ -1,5 +1,7 @@
 """Element-wise operations on small integers, and what a float32 keeps in them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,17 @@ def test_relu_is_exact(data_format):
     work = Activate(name="relu", parameters=(), data_format=data_format)
     got = activated(work, MATRIX.astype(data_format.storage), EXACT, reciprocal_table=False)
     np.testing.assert_array_equal(got.astype(np.float32), np.maximum(MATRIX, 0))
+
+
+def test_a_result_of_another_format_is_packed_to_it():
+    """Sixteen neighbors share the exponent of 4: units of 1/16, half up."""
+    work = Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=BFLOAT8_B)
+    row = np.array([[4.0, 0.15625, 0.14] + [-1.0] * 13], np.float32).astype(BFLOAT16.storage)
+    got = activated(work, row, EXACT, reciprocal_table=False)
+    assert got.dtype == BFLOAT8_B.storage
+    assert got[0, :4].astype(float).tolist() == [4.0, 0.1875, 0.125, 0.0]
+    wide = replace(work, out_format=FLOAT32)
+    assert activated(wide, row, EXACT, reciprocal_table=False).dtype == np.float32
 
 
 def test_an_activation_with_a_parameter():

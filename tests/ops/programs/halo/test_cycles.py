@@ -15,8 +15,8 @@ from ops.frame.frame import Frame
 from ops.programs.halo.config_tensors import UNTILIZE_BLOCK_STICKS, deal_transfers
 from ops.programs.halo.cycles import halo_cycles, halo_times
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, core_order, plan_halo
-from ops.programs.halo.traffic import halo_traffic, stick_bytes
-from ops.programs.halo.transfers import list_transfers
+from ops.programs.halo.traffic import ZEROS_BYTES, halo_traffic, stick_bytes
+from ops.programs.halo.transfers import list_padding, list_transfers
 
 SPEC = load_spec("blackhole_p100").replace(
     halo_costs_start_cycles=450.0,
@@ -108,6 +108,9 @@ def test_groups_are_all_cores_and_the_slowest_decides(kind):
     found = halo_cycles(plan, SPEC)
     cores = [core for group in found.groups for core in group.cores.cores()]
     assert sorted(cores, key=str) == sorted(plan.arguments.cores.cores(), key=str)
+    assert found.cores == len(cores)
+    assert found.slowest == max(found.groups, key=lambda group: group.cycles)
+    assert found.working == {one.stage for group in found.groups for one in group.stages}
     assert found.slowest.cycles == pytest.approx(found.cycles, abs=1)
     assert found.bound_by in {stage.stage for stage in found.slowest.stages}
 
@@ -126,6 +129,23 @@ def test_the_traffic_is_that_of_the_config_tensors(kind):
             expected = np.bincount(dealt.source_core[chosen], weights=sent[chosen], minlength=a.nhw_cores)
             assert np.array_equal(found.sum(axis=1), expected)
         assert np.array_equal(sending.transfers.sum(axis=1), np.bincount(dealt.source_core, minlength=a.nhw_cores))
+
+
+@settings(deadline=None)
+@given(kinds)
+def test_the_padding_is_that_of_the_config_tensors(kind):
+    """Sticks that are longer than there are zeros are copied in two pieces each; others together, as far as they go."""
+    plan = halo(**kind)
+    arguments = plan.arguments
+    listed = list_padding(arguments.frame, plan.ranges)
+    together = ZEROS_BYTES // stick_bytes(arguments)
+    for core in range(arguments.nhw_cores):
+        lengths = listed.length[listed.core == core].tolist()
+        half = len(lengths) // 2
+        for filling, own in zip(halo_traffic(plan, SPEC).filling, (lengths[:half], lengths[half:]), strict=True):
+            copies = sum(one // together + one % together if together else 2 * one for one in own)
+            assert (filling.runs[core], filling.sticks[core]) == (len(own), sum(own))
+            assert filling.copies(zero=True)[core] == copies
 
 
 def test_untilizing_takes_time_and_wide_rows_more():

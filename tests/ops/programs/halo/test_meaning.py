@@ -77,3 +77,13 @@ def test_works_are_equal_whatever_their_tensors_are_called():
     assert hash(halo()) == hash(halo(output="slice3.halo"))
     assert halo() != halo(tiled=True)
     assert halo() != replace(halo(), fp32_dest=True)
+
+
+def test_padding_that_is_not_zero_is_filled_by_stick():
+    work = replace(halo(), filled_by_stick=True)
+    tensor = TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR)
+    meaning = MEANINGS[HaloWork]
+    assert meaning.cycles is not None
+    cycles = meaning.cycles(work, Ends(read=tensor, written=tensor), CyclesReading(spec=SPEC, contention=True))
+    assert cycles.cycles == halo_cycles(work.plan, SPEC, filled_by_stick=True).cycles
+    assert cycles.cycles > halo_cycles(work.plan, SPEC).cycles

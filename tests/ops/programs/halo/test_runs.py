@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ops.frame.axis import convolution_axis, transposed_axis
-from ops.frame.frame import Frame
-from ops.programs.halo.runs import transfers_and_padding
-from ops.programs.halo.transfers import list_padding, list_transfers, stick_ranges
+from ops.frame.frame import Frame, frame_sources
+from ops.programs.halo.runs import padding_runs, run_transfers
+from ops.programs.halo.transfers import list_transfers, stick_ranges
 
 
 @st.composite
@@ -35,15 +35,28 @@ def axes(draw):
     )
 
 
-@given(axes(), axes(), st.integers(1, 3), st.booleans(), st.integers(1, 80), st.sampled_from([0, 3, 8]), st.data())
-def test_both_list_the_same(rows, columns, batch, replicate, input_rows, block_rows, data):
-    frame = Frame(batch=batch, rows=rows, columns=columns, replicate=replicate)
-    cores = max(-(-frame.data // input_rows), data.draw(st.integers(1, 20)))
+@st.composite
+def frames(draw):
+    return Frame(batch=draw(st.integers(1, 3)), rows=draw(axes()), columns=draw(axes()), replicate=draw(st.booleans()))
+
+
+@given(frames(), st.integers(1, 80), st.integers(1, 20))
+def test_both_list_the_same_transfers(frame, input_rows, cores):
+    cores = max(-(-frame.data // input_rows), cores)
     ranges = stick_ranges(frame, output_rows=-(-frame.outputs // cores), cores=cores)
-    transfers, padding = transfers_and_padding(frame, ranges, input_rows=input_rows, block_rows=block_rows)
-    expected = list_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows)
+    transfers = run_transfers(frame, ranges, input_rows=input_rows)
+    expected = list_transfers(frame, ranges, input_rows=input_rows)
     for name in ("source_core", "source_stick", "destination_core", "destination_stick", "length"):
         assert np.array_equal(getattr(transfers, name), getattr(expected, name)), name
-    runs = list_padding(frame, ranges)
-    for name in ("core", "stick", "length"):
-        assert np.array_equal(getattr(padding, name), getattr(runs, name)), name
+
+
+@given(frames())
+def test_runs_of_padding_are_all_sticks_that_hold_nothing(frame):
+    runs = padding_runs(frame)
+    empty = np.zeros(frame.sticks, dtype=bool)
+    for begin, end in zip(runs.begin, runs.end, strict=True):
+        empty[begin:end] = True
+    assert np.array_equal(empty, frame_sources(frame, 0, frame.sticks) < 0)
+    assert np.all(runs.begin[1:] > runs.end[:-1])
+    assert np.all(runs.end[:-1] > runs.begin[:-1])
+    assert runs.end[-1] == frame.sticks

@@ -1,11 +1,13 @@
 """What each core needs of the frame."""
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
-from ops.programs.halo.transfers import most_sticks, stick_ranges
+from ops.programs.halo.transfers import count_transfers, list_transfers, most_sticks, stick_ranges
 
 lengths = st.integers(1, 12)
 positive = st.integers(1, 4)
@@ -42,3 +44,21 @@ def test_ranges_cover_what_is_read_and_are_counted(frame, cores):
     assert (ranges.starts < ranges.stops).all()
     assert ranges.stop_data.max() == frame.data
     assert ((ranges.first_data <= ranges.last_stick_data) & (ranges.last_stick_data <= ranges.stop_data)).all()
+
+
+@given(frames(), st.integers(1, 20), st.integers(1, 80), st.sampled_from([0, 3, 8]))
+def test_transfers_are_counted_as_they_are_listed(frame, cores, input_rows, block_rows):
+    ranges = stick_ranges(frame, output_rows=-(-frame.outputs // cores), cores=cores)
+    listed = list_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows)
+    transfers, sticks = Counter(), Counter()
+    columns = (listed.source_core, listed.source_stick, listed.destination_core, listed.length)
+    for source, stick, destination, length in zip(*(column.tolist() for column in columns), strict=True):
+        between = source, stick // (block_rows or input_rows), destination
+        transfers[between] += 1
+        sticks[between] += length
+    counted = count_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows)
+    columns = (counted.source_core, counted.source_block, counted.destination_core)
+    between = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert dict(zip(between, counted.transfers.tolist(), strict=True)) == transfers
+    assert dict(zip(between, counted.sticks.tolist(), strict=True)) == sticks
+    assert len(between) == len(transfers)

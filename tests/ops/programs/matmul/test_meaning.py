@@ -71,6 +71,8 @@ def test_a_transpose_turns_tiles_while_it_copies_them():
     copied = movement_cycles(copy_movement(ends.read, ends.written, SPEC), SPEC)
     assert found.cycles == copied.cycles
     assert found.slowest.stages[-1].stage is Stage.TILIZE
+    assert found.groups == (found.slowest,)
+    assert found.working == copied.working | {Stage.TILIZE}
     slow = CyclesReading(spec=SPEC.replace(compute_pack_bytes_per_cycle=0.01), contention=True)
     late = MEANINGS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, slow)
     assert late.cycles == late.slowest.stages[-1].busy_cycles > found.cycles

@@ -105,10 +105,14 @@ def test_writing_tiles_or_shards_shows_none():
         (1536, 30, 4096, "{[0-0 - 12-2], [0-3 - 8-3]}"),
         (240, 4, 4096, "{[0-0 - 7-0]}"),
         (131 * 32, 4, 4096, "{[0-0 - 12-9]}"),  # one core has two tile rows
+        (512, 256, 4096, "{[0-0 - 12-8], [0-9 - 10-9]}"),  # no padding: a core for each of 16 x 8 tiles
+        (416, 1280, 16384, "{[0-0 - 12-9]}"),  # 13 rows of 40 tiles in 10 pieces each
+        (131 * 32, 64, 8192, "{[0-0 - 12-9]}"),  # more rows than cores
     ],
 )
 def test_untilizing_by_generated_code(rows, channels, size, cores):
-    buffers = untilize_codegen_buffers(TensorSpec((1, 1, rows, channels), B16, TILE, L1_MEMORY_CONFIG), BLACKHOLE)
+    tiles, made = (TensorSpec((1, 1, rows, channels), B16, layout, L1_MEMORY_CONFIG) for layout in (TILE, ROWS))
+    buffers = untilize_codegen_buffers(tiles, made, BLACKHOLE)
     assert [(one.name, one.size_bytes, str(one.cores)) for one in buffers] == [
         ("tiles", size, cores),
         ("rows", size, cores),

@@ -253,6 +253,19 @@ def test_tilizing_and_untilizing_by_hand():
     )
 
 
+@pytest.mark.parametrize(
+    ("width", "cores", "width_tiles", "stick_bytes"),
+    [(256, 80, 1, 64), (250, 10, 8, 500)],  # 10 rows of 8 tiles for 110 cores; none is cut where padding is dropped
+)
+def test_generated_untilize_code_has_cores_for_pieces_of_rows(width, cores, width_tiles, stick_bytes):
+    made = relayout_movement(Conversion.UNTILIZE_CODEGEN, tensor(320, width, TILE), tensor(320, width, ROWS), SPEC)
+    assert made.reads is not None
+    assert made.writes is not None
+    assert (made.cores.num_cores(), made.untilized_rows, made.width_tiles) == (cores, 1, width_tiles)
+    assert (made.reads.core_pages, made.reads.all_pages) == (width_tiles, 80)
+    assert (made.writes.core_pages, made.writes.page_bytes, made.writes.all_bytes) == (32, stick_bytes, 320 * width * 2)
+
+
 def test_reshards_by_hand():
     """64 rows of 128 bytes for each of ten cores: in runs, over a link; columns that are parted, tile by tile."""
     rows = program(("Reshard", ROWS, 20, ROWS, 10), 640, 64)

@@ -3,7 +3,7 @@ from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCyc
 from ops.meaning import Account, Fact
 from ttsim.report.cycles.explain import count_of, percent
 from ttsim.report.cycles.figures import UntimedOperation
-from ttsim.report.cycles.figures_of import DOES, OperationReading, TimedCall, tied_stages
+from ttsim.report.cycles.figures_of import DOES, OperationReading, TimedCall, stage_times, tied_stages
 from ttsim.report.cycles.report import cycle_report
 
 
@@ -18,7 +18,7 @@ def test_a_call_in_words(report):
     assert lines[1] == (
         "- Conv2dDeviceOperation: 4,000 cycles (80.0 %) on 32 cores, bound by math (the matrix unit multiplies). On "
         "the critical path: math 62.5 %, dram 25.0 %, reader 12.5 %. Waiting for others: reader 37.5 %, math 10.0 %. "
-        "Its matrix units multiply 40.0 % of the time (HiFi2), 40.0 % of it useful. It reads 80 kB from DRAM and "
+        "Its matrix units multiply 40.0 % of the time (HiFi2), 40.0 % of it useful. It reads 80 kB from DRAM, "
         "writes 20 kB to DRAM (at 25 GB/s, 8.7 % of its peak) and sends 48 kB between cores. At best math would take "
         "800 cycles: it reaches 20.0 % of that."
     )
@@ -134,6 +134,8 @@ def test_what_is_far_behind_is_no_tie(spec):
         "writer",
     )
     assert tied_stages((), "math", 0) == ()
+    stages = stage_times((StageCycles(Stage.START, 2_500), StageCycles(Stage.WRITER, 600)), of_cycles=5_000)
+    assert tied_stages(stages, "writer", 5_000) == ()  # the start takes longer, but binds nothing
 
 
 def test_the_facts_of_the_plan_are_told(spec):

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 
 import pytest
 
-from ttsim.report.cycles.late import Late
+from device.time.late import Late
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +14,7 @@ class Drawer:
 
     label: str
     figures: Late[tuple[int, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    total: Late[int] = Late(lambda drawer: sum(drawer.figures))  # noqa: RUF009
 
 
 def counting(calls: list[int]) -> Callable[[], tuple[int, ...]]:
@@ -40,11 +41,20 @@ def test_a_value_is_taken_as_it_is() -> None:
 
 def test_copies_comparisons_and_dictionaries_have_the_value() -> None:
     drawer = Drawer(label="a", figures=counting([]))
-    assert asdict(drawer) == {"label": "a", "figures": (3, 4)}
+    assert asdict(drawer) == {"label": "a", "figures": (3, 4), "total": 7}
     assert replace(Drawer(label="a", figures=counting([])), label="b") == Drawer(label="b", figures=(3, 4))
-    assert repr(Drawer(label="a", figures=counting([]))) == "Drawer(label='a', figures=(3, 4))"
+    assert repr(Drawer(label="a", figures=counting([]))) == "Drawer(label='a', figures=(3, 4), total=7)"
 
 
-def test_it_has_no_default() -> None:
+def test_what_is_not_given_is_derived_and_what_is_given_is_not() -> None:
+    calls: list[int] = []
+    assert Drawer(label="a", figures=counting(calls), total=8).total == 8
+    assert not calls
+    derived = Drawer(label="a", figures=counting(calls))
+    assert derived.total == derived.total == 7
+    assert len(calls) == 1
+
+
+def test_without_a_rule_it_has_no_default() -> None:
     with pytest.raises(TypeError, match="figures"):
         Drawer(label="a")  # type: ignore[call-arg, unused-ignore]

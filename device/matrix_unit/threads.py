@@ -1,0 +1,84 @@
+"""Pieces of work side by side: a thread for each core, each with products of BLAS that stay in it.
+
+BLAS deals a product to threads of its own, which turn while they wait for each other. Products of a network's layers
+are short, so that on two cores that are not idle nine tenths of the time went there. Pieces are as many, whatever the
+number of cores, and each is computed in one thread: neither changes a bit.
+"""
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+PieceT = TypeVar("PieceT")
+NAMES: Final = ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads")
+_ONE_AT_A_TIME: Final = Lock()  # the number of BLAS's threads belongs to the whole process
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def in_turn(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
+    """One piece after the other, in this thread."""
+    for piece in pieces:
+        work(piece)
+
+
+def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
+    """All pieces, on all cores; one after the other where numpy's BLAS is not OpenBLAS.
+
+    Args:
+        work: Does a piece; it must not depend on others.
+        pieces: What there is to do.
+
+    Raises:
+        Exception: The first that a piece raises; pieces that were not begun are left.
+    """
+    every, blas = list(pieces), openblas()
+    if len(every) == 1 or cores() == 1 or blas is None:
+        in_turn(work, every)
+        return
+
+    def piece(one: PieceT) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            work(one)
+
+    with _one_thread(*blas), ThreadPoolExecutor(cores()) as pool:
+        try:
+            for done in [pool.submit(piece, one) for one in every]:
+                done.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """Functions that tell and set the number of threads of numpy's OpenBLAS; None if it has another BLAS."""
+    try:
+        library: Any = ctypes.CDLL(sys.modules["numpy._core._multiarray_umath"].__file__)
+    except (KeyError, OSError, TypeError):  # an older numpy, or one that is built in another way
+        return None
+    for name in NAMES:
+        if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
+            return getattr(library, name.format("get")), getattr(library, name.format("set"))
+    return None
+
+
+@contextmanager
+def _one_thread(threads: Callable[[], int], set_threads: Callable[[int], None]) -> Iterator[None]:
+    """One thread for each product of BLAS meanwhile."""
+    with _ONE_AT_A_TIME:
+        before = threads()
+        set_threads(1)
+        try:
+            yield
+        finally:
+            set_threads(before)

@@ -1,0 +1,77 @@
+"""Pieces of work on several cores: all are done, errors come out, BLAS gets its threads back."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from device.matrix_unit import threads
+
+
+@pytest.fixture(params=[1, 2])
+def on_cores(request, monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("each", [threads.in_turn, threads.side_by_side])
+def test_every_piece_is_done_once(each, on_cores):
+    done = np.zeros(20, int)
+
+    def piece(number):
+        done[number] += 1
+
+    each(piece, range(20))
+    assert done.tolist() == [1] * 20
+
+
+def test_pieces_run_on_as_many_threads_as_there_are_cores(on_cores):
+    if threads.openblas() is None:
+        pytest.skip("numpy has another BLAS")
+    both, seen = threading.Barrier(on_cores, timeout=30), set()
+
+    def piece(number):
+        both.wait()  # passes only if so many run at once
+        seen.add(threading.get_ident())
+
+    threads.side_by_side(piece, range(2))
+    assert len(seen) == on_cores
+
+
+def test_an_error_comes_out_and_blas_has_its_threads_again(on_cores):
+    blas = threads.openblas()
+    if blas is None:
+        pytest.skip("numpy has another BLAS")
+    before = blas[0]()
+
+    def piece(number):
+        raise ValueError(f"piece {number}")
+
+    with pytest.raises(ValueError, match="piece 0"):
+        threads.side_by_side(piece, range(50))
+    assert blas[0]() == before
+
+
+def test_products_stay_in_their_thread(monkeypatch):
+    blas = threads.openblas()
+    if blas is None:
+        pytest.skip("numpy has another BLAS")
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    told = []
+    threads.side_by_side(lambda number: told.append(blas[0]()), range(3))
+    assert told == [1, 1, 1]
+
+
+def test_without_openblas_pieces_run_here(monkeypatch):
+    monkeypatch.setattr(threads, "openblas", lambda: None)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    seen = set()
+    threads.side_by_side(lambda number: seen.add(threading.get_ident()), range(4))
+    assert seen == {threading.get_ident()}
+
+
+def test_no_piece_warns_of_infinities(monkeypatch, recwarn):
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    threads.side_by_side(lambda number: np.float32(3e38) * np.array([10], np.float32), range(3))
+    inside = [one for one in recwarn if issubclass(one.category, RuntimeWarning)]
+    assert not inside or threads.openblas() is None

@@ -1,0 +1,57 @@
+"""What programs tell of themselves that lay tensors out anew."""
+
+import pytest
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.plan import Operation
+from ops.builder import PlanBuilder
+from ops.meaning import CyclesReading, Ends
+from ops.meanings import MEANINGS, load_spec
+from ops.programs.movement.work import Conversion
+from ops.programs.tiling.plan import tilized_by, untilized_by
+from ops.programs.tiling.work import LayOut
+
+
+@pytest.mark.parametrize(
+    ("conversion", "made_format", "measured_as"),
+    [
+        (Conversion.TILIZE, BFLOAT16, "Tilize"),
+        (Conversion.TILIZE, BFLOAT8_B, ""),  # changes the format on the way
+        (Conversion.UNTILIZE_CODEGEN, BFLOAT16, ""),
+    ],
+)
+def test_a_program_is_measured_as_it_is_around_convolutions(conversion, made_format, measured_as):
+    rows, tiles = (
+        TensorSpec((1, 1, 64, 64), data_format, layout, DRAM_MEMORY_CONFIG)
+        for data_format, layout in ((BFLOAT16, Layout.ROW_MAJOR), (made_format, Layout.TILE))
+    )
+    ends = Ends(read=rows, written=tiles) if conversion is Conversion.TILIZE else Ends(read=tiles, written=rows)
+    work = LayOut(conversion=conversion, source_format=BFLOAT16, data_format=made_format)
+    assert MEANINGS[LayOut].account(work, ends, load_spec("wormhole_n150")).measured_as == measured_as
+
+
+@pytest.mark.parametrize(
+    ("conversion", "rows", "on_one_core", "buffers"),
+    [
+        (Conversion.UNTILIZE, 4096, False, [(64, 32768), (64, 32768)]),  # two rows of four tiles a core: one ahead
+        (Conversion.UNTILIZE, 4096, True, [(1, 16384), (1, 16384)]),
+        (Conversion.TILIZE, 4096, True, [(1, 16384), (1, 16384)]),
+    ],
+)
+def test_one_core_has_one_row_of_tiles_at_a_time_in_plan_and_cycles(conversion, rows, on_one_core, buffers):
+    """Buffers as the real library plans them for use_multicore=False."""
+    spec = load_spec("wormhole_n150")
+    layouts = (Layout.TILE, Layout.ROW_MAJOR) if conversion is Conversion.UNTILIZE else (Layout.ROW_MAJOR, Layout.TILE)
+    source, made = (TensorSpec((1, 1, rows, 128), FLOAT32, layout, L1_MEMORY_CONFIG) for layout in layouts)
+    plan = PlanBuilder(spec, {"input": source})
+    run = untilized_by if conversion is Conversion.UNTILIZE else tilized_by
+    run(plan, plan.tensor("input"), made, "output", whole=True, on_one_core=on_one_core)
+    (step,) = plan.finish({"output": "output"}).steps
+    assert isinstance(step, Operation)
+    assert [(one.cores.num_cores(), one.size_bytes) for one in step.circular_buffers] == buffers
+    meaning, ends = MEANINGS[LayOut], Ends(read=source, written=made)
+    assert meaning.cycles is not None
+    cycles = meaning.cycles(step.work, ends, CyclesReading(spec=spec, contention=True))
+    assert cycles.cores == buffers[0][0]

@@ -1,0 +1,135 @@
+"""What a profile tells of a network, on calls whose figures are known."""
+
+import json
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from device.events import BufferAllocated, BufferFreed, OperationBegin, OperationEnd
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT16
+from device.plan import Plan
+from device.spec.device_spec import load_spec
+from ttsim.recording.network import fullest_moments, places
+from ttsim.runtime.device import RanCall
+from ttsim.runtime.sites import CallSite
+
+SPEC = load_spec("wormhole_n150")
+
+
+def call(*sites: tuple[str, int], before=(), events=()) -> RanCall:
+    return RanCall(
+        function="ttnn.f",
+        plan=Plan(steps=()),
+        ran=(),
+        sites=tuple(CallSite(*one) for one in sites),
+        before=before,
+        events=events,
+    )
+
+
+def buffer(number: int, rows: int, memory: BufferType = BufferType.L1) -> BufferAllocated:
+    config = MemoryConfig(buffer_type=memory)
+    spec = TensorSpec([rows * 64, 512], BFLOAT16, Layout.ROW_MAJOR, config)  # so many rows of 1024 bytes a core
+    return BufferAllocated(number, f"b{number}", 1000, spec.buffer(SPEC))
+
+
+def test_a_place_is_told_without_what_all_calls_share() -> None:
+    runner, main = ("/usr/bin/run", 1), ("/home/net/main.py", 10)
+    calls = [
+        call(runner, main, ("/home/net/tt/model.py", 5), ("/home/net/tt/block.py", 7)),
+        call(runner, main, ("/home/net/tt/model.py", 5), ("/home/net/tt/model.py", 9), ("/home/net/tt/block.py", 7)),
+        call(runner, main, ("<cell>", 2)),
+        call(),
+    ]
+    assert places(calls) == ["model.py:5 > block.py:7", "model.py:5 > 9 > block.py:7", "<cell>:2", ""]
+
+
+def test_files_are_told_below_the_folder_that_holds_them_all() -> None:
+    calls = [call(("/home/net/a/x.py", 1), ("/home/net/b/x.py", 3)), call(("/home/net/a/x.py", 2))]
+    assert places(calls) == ["a/x.py:1 > b/x.py:3", "a/x.py:2"]
+
+
+def test_the_innermost_line_is_told_even_if_all_share_it() -> None:
+    assert places([call(("/x/a.py", 1), ("/x/a.py", 2))] * 2) == ["a.py:2"] * 2
+
+
+def test_the_fullest_moment_of_an_operation_is_found() -> None:
+    old, output, table, later = buffer(1, 1), buffer(2, 4), buffer(3, 1), buffer(4, 9)
+    events = (
+        OperationBegin("HaloDeviceOperation"), output, buffer(5, 50, BufferType.DRAM), table,
+        BufferFreed(*table), OperationEnd("HaloDeviceOperation"),
+        BufferFreed(*old), later,
+        OperationBegin("MoveDeviceOperation"), OperationEnd("MoveDeviceOperation"),
+    )  # fmt: skip
+    found = list(fullest_moments(call(before=(old,), events=events)))
+    assert found == [(old, output, table), (output, later)]
+
+
+def layer(device, x, channels):
+    w = ttnn.Tensor(np.zeros((channels, 32, 2, 2), np.float32), ttnn.bfloat16)
+    return ttnn.conv_transpose2d(
+        input_tensor=x, weight_tensor=w, device=device, in_channels=channels, out_channels=32, batch_size=1,
+        input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2))  # fmt: skip
+
+
+def network(device, **options):
+    x = ttnn.Tensor(np.zeros((1, 1, 64, 32), np.float32), ttnn.bfloat16).to(device, ttnn.L1_MEMORY_CONFIG)
+    for _ in range(2):
+        y = layer(device, x, 32)
+    return ttnn.relu(y)
+
+
+@pytest.fixture(scope="module")
+def made():
+    with ttnn.open_device(l1_small_size=32768, values="off") as device, ttnn.profile(device) as profiled:
+        network(device)
+    return profiled
+
+
+def test_every_operation_is_told_in_order(made) -> None:
+    report, calls = made.network(), made.report()
+    assert isinstance(report, ttnn.NetworkReport)
+    assert [one.name for one in report.operations] == [name for ran in made.calls for name in ran.ran]
+    assert [one.cycles for one in report.operations if not one.untimed] == [one.cycles for one in calls.operations]
+    assert (report.cycles, report.nanoseconds) == (calls.cycles, calls.nanoseconds)
+    assert report.launches == calls.launches
+    ends = [one.start_nanoseconds + one.nanoseconds for one in report.operations]
+    assert [one.start_nanoseconds for one in report.operations] == pytest.approx([0, *ends[:-1]])
+    assert sum(one.share for one in report.operations) == pytest.approx(1)
+
+
+def test_sums_hold_everything_once(made) -> None:
+    report = made.network()
+    for found in (report.kinds, report.layers):
+        assert sum(one.cycles for one in found) == report.cycles
+        assert sum(one.count for one in found) == len(report.operations)
+    assert [(one.calls, one.functions) for one in report.layers] == [
+        (2, ("ttnn.conv_transpose2d",)),
+        (1, ("ttnn.relu",)),
+    ]  # a loop's line is one layer
+
+
+def test_the_high_water_mark_names_what_lives_there(made) -> None:
+    mark, operations = made.network().high_water, made.network().operations
+    assert mark.operation is not None
+    there = operations[mark.operation]
+    assert mark.total_bytes == max(one.l1_bytes for one in operations) == there.circular_bytes + there.buffer_bytes
+    assert there.buffer_bytes == sum(one.bank_bytes for one in mark.buffers)
+    (given,) = [one for one in mark.buffers if not one.function]
+    assert (given.memory, given.where) == ("L1", "")  # what the script itself put there
+    assert all(one.where.startswith("test_network.py:") for one in mark.buffers if one.function)
+
+
+def test_a_program_in_the_cache_counts_its_circular_buffers(made) -> None:
+    first, second = (one for one in made.network().operations if one.name == "Conv2dDeviceOperation")
+    assert first.circular_bytes == second.circular_bytes > 0
+
+
+def test_the_same_calls_give_the_same_bytes(made) -> None:
+    with ttnn.open_device(l1_small_size=32768, values="off") as device, ttnn.profile(device) as again:
+        network(device)
+    assert again.network().to_json() == made.network().to_json()
+    assert json.loads(made.network().to_json())["format"] == 1

@@ -1,0 +1,98 @@
+"""A report of three operations, by hand: 100, no and 300 cycles at 1 GHz."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.cores import first_cores
+from device.numbers.formats import BFLOAT16
+from device.plan import CircularBuffer
+from device.spec.device_spec import load_spec
+from ttsim.report.network.figures import HighWater, LivingBuffer, LivingCircularBuffer
+from ttsim.report.network.figures_of import RanOperation
+from ttsim.report.network.report import network_report
+
+SPEC = load_spec("wormhole_n150")
+CORES = first_cores(2, 8, 8)
+HELD = LivingBuffer(name="output", memory="L1", bank_bytes=500, address=1000, function="ttnn.f", where="net.py:1")
+TABLE = replace(HELD, name="table", memory="L1_SMALL", bank_bytes=16)
+
+
+def circular(name: str, size_bytes: int) -> CircularBuffer:
+    return CircularBuffer(name=name, size_bytes=size_bytes, page_bytes=32, data_format=BFLOAT16, cores=CORES)
+
+
+def ran(name: str, call: int, where: str, cycles: int | None, *, circular_buffers=(), buffers=()) -> RanOperation:
+    return RanOperation(
+        name=name,
+        call=call,
+        function="ttnn.f",
+        where=where,
+        cycles=cycles,
+        bound_by="" if cycles is None else "reader",
+        core_count=0 if cycles is None else 2,
+        untimed="nobody measured it" if cycles is None else "",
+        circular_buffers=circular_buffers,
+        buffers=buffers,
+    )
+
+
+OPERATIONS = [
+    ran("A", 0, "net.py:1", 100, circular_buffers=(circular("in", 64), circular("out", 32)), buffers=(HELD, TABLE)),
+    ran("B", 0, "net.py:1", None, buffers=(HELD,)),
+    ran("A", 1, "", 300, buffers=(HELD,)),
+]
+
+
+def test_operations_follow_each_other() -> None:
+    report = network_report(OPERATIONS, (), SPEC)
+    assert (report.cycles, report.nanoseconds, report.calls) == (400, 400.0, 2)
+    assert [(one.start_nanoseconds, one.cycles, one.share) for one in report.operations] == [
+        (0, 100, 0.25), (100, 0, 0), (100, 300, 0.75)
+    ]  # fmt: skip
+    assert [one.l1_bytes for one in report.operations] == [64 + 32 + 500 + 16, 500, 500]
+    assert [one.number for one in report.untimed] == [1]
+
+
+def test_operations_are_put_together_by_kind_and_by_line() -> None:
+    report = network_report(OPERATIONS, (), SPEC)
+    shown = [(one.name, one.calls, one.count, one.untimed, one.cycles, one.l1_bytes) for one in report.kinds]
+    assert shown == [("A", 2, 2, 0, 400, 612), ("B", 1, 1, 1, 0, 500)]
+    shown = [(one.name, one.calls, one.count, one.untimed, one.cycles, one.share) for one in report.layers]
+    assert shown == [("net.py:1", 1, 2, 1, 100, 0.25), ("", 1, 1, 0, 300, 0.75)]
+
+
+def test_the_fullest_moment_has_all_that_lives() -> None:
+    assert network_report(OPERATIONS, (), SPEC).high_water == HighWater(
+        operation=0,
+        nanoseconds=0.0,
+        usable_bytes=SPEC.l1.usable_bytes,
+        total_bytes=612,
+        share=612 / SPEC.l1.usable_bytes,
+        circular_buffers=(
+            LivingCircularBuffer(name="in", size_bytes=64, cores="{[0-0 - 1-0]}"),
+            LivingCircularBuffer(name="out", size_bytes=32, cores="{[0-0 - 1-0]}"),
+        ),
+        buffers=(HELD, TABLE),
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "wormhole_n150: 400 cycles, 0.40 us at 1 GHz, in 3 device operations of 2 calls, not counting 1 of them",
+        "1  B          ttnn.f    net.py:1               0.10 us  not timed                                     500",
+        "A              2              400  0.40 us  100.0 %   612",
+        "       16 B  L1_SMALL: 1 config tensors of programs in the cache",
+        "      500 B  L1 at 1000: output, of ttnn.f (net.py:1)",
+        "Not counted: #1 B, nobody measured it",
+    ],
+)
+def test_the_text_says(line: str) -> None:
+    assert line.strip() in [one.strip() for one in str(network_report(OPERATIONS, (), SPEC)).splitlines()]
+
+
+def test_nothing_that_ran_is_said() -> None:
+    report = network_report((), (), SPEC)
+    assert str(report) == "No device operation ran on wormhole_n150."
+    assert report.high_water.operation is None

@@ -1,0 +1,35 @@
+"""What the functions of convolutions share: their tensors as arguments of plans, and results as they hand them back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ops.calls.convolution.arguments import ConvArguments, Operand
+from ops.calls.convolution.validation import claimed_volume
+from ttsim.runtime.tensor import Tensor
+
+
+def operand(tensor: Tensor) -> Operand:
+    """A tensor as an argument of a plan."""
+    return Operand(spec=tensor.spec, on_host=tensor.device() is None, made_by=tensor.made_by)
+
+
+def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | None) -> dict[str, Tensor]:
+    """A call's tensors by their names in its plan."""
+    tensors = {"input": input_tensor, "weight": weight_tensor}
+    return tensors if bias_tensor is None else {**tensors, "bias": bias_tensor}
+
+
+def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:
+    """Sticks and channels that a call says its input has, where the input has other ones."""
+    claimed = claimed_volume(call)
+    return None if claimed == input_tensor.logical_volume() else (claimed // call.in_channels, call.in_channels)
+
+
+def handed_back(results: Mapping[str, Tensor], *, output_dim: tuple[int, int] | None, weights_and_bias: bool) -> Any:
+    """The output; or (output, (OH, OW)), or (output, (weights, bias)), or all three."""
+    returned: list[Any] = [results["output"]]
+    if output_dim is not None:
+        returned.append(output_dim)
+    if weights_and_bias:
+        returned.append((results["weight"], results.get("bias")))
+    return returned[0] if len(returned) == 1 else tuple(returned)

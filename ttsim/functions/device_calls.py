@@ -1,0 +1,34 @@
+"""What functions of device tensors share: where they run, their plan carried out, arguments that are not simulated."""
+
+from device.errors import ArgumentError, DeviceError
+from device.plan import Plan
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import require_allocated, run
+from ttsim.runtime.tensor import Tensor
+
+
+def required_device(owner: str, tensor: Tensor) -> Device:
+    """The device on which a tensor is; raises DeviceError for one on the host."""
+    require_allocated(tensor)
+    device = tensor.device()
+    if device is None:
+        raise DeviceError(
+            f"{owner}: Operands need to be on device!\n"
+            "the tensor is on the host; give it to the device with .to(device)"
+        )
+    return device
+
+
+def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
+    """The result of a plan of one tensor, "input"; raises DeviceError where it was deallocated or does not fit."""
+    require_allocated(tensor)
+    with device.function(f"ttnn.{owner}"):
+        return run(plan, {"input": tensor}, device)["output"]
+
+
+def require_left_out(owner: str, **arguments: object) -> None:
+    """Raises ArgumentError for an argument that asks for what is not simulated: one not None, False or empty."""
+    for name, value in arguments.items():
+        empty = isinstance(value, list | tuple) and not value
+        if not (value is None or value is False or empty):
+            raise ArgumentError(f"{owner}: {name} is not simulated; leave it out")

@@ -1,0 +1,126 @@
+"""A network's pass through a device, as a profile saw it: what its report is computed from."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os.path import basename, commonpath, dirname, isabs, relpath
+from pathlib import PurePath
+
+from device.events import BufferAllocated, BufferFreed, OperationBegin, OperationEnd
+from device.memory.memory_config import BufferType
+from device.plan import Operation
+from device.spec.device_spec import DeviceSpec
+from ops.launch.queue import Launch
+from ops.meaning import Meanings
+from ops.readings.cycles import TimedOperation, operations_of, run_cycles
+from ops.readings.launches import launches_of
+from ttsim.recording.timing import that_ran
+from ttsim.report.cycles.whole import whole
+from ttsim.report.network.figures import LivingBuffer
+from ttsim.report.network.figures_of import RanOperation
+from ttsim.report.network.report import NetworkReport, network_report
+from ttsim.runtime.device import RanCall
+from ttsim.runtime.sites import CallSite
+
+Maker = tuple[str, str]
+
+
+def report_network(calls: Sequence[RanCall], spec: DeviceSpec, meanings: Meanings) -> NetworkReport:
+    """The report on calls that ran one after the other.
+
+    Args:
+        calls: What ran.
+        spec: The device.
+        meanings: What the works of the plans mean.
+    """
+    makers: dict[int, Maker] = {}
+    ran: list[RanOperation] = []
+    launches: list[Launch] = []
+    for number, (call, where) in enumerate(zip(calls, places(calls), strict=True)):
+        planned = run_cycles(call.plan, spec, meanings=meanings).operations
+        made = (event.number for event in call.events if isinstance(event, BufferAllocated))
+        makers.update((buffer, (call.function, where)) for buffer in made)
+        steps = that_ran(operations_of(call.plan), call.ran)
+        for step, timed, live in zip(steps, that_ran(planned, call.ran), fullest_moments(call), strict=True):
+            ran.append(_operation(step, timed, _living(live, makers), call=number, function=call.function, where=where))
+        launches += that_ran(launches_of(call.plan, planned, spec), call.ran)
+    return network_report(ran, launches, spec)
+
+
+def _operation(
+    step: Operation, timed: TimedOperation, live: tuple[LivingBuffer, ...], *, call: int, function: str, where: str
+) -> RanOperation:
+    cycles = timed.cycles
+    return RanOperation(
+        name=step.name,
+        call=call,
+        function=function,
+        where=where,
+        cycles=None if cycles is None else whole(cycles.cycles),
+        bound_by="" if cycles is None else cycles.bound_by.value,
+        core_count=0 if cycles is None else cycles.cores,
+        untimed=timed.reason,
+        circular_buffers=tuple(one for one in step.circular_buffers if one.view_of is None),
+        buffers=live,
+    )
+
+
+def _living(live: Iterable[BufferAllocated], makers: Mapping[int, Maker]) -> tuple[LivingBuffer, ...]:
+    return tuple(
+        LivingBuffer(
+            name=one.name,
+            memory=one.buffer.buffer_type.name,
+            bank_bytes=one.buffer.bank_bytes,
+            address=one.address,
+            function=makers.get(one.number, ("", ""))[0],
+            where=makers.get(one.number, ("", ""))[1],
+        )
+        for one in live
+    )
+
+
+def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
+    """What lives in L1 at the fullest moment of each device operation of a call, oldest first."""
+    live = {one.number: one for one in call.before}
+    most = 0
+    fullest: tuple[BufferAllocated, ...] | None = None
+    for event in call.events:
+        if isinstance(event, BufferAllocated) and event.buffer.buffer_type is not BufferType.DRAM:
+            live[event.number] = event
+        elif isinstance(event, BufferFreed):
+            live.pop(event.number, None)
+        if isinstance(event, OperationBegin) or fullest is not None:
+            now = sum(one.buffer.bank_bytes for one in live.values())
+            if fullest is None or now > most:
+                most, fullest = now, tuple(live.values())
+        if isinstance(event, OperationEnd) and fullest is not None:
+            yield fullest
+            fullest = None
+
+
+def places(calls: Sequence[RanCall]) -> list[str]:
+    """The lines that made each call, without those that all calls have in common, and without their folder.
+
+    So "net.py:12 > block.py:30" is the call that line 30 of block.py made when line 12 of net.py ran it; the innermost
+    line is always told. Files are told by their paths below the folder that holds all of them.
+    """
+    stacks = [call.sites for call in calls]
+    known = [stack for stack in stacks if stack]
+    shared = 0
+    while known and all(len(stack) > shared + 1 and stack[shared] == known[0][shared] for stack in known):
+        shared += 1
+    told = [stack[shared:] for stack in stacks]
+    files = sorted({site.file for stack in told for site in stack if isabs(site.file)})
+    folder = commonpath([dirname(file) for file in files]) if files else ""
+    return [_place(stack, folder) for stack in told]
+
+
+def _place(stack: Sequence[CallSite], folder: str) -> str:
+    parts, last = [], ""
+    for site in stack:
+        parts.append(str(site.line) if site.file == last else f"{_file(site.file, folder)}:{site.line}")
+        last = site.file
+    return " > ".join(parts)
+
+
+def _file(file: str, folder: str) -> str:
+    """A file's path below a folder, with slashes; what is no path, such as <stdin>, as it is."""
+    return PurePath(relpath(file, folder)).as_posix() if isabs(file) else basename(file)
