@@ -128,7 +128,9 @@ def _start(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     walk.becomes(given)
     try:
         walk.becomes(pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
-        walk.becomes(permute(walk.current(), (0, 2, 3, 1)))
+        turned = permute(walk.current(), (0, 2, 3, 1))
+        walk.outputs["padded input"] = walk.current()  # the script keeps it
+        walk.becomes(turned)
         walk.becomes(reshape(walk.current(), (1, 1, pixels, INPUT_CHANNELS)))
     except ArgumentError:  # shards that these are not simulated for
         memory = _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), INPUT_CHANNELS))

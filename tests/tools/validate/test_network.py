@@ -78,13 +78,14 @@ def test_every_layer_is_timed_on_the_shards_that_the_one_before_left(networks, d
 def test_what_the_profile_shows_of_its_structure(networks):
     """102 operations, a halo of 86 cores in d4.up of the P100A, nothing moved behind the pools.
 
-    Release 0.81.1 runs 106 on an N150 (recorded): whether tensors move depends on where memory is free.
+    Release 0.81.1 runs 106 on an N150 (recorded): the same but for two that deal a tensor of d4 anew, which are not
+    here, and a move in d1.conv2, which is not there. Whether tensors move depends on where memory is free.
     """
     for name, network in networks.items():
         for times in network.times.values():
             sums = totals(times)
             count = sums.operations + sum(sums.left_out.values())
-            assert count == (106 if name == "n150" else pytest.approx(102, abs=6))
+            assert count == (105 if name == "n150" else pytest.approx(102, abs=6))
             assert all("Move" not in names(one) for one in times if one.step.before == ("pool",))
     assert by_layer(networks["p100"].times[Software.RELEASE])["d4.up"].scheme == "height 86"
 
