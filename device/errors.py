@@ -24,6 +24,10 @@ class ArgumentError(TTSimError, ValueError, RuntimeError):
     """
 
 
+class ArgumentIndexError(ArgumentError, IndexError):
+    """An index lies beyond a tensor; an IndexError as well, which ends a loop over a tensor."""
+
+
 class ArgumentTypeError(TTSimError, TypeError):
     """An argument is unknown, missing, given twice or of the wrong type."""
 

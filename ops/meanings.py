@@ -30,7 +30,9 @@ from ops.programs.pool2d.meaning import MEANINGS as POOL2D
 from ops.programs.rand.work import MEANINGS as RAND
 from ops.programs.rearrange.axes import MEANINGS as AXES
 from ops.programs.rearrange.channels import MEANINGS as CHANNELS
-from ops.programs.rearrange.work import MEANINGS as REARRANGE
+from ops.programs.rearrange.filling import MEANINGS as FILLING
+from ops.programs.rearrange.padding import MEANINGS as PADDING
+from ops.programs.rearrange.slicing import MEANINGS as SLICING
 from ops.programs.tiling.work import MEANINGS as TILING
 from ops.programs.upsample.meaning import MEANINGS as UPSAMPLE
 
@@ -43,14 +45,16 @@ MEANINGS: Final[Meanings] = MappingProxyType(
             *CONCAT,
             *CONV2D,
             *ELTWISE,
+            *FILLING,
             *HALO,
             *MATMUL,
             *MOVEMENT,
+            *PADDING,
             *PATCH_MATMUL,
             *PHASE_CONV2D,
             *POOL2D,
             *RAND,
-            *REARRANGE,
+            *SLICING,
             *TILING,
             *UPSAMPLE,
         )

@@ -20,6 +20,7 @@ from ops.meanings import load_spec
 from ttsim import cluster, database, device, errors, experimental, graph, model_preprocessing, onednn, tracer
 from ttsim.errors import (
     ArgumentError,
+    ArgumentIndexError,
     ArgumentTypeError,
     CircularBufferError,
     DeviceClosedError,
@@ -43,16 +44,12 @@ from ttsim.functions.conversions import (
     from_torch,
     get_memory_config,
     is_tensor_storage_on_device,
-    reshape,
-    squeeze,
     to_device,
     to_dtype,
     to_layout,
     to_memory_config,
     to_torch,
     typecast,
-    unsqueeze,
-    unsqueeze_to_4D,
 )
 from ttsim.functions.creation import (
     arange,
@@ -94,6 +91,7 @@ from ttsim.functions.elementwise import (
     tanh,
 )
 from ttsim.functions.files import dump_tensor, load_tensor
+from ttsim.functions.folding import fold
 from ttsim.functions.matmul import linear, matmul
 from ttsim.functions.pooling import max_pool2d
 from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
@@ -114,6 +112,8 @@ from ttsim.functions.relaying import (
     untilize,
     untilize_with_unpadding,
 )
+from ttsim.functions.reshaping import reshape, squeeze, unsqueeze, unsqueeze_to_4D
+from ttsim.functions.slicing import slice
 from ttsim.functions.tracing import (
     begin_trace_capture,
     end_trace_capture,
@@ -239,6 +239,7 @@ __all__ = [
     "TILE_SIZE",
     "Arch",
     "ArgumentError",
+    "ArgumentIndexError",
     "ArgumentTypeError",
     "BlackholeComputeKernelConfig",
     "BufferType",
@@ -355,6 +356,7 @@ __all__ = [
     "exp",
     "experimental",
     "float32",
+    "fold",
     "from_device",
     "from_host_shards",
     "from_numpy",
@@ -424,6 +426,7 @@ __all__ = [
     "sharded_to_interleaved",
     "sigmoid",
     "silu",
+    "slice",
     "sqrt",
     "square",
     "squeeze",

@@ -4,6 +4,7 @@ The tree, with the built-in classes that each is besides::
 
     TTSimError                    whatever the simulator refuses
       ArgumentError               arguments contradict each other or a rule (ValueError, RuntimeError)
+        ArgumentIndexError        an index lies beyond a tensor (IndexError)
       ArgumentTypeError           an argument is unknown, missing or of the wrong type (TypeError)
       SpecError                   a device description is incomplete, misspelled or contradicts itself (ValueError)
       DeviceError                 the machine refuses (RuntimeError)
@@ -19,6 +20,7 @@ the first line, and what the real library raises as a RuntimeError is one here.
 
 from device.errors import (
     ArgumentError,
+    ArgumentIndexError,
     ArgumentTypeError,
     CircularBufferError,
     DeviceClosedError,
@@ -32,6 +34,7 @@ from device.errors import (
 
 __all__ = [
     "ArgumentError",
+    "ArgumentIndexError",
     "ArgumentTypeError",
     "CircularBufferError",
     "DeviceClosedError",

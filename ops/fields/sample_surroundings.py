@@ -21,12 +21,14 @@ from ops.calls.creation.rand import plan_rand
 from ops.calls.elementwise.binary import BinaryArguments, plan_binary
 from ops.calls.pooling.arguments import PoolArguments
 from ops.calls.pooling.plan import plan_max_pool2d
+from ops.calls.rearranging.folding import plan_fold
+from ops.calls.rearranging.padding import plan_pad
 from ops.calls.rearranging.plan import (
     plan_convert_to_chw,
     plan_convert_to_hwc,
-    plan_pad,
-    plan_permute,
 )
+from ops.calls.rearranging.slicing import plan_slice
+from ops.calls.rearranging.turning import plan_permute
 from ops.calls.relaying.layouts import plan_tilize
 from ops.calls.upsampling.plan import plan_upsample
 from ops.programs.eltwise.binary import BinaryOperation
@@ -53,6 +55,10 @@ def surroundings() -> Iterator[tuple[str, Callable[[DeviceSpec], Plan], dict[str
     yield "concat", partial(plan_concat, (rows, rows), 3), {"input_0": rows, "input_1": rows}
     yield "permute", partial(plan_permute, rows, (0, 3, 1, 2)), {"input": rows}
     yield "pad", partial(plan_pad, rows, ((0, 0), (1, 1), (1, 1), (0, 0)), 0.0), {"input": rows}
+    ragged = _tensor((1, 1, 256, 40), TILES)
+    yield "pad tiles", partial(plan_pad, ragged, ((0, 0), (0, 0), (0, 0), (0, 24)), 0.0), {"input": ragged}
+    yield "slice", partial(plan_slice, rows, (0, 0, 0, 0), (1, 8, 16, 32), None), {"input": rows}
+    yield "fold", partial(plan_fold, rows, (2, 2), ((0, 0), (0, 0), (0, 0))), {"input": rows}
     yield "upsample", partial(plan_upsample, rows, (2, 2)), {"input": rows}
     wide = _sharded((1, 1, 16, 256), TensorMemoryLayout.WIDTH_SHARDED, (16, 64))
     yield "convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}

@@ -12,6 +12,7 @@ from ttsim import onednn
 BASES = {
     "TTSimError": (Exception,),
     "ArgumentError": (device.errors.TTSimError, ValueError, RuntimeError),
+    "ArgumentIndexError": (device.errors.ArgumentError, IndexError),
     "ArgumentTypeError": (device.errors.TTSimError, TypeError),
     "SpecError": (device.errors.TTSimError, ValueError),
     "DeviceError": (device.errors.TTSimError, RuntimeError),

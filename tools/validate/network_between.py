@@ -120,10 +120,10 @@ def _start(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     )
     walk.becomes(given)
     try:
-        padded = ttsim.pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0)
-        walk.outputs["padded input"] = padded  # a variable of the script holds it to the end
-        walk.becomes(padded)
-        walk.becomes(ttsim.permute(walk.current(), (0, 2, 3, 1)))
+        walk.becomes(ttsim.pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
+        turned = ttsim.permute(walk.current(), (0, 2, 3, 1))
+        walk.outputs["padded input"] = walk.current()  # a variable of the script holds it to the end
+        walk.becomes(turned)
         walk.becomes(ttsim.reshape(walk.current(), (1, 1, pixels, INPUT_CHANNELS)))
     except ArgumentError:  # shards that these are not simulated for
         memory = _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), INPUT_CHANNELS))

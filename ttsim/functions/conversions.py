@@ -1,6 +1,6 @@
 """ttnn's functions that move tensors: from and to torch and numpy, devices, layouts, data types, memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Tile
-from ttsim.types.signature import require_type, require_type_or_none, required_integer
+from ttsim.types.signature import require_type, require_type_or_none
 
 
 def from_torch(
@@ -269,13 +269,6 @@ def deallocate(tensor: Tensor, force: bool = True) -> None:
     tensor.deallocate(force)
 
 
-def reshape(tensor: Tensor, shape: Sequence[int], memory_config: MemoryConfig | None = None) -> Tensor:
-    """The same elements in another shape; raises DeviceError when the volumes differ."""
-    require_type("reshape", Tensor, tensor=tensor)
-    changed = tensor.reshape(shape)
-    return changed if memory_config is None else to_memory_config(changed, memory_config)
-
-
 def is_tensor_storage_on_device(tensor: Tensor) -> bool:
     """Whether the tensor lives on a device."""
     require_type("is_tensor_storage_on_device", Tensor, tensor=tensor)
@@ -286,45 +279,3 @@ def get_memory_config(tensor: Tensor) -> MemoryConfig | None:
     """Where a device tensor lives; None for a host tensor."""
     require_type("get_memory_config", Tensor, tensor=tensor)
     return None if tensor.device() is None else tensor.memory_config()
-
-
-def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The same elements without sides of 1.
-
-    Args:
-        input_tensor: The tensor.
-        dim: Which sides, if they are 1; None for all.
-
-    Raises:
-        ArgumentTypeError: ``dim`` is neither an integer nor a sequence of them.
-        ArgumentError: There is no such side.
-    """
-    require_type("squeeze", Tensor, input_tensor=input_tensor)
-    shape = input_tensor.shape
-    asked = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
-    gone = {_axis("squeeze", one, len(shape)) for one in asked}
-    return input_tensor.reshape([side for axis, side in enumerate(shape) if side != 1 or axis not in gone])
-
-
-def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
-    """The same elements with a side of 1 before the side ``dim``; raises ArgumentError if there is no such place."""
-    require_type("unsqueeze", Tensor, input_tensor=input_tensor)
-    sides = list(input_tensor.shape)
-    sides.insert(_axis("unsqueeze", dim, len(sides) + 1), 1)
-    return input_tensor.reshape(sides)
-
-
-def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
-    """The same elements with sides of 1 put first until there are four; raises ArgumentError if there are more."""
-    require_type("unsqueeze_to_4D", Tensor, tensor=tensor)
-    if len(tensor.shape) > 4:
-        raise ArgumentError("Tensor rank is greater than 4\nunsqueeze_to_4D: reshape it")
-    return tensor.reshape(tensor.shape.to_rank(4))
-
-
-def _axis(function: str, dim: object, rank: int) -> int:
-    """An axis counted from the front."""
-    number = required_integer(function, "dim", dim)
-    if not -rank <= number < rank:
-        raise ArgumentError(f"{function}: dim must lie between {-rank} and {rank - 1}, not {number}")
-    return number % rank

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from numbers import Real
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
+from ops.calls.rearranging.padding import plan_pad
 from ops.calls.rearranging.plan import (
     axes_of,
     plan_convert_to_chw,
     plan_convert_to_hwc,
-    plan_pad,
-    plan_permute,
 )
-from ttsim.functions.device_calls import carried_out, required_device
+from ops.calls.rearranging.turning import plan_permute, plan_transpose, require_known_numbers
+from ttsim.functions.device_calls import carried_out, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
@@ -27,13 +27,13 @@ def permute(
     """The axes in another order.
 
     Args:
-        input_tensor: Interleaved, on the device.
+        input_tensor: On the device.
         dims: The axis of the tensor that each axis of the result is.
         memory_config: Where the result goes; None for where the tensor is.
         pad_value: Accepted as in ttnn; padding is no part of the values here.
 
     Raises:
-        ArgumentError: The library takes programs that are not simulated.
+        ArgumentError: What is not simulated is asked for, or (on a strict device) what gives wrong numbers.
         DeviceError: ``dims`` is no order of the axes, or the tensor is on the host.
         OutOfMemoryError: No room.
     """
@@ -42,6 +42,8 @@ def permute(
     device = required_device("permute", input_tensor)
     order = axes_of([required_integer("permute", "dims", one) for one in dims], len(input_tensor.shape))
     plan = plan_permute(input_tensor.spec, order, device.spec, place=memory_config)
+    if device.strict:
+        require_known_numbers(plan)
     return carried_out("permute", plan, input_tensor, device)
 
 
@@ -60,10 +62,10 @@ def transpose(
     for one in (first, second):
         if not -rank <= one < rank:
             raise ArgumentError(f"transpose: a tensor of rank {rank} has no axis {one}")
-    order = list(range(rank))
-    order[first % rank], order[second % rank] = order[second % rank], order[first % rank]
     device = required_device("transpose", input_tensor)
-    plan = plan_permute(input_tensor.spec, tuple(order), device.spec, place=memory_config)
+    plan = plan_transpose(input_tensor.spec, first % rank, second % rank, device.spec, place=memory_config)
+    if device.strict:
+        require_known_numbers(plan)
     return carried_out("transpose", plan, input_tensor, device)
 
 
@@ -81,10 +83,10 @@ def pad(
     """A number around a tensor.
 
     Args:
-        input_tensor: Interleaved, on the device; rows, or whole tiles that are padded behind alone.
+        input_tensor: On the device; rows, or tiles that are padded behind alone.
         padding: (before, behind) for each of the last axes.
         value: The number.
-        use_multicore: Accepted as in ttnn; all cores work.
+        use_multicore: False, which has one core pad, changes nothing for shards, and is not simulated of others.
         memory_config: Where the result goes; None for where the tensor is.
         sub_core_grids: Not simulated.
 
@@ -94,8 +96,10 @@ def pad(
         DeviceError: Tiles are padded in front, or the tensor is on the host.
         OutOfMemoryError: No room.
     """
-    if sub_core_grids is not None:
-        raise ArgumentError("pad: sub_core_grids is not simulated; leave it out")
+    require_left_out("pad", sub_core_grids=sub_core_grids)
+    rows_in_shards = input_tensor.spec.memory_config.is_sharded() and input_tensor.layout is Layout.ROW_MAJOR
+    if not use_multicore and not rows_in_shards:
+        raise ArgumentError("pad: use_multicore=False is simulated of rows in shards alone; leave it out")
     rank = len(input_tensor.shape)
     if not isinstance(padding, Sequence) or len(padding) > rank or not isinstance(value, Real):
         raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")

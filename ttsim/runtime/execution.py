@@ -91,7 +91,8 @@ def run(
             many is left out, what is missing reads as zero.
 
     Returns:
-        Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is.
+        Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is, or as
+        a view.
 
     Raises:
         DeviceError: A buffer or the circular buffers of a program do not fit, or a tensor lives on another device.
@@ -110,6 +111,8 @@ def run(
         own = tensors.get(name)
         if own is None or buffers.get(name) is not held.get(name):  # its own, or moved to another place
             own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], made_by=prepared.get(name))
+        elif plan.tensors[name] != own.spec:
+            own = own.seen_as(plan.tensors[name])
         results[role] = own
     if dispatch and device.traces.capturing is not None:
         device.traces.capturing.calls.append(_traced(plan, tensors, held, arrays, results, device, input_shape))

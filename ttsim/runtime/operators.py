@@ -7,11 +7,16 @@ on them.
 import sys
 from typing import Any
 
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.numbers.formats import quantize
+from ttsim.runtime.indexing import Box, box_of
+
 FACE = __name__.partition(".")[0]  # the package whose functions the operators are
 
 
 class Operators:
-    """What `+`, `-` and `*` mean for tensors, and for a tensor and a number."""
+    """What `+`, `-` and `*` mean for tensors, and for a tensor and a number; and brackets behind a tensor."""
 
     __slots__ = ()
 
@@ -34,6 +39,24 @@ class Operators:
         return _function("multiply")(self, other)
 
     __rmul__ = __mul__
+
+    def __getitem__(self, index: Any) -> Any:
+        """The part of the tensor that an index names, by the functions `slice` and `squeeze`; see `box_of`."""
+        tensor: Any = self
+        box = box_of(index, tuple(tensor.shape))
+        part = _on_host(tensor, box) if tensor.device() is None else _function("slice")(tensor, *box.corners)
+        for passed, axis in enumerate(box.gone):
+            part = _function("squeeze")(part, axis - passed)
+        return part
+
+
+def _on_host(tensor: Any, box: Box) -> Any:
+    """The part of a tensor on the host; raises DeviceError where indices are left out."""
+    if any(step != 1 for step in box.steps):
+        raise DeviceError("Host tensors cannot be accessed with non-unit stride\ngive it to a device with .to(device)")
+    values = tensor.values()[tuple(map(slice, box.begins, box.ends))]
+    spec = TensorSpec(values.shape, tensor.spec.data_format, tensor.layout)
+    return type(tensor).of_host(quantize(values, spec.data_format), spec)
 
 
 def _function(name: str) -> Any:

@@ -302,6 +302,12 @@ class Tensor(TensorFacts, Operators):
             return Tensor._sharing(self._storage, spec)
         return self._changed(spec)
 
+    def seen_as(self, spec: TensorSpec) -> "Tensor":
+        """A device tensor's buffer under another shape."""
+        if self._storage is None:
+            raise AssertionError("a tensor on the host has no buffer to see under another shape")
+        return Tensor._sharing(self._storage, spec)
+
     def deallocate(self, force: bool = False) -> None:
         """Frees the tensor's memory; doing so twice is harmless.
 

@@ -21,7 +21,7 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.concatenation.refusals import joins_in_place, require_one_shape, shards_refusal
-from ops.calls.rearranging.plan import permuted_by
+from ops.calls.rearranging.turning import permuted_by
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.concat.buffers import page_buffers, ragged_buffers, shard_views, turned_buffers

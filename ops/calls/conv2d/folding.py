@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import prod
 from typing import Final
 
-from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -22,10 +21,10 @@ from device.numbers.integers import div_up, round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Folding, Operand
 from ops.calls.convolution.problem import image_shape, output_format, takes_l1_path
-from ops.programs.conv2d.partition import largest_divisor
 from ops.programs.movement.placement import L1_ALIGNMENT_BYTES, convert, converted, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.work import Conversion, FoldWindows, PadImage
+from ops.programs.rearrange.folding import whole_windows
 
 FOLDED: Final = "input.folded"
 WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
@@ -124,15 +123,10 @@ def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
 
 def _dealt(builder: PlanBuilder, call: ConvArguments, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
     """HEIGHT shards that do not hold whole rows of windows, dealt anew to as many cores as there can be."""
-    place, (batch, height, width, _) = image.spec.memory_config, image.spec.shape
-    shards, pixels = place.shard_spec, call.stride[0] * width
-    if shards is None or place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or not shards.shape[0] % pixels:
+    if image.spec.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         return image
-    grid, total = builder.device_spec.grid, batch * height * width
-    cores = largest_divisor(grid.cores, total // pixels)
-    rows = round_up(total // cores, pixels)
-    dealt = ShardSpec(first_cores(cores, grid.cols, grid.rows), (rows, shards.shape[1]), shards.orientation)
-    return _replaced(builder, image, convert(builder, image, replace(place, shard_spec=dealt), "input.dealt"), kept)
+    dealt = whole_windows(image.spec, call.stride, builder.device_spec)
+    return _replaced(builder, image, convert(builder, image, dealt, "input.dealt"), kept)
 
 
 def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: PlanTensor) -> PlanTensor:

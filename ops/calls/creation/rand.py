@@ -39,7 +39,7 @@ def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, se
         key=("rand", tiles),
     )
     if drawn != made.data_format:
-        cast = typecast_by(builder, result, made.data_format, place, "cast")
+        cast = typecast_by(builder, result, made.data_format, "cast", place=place)
         builder.free(result)
         result = cast
     if made.layout is Layout.ROW_MAJOR:

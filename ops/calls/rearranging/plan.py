@@ -15,96 +15,14 @@ from device.numbers.integers import round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.rearrange.buffers import (
     chw_buffers,
     hwc_buffers,
-    pad_buffers,
-    permute_buffers,
-    tile_transpose_buffers,
 )
-from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, PadWith, Permute
+from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast
 
 STICK_BYTES = 16  # channels that are put last fill whole multiples of this
-
-
-def plan_permute(
-    source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
-) -> Plan:
-    """Plan the axes of the tensor "input" in another order; the tensor itself, or a copy, if the order stays."""
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = permuted_by(builder, given, axes, source.memory_config if place is None else place, "output")
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
-
-
-def permuted_by(
-    builder: PlanBuilder, given: PlanTensor, axes: tuple[int, ...], where: MemoryConfig, name: str
-) -> PlanTensor:
-    """A tensor with its axes in another order, in a place; the tensor itself, or a copy, if the order stays."""
-    source, spec = given.spec, builder.device_spec
-    if axes == tuple(range(len(axes))):
-        return placed(builder, given, where, name)
-    if source.data_format.is_block or source.memory_config.is_sharded() or where.is_sharded():
-        _refuse("permute", "sharded tensors and block floats", "move it to interleaved memory, as bfloat16 or float32")
-    made = PlanTensor(name, TensorSpec([source.shape[axis] for axis in axes], source.data_format, source.layout, where))
-    moved = sum(axis != place for place, axis in enumerate(axes))
-    swaps_tiles = source.layout is Layout.TILE and moved == 2 and _is_transpose(axes)
-    buffers = tile_transpose_buffers if swaps_tiles else permute_buffers
-    return builder.run(
-        "TransposeDeviceOperation" if swaps_tiles else "PermuteDeviceOperation",
-        Permute(shape=source.shape, axes=axes),
-        [given],
-        output=made,
-        circular_buffers=buffers(source, made.spec, axes, spec),
-        dataflow=True,
-    )
-
-
-def _is_transpose(axes: tuple[int, ...]) -> bool:
-    """Whether a program of its own swaps these two axes of tiles: the last two, the first two, or the middle two."""
-    rank = len(axes)
-    swapped = [place - rank for place, axis in enumerate(axes) if place != axis]
-    return swapped in ([-2, -1], [-4, -3], [-3, -2])
-
-
-def plan_pad(
-    source: TensorSpec,
-    padding: tuple[tuple[int, int], ...],
-    value: float,
-    spec: DeviceSpec,
-    *,
-    place: MemoryConfig | None = None,
-) -> Plan:
-    """Plan a number around the tensor "input".
-
-    Raises:
-        ArgumentError: The library takes programs that are not simulated.
-        DeviceError: Tiles are padded in front.
-    """
-    where = source.memory_config if place is None else place
-    if source.layout is Layout.TILE and any(before for before, _ in padding):
-        raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
-    if source.memory_config.is_sharded() or where.is_sharded():
-        _refuse("pad", "sharded tensors", "move it to interleaved memory")
-    if source.layout is Layout.TILE and any(side % TILE for side in source.shape[-2:]):
-        _refuse("pad", "tiles that have padding already", "pad rows, and make tiles of them")
-    builder = PlanBuilder(spec, {"input": source})
-    if not any(map(any, padding)):
-        result = placed(builder, builder.tensor("input"), where, "output")
-        return builder.finish({"output": result.name}, known_works=MEANINGS)
-    shape = [side + sum(around) for side, around in zip(source.shape, padding, strict=True)]
-    made = PlanTensor("output", TensorSpec(shape, source.data_format, source.layout, where))
-    result = builder.run(
-        "PadDeviceOperation",
-        PadWith(shape=source.shape, padding=padding, value=value),
-        [builder.tensor("input")],
-        output=made,
-        circular_buffers=pad_buffers(made.spec, spec),
-        dataflow=True,
-    )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
 def plan_convert_to_hwc(

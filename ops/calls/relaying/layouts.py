@@ -125,24 +125,24 @@ def plan_typecast(
         DeviceError: The place is sharded in another way than the tensor, or the format has no rows.
     """
     builder = PlanBuilder(spec, {"input": source})
-    where = source.memory_config if place is None else place
-    result = typecast_by(builder, builder.tensor("input"), data_format, where, "output")
+    result = typecast_by(builder, builder.tensor("input"), data_format, "output", place=place)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
 def typecast_by(
-    builder: PlanBuilder, read: PlanTensor, data_format: DataFormat, place: MemoryConfig, name: str
+    builder: PlanBuilder, read: PlanTensor, data_format: DataFormat, name: str, *, place: MemoryConfig | None = None
 ) -> PlanTensor:
-    """A tensor in another format, in a place; raises DeviceError as `plan_typecast` says."""
+    """A tensor in another format, in a place or where it is; raises DeviceError as `plan_typecast` says."""
     source, spec = read.spec, builder.device_spec
-    if source.memory_config.memory_layout is not place.memory_layout:
-        before, after = source.memory_config.memory_layout.name, place.memory_layout.name
+    where = source.memory_config if place is None else place
+    if source.memory_config.memory_layout is not where.memory_layout:
+        before, after = source.memory_config.memory_layout.name, where.memory_layout.name
         raise DeviceError(
             "Typecast operation requires Input and Output memory layout to match. Input layout: "
             f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
             "memory_config: leave it out, and move the result afterwards"
         )
-    made = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, place))
+    made = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
     page_bytes = source.buffer(spec).page_bytes
     ragged = source.memory_config.is_sharded() and page_bytes % spec.l1.alignment_bytes
     return builder.run(

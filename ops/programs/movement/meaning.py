@@ -26,6 +26,7 @@ from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
     cast_movement,
     copy_movement,
+    fold_movement,
     relayout_movement,
     reshape_movement,
     slice_movement,
@@ -51,6 +52,7 @@ UNMEASURED: Final = (
     Conversion.UNTILIZE_CODEGEN.value,
     FillPad.__name__,
     PadImage.__name__,
+    FoldWindows.__name__,
 )
 MovementOf: TypeAlias = Callable[[W, TensorSpec, TensorSpec, DeviceSpec], Movement]
 
@@ -100,6 +102,10 @@ def _slice(work: PaddedSlice, read: TensorSpec, written: TensorSpec, spec: Devic
     return slice_movement(read, written, spec, columns=(work.window.begins[2], work.window.ends[2]))
 
 
+def _fold(work: FoldWindows, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+    return fold_movement(read, written, work.window, spec)
+
+
 def _slice_write(work: SliceWrite, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
     return slice_write_movement(read, written_part(written, work.window), spec)
 
@@ -110,11 +116,7 @@ MEANINGS: Final = (
     _moves(Typecast, values_of_first(converted), _cast),
     _moves(FillPad, values_of_first(unchanged), _copy),
     _moves(PadImage, values_of_first(padded_image), _copy),
-    Meaning(
-        work=FoldWindows,
-        values=values_of_first(folded_windows),
-        no_model="there is no model of Fold; known are conversions, moves, slices and reshapes",
-    ),
+    _moves(FoldWindows, values_of_first(folded_windows), _fold),
     _moves(PaddedSlice, values_of_first(padded_slice), _slice),
     _moves(SliceWrite, _written, _slice_write),
 )

@@ -20,6 +20,7 @@ WORD_BYTES = 4  # that a processor fills at a time
 READ_AHEAD_PARTS = 512  # that all cores of an interleaved-to-sharded program share: tiles asked for before a wait
 READ_AHEAD_PART_BYTES = 1152
 RESHAPE_KERNELS = 2  # that share the sticks of a core
+FOLD_KERNELS = 2  # that share the sticks of a shard
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
@@ -123,6 +124,23 @@ def reshape_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -
     """A program that moves rows between pages, since they lie differently under another shape."""
     ends = ends_of(source, target, spec)
     return _reshaped_tiles(ends) if ends.from_tiles else _reshaped_sticks(ends, spec)
+
+
+def fold_movement(source: TensorSpec, target: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> Movement:
+    """A program that lays the sticks of a window side by side.
+
+    The processors of a core copy sticks of shards where they are. Tiles are untilized, and sticks of rows are waited
+    for by windows.
+    """
+    ends = ends_of(source, target, spec)
+    read, writes = ends.read, got_at(ends.written, Access.WAIT)
+    if ends.from_tiles:
+        return replace(_untilized(ends, Access.WAIT), writes=writes)
+    if ends.from_shards and ends.to_shards:
+        moved = replace(read, access=Access.LOCAL_STICKS, core_pages=div_up(read.core_pages, hands(spec, FOLD_KERNELS)))
+        return Movement(cores=ends.cores, writes=moved)
+    reads = replace(read, access=Access.WAIT, in_flight=prod(window))
+    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=writes.core_pages)
 
 
 def _into_shards(ends: Ends, spec: DeviceSpec, *, bounces_always: bool) -> Pages:

@@ -17,6 +17,7 @@ from device.memory.tiles import FACE, TILE
 from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat
 from device.numbers.integers import div_up
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.movement.reshape_buffers import map_tiles, most_segments, stick_buffers, tile_buffers
 from ops.programs.movement.resharding import dealt_anew
 from ops.programs.movement.work import Conversion, FillPad, Relayout, Reshape, Typecast
 
@@ -78,24 +79,39 @@ def reshaped(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], n
         return _reshaped_block_floats(builder, source, shape, name)
     place = memory_after(spec, shape)
     if place.is_sharded() is spec.memory_config.is_sharded():
-        return _reshaped_tiles(builder, source, shape, place, name)
+        return moved_tiles(builder, source, shape, place, name)
     apart = _unsharded(builder, source, name)
-    moved = _reshaped_tiles(builder, apart, shape, place, name)
+    moved = moved_tiles(builder, apart, shape, place, name)
     builder.free(apart)
     return moved
 
 
 def _reshaped_rows(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], name: str) -> PlanTensor:
     """Row-major rows of another length; shards are left for it, and made again."""
-    spec, place = source.spec, memory_after(source.spec, shape)
+    place = memory_after(source.spec, shape)
     apart = _unsharded(builder, source, name)
-    made = TensorSpec(shape, spec.data_format, spec.layout, apart.spec.memory_config)
     last = f"{name}.moved" if place.is_sharded() else name
-    moved = builder.run("ReshapeViewDeviceOperation", Reshape(shape), [apart], output=PlanTensor(last, made))
+    moved = moved_rows(builder, apart, shape, apart.spec.memory_config, last)
     result = _sharded(builder, moved, place, name)
     if apart.name != source.name:
         builder.free(apart)
     return result
+
+
+def moved_rows(
+    builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, name: str
+) -> PlanTensor:
+    """Interleaved rows of another length, by one program."""
+    spec = source.spec
+    made = TensorSpec(shape, spec.data_format, spec.layout, place)
+    return builder.run(
+        "ReshapeViewDeviceOperation",
+        Reshape(shape),
+        [source],
+        output=PlanTensor(name, made),
+        circular_buffers=stick_buffers(spec, made, builder.device_spec),
+        dataflow=True,
+    )
 
 
 def _unsharded(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
@@ -131,22 +147,23 @@ def _relaid(
     )
 
 
-def _reshaped_tiles(
+def moved_tiles(
     builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, name: str
 ) -> PlanTensor:
     """Rows move between tiles, as a map says that the program keeps in DRAM."""
     spec = source.spec
     made = TensorSpec(shape, spec.data_format, spec.layout, place)
     before, after = _three_axes(spec.shape), _three_axes(shape)
-    pages = after[0] * div_up(after[1], TILE) * div_up(after[2], TILE)
-    words = SEGMENT_WORDS * segments_per_page(before, after)
-    rows_map = TensorSpec((pages, words), UINT32, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+    segments = segments_per_page(before, after)
+    rows_map = TensorSpec((map_tiles(after), SEGMENT_WORDS * segments), UINT32, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
     return builder.run(
         "ReshapeViewDeviceOperation",
         Reshape(shape),
         [source],
         output=PlanTensor(name, made),
         resident=[PlanTensor(f"{name}.map", rows_map)],
+        circular_buffers=tile_buffers(spec, made, segments, builder.device_spec),
+        dataflow=True,
     )
 
 
@@ -157,7 +174,7 @@ def _reshaped_block_floats(builder: PlanBuilder, source: PlanTensor, shape: tupl
     wide = typecast(builder, apart, BFLOAT16, f"{name}.bfloat16")
     if apart.name != source.name:
         builder.free(apart)
-    moved = _reshaped_tiles(builder, wide, shape, wide.spec.memory_config, f"{name}.moved")
+    moved = moved_tiles(builder, wide, shape, wide.spec.memory_config, f"{name}.moved")
     if any(side % TILE for side in _three_axes(shape)[1:]):
         builder.run("FillPadDeviceOperation", FillPad(), [moved])
     narrow = typecast(builder, moved, spec.data_format, f"{name}.narrow" if place.is_sharded() else name)
@@ -184,8 +201,11 @@ def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int])
 
     Args:
         before: Input shape as three axes.
-        after: Output shape as three axes; the last axes agree.
+        after: Output shape as three axes.
     """
+    if before[2] != after[2]:
+        most = most_segments(before, after)
+        return most + most % SEGMENT_ALIGNMENT
     rows = np.arange(_rows_until_repetition(before, after))
     page_out, in_tile_out = _tile_rows(rows, after[1])
     page_in, in_tile_in = _tile_rows(rows, before[1])

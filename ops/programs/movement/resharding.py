@@ -9,7 +9,8 @@ from device.memory.memory_config import Layout, MemoryConfig, ShardOrientation, 
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 
-WORD_BYTES = 4  # a row of a shard is whole words
+WORD_BYTES = 4  # a row of a HEIGHT or WIDTH shard is whole words
+BLOCK_ROW_BYTES = 64  # a row of a BLOCK shard is whole multiples of this
 
 
 def dealt_anew(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
@@ -39,6 +40,8 @@ def dealt_anew(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
         case _:
             box, by_rows = grid.bounding_box(), shards.orientation is ShardOrientation.ROW_MAJOR
             high, wide = (box.rows, box.cols) if by_rows else (box.cols, box.rows)
+            if spec.layout is Layout.ROW_MAJOR:
+                align_cols = div_up(BLOCK_ROW_BYTES, spec.data_format.element_bytes or 1)
             high, wide = _equal_parts(rows, high, align_rows), _equal_parts(cols, wide, align_cols)
             if not high or not wide:
                 return apart

@@ -26,6 +26,10 @@ def padded_image(work: PadImage, values: Array) -> Array:
 def folded_windows(work: FoldWindows, values: Array) -> Array:
     """Windows as channels; their rows are slowest."""
     (rows, columns), (batch, height, width, channels) = work.window, work.image
+    if any(work.padding):
+        top, bottom, left, right = work.padding
+        inner = (batch, height - top - bottom, width - left - right, channels)
+        values = padded_image(PadImage(image=inner, padding=work.padding), values)
     split = values.reshape(batch, height // rows, rows, width // columns, columns, channels)
     folded = split.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // rows, width // columns, -1)
     return folded.astype(work.data_format.storage, copy=False)

@@ -112,11 +112,14 @@ class FoldWindows(Work):
         window: Rows and columns of a window.
         image: [N, H, W, C].
         data_format: Format of the result: block floats become bfloat16.
+        padding: Zeros above, below, at the left and at the right that the image counts and its array lacks, since a
+            halo leaves them to whoever reads its sticks.
     """
 
     window: tuple[int, int]
     image: tuple[int, int, int, int]
     data_format: DataFormat
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

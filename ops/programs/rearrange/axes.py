@@ -25,10 +25,9 @@ from ops.programs.actions.pages import core_round_trip_cycles, waited_read_cycle
 from ops.programs.actions.transfers import burst_cycles, local_sticks_cycles
 from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import copy_movement
+from ops.programs.rearrange.turned_pieces import turned_movement
 from ops.programs.rearrange.work import Permute, permuted
 
-PROCESSORS: Final = 2  # data movers of a core, each with half of the sticks
 DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straight into the result
 
 Stages = dict[Stage, float]
@@ -39,7 +38,8 @@ def permute_cycles(work: Permute, ends: Ends, reading: CyclesReading) -> Operati
     """By where the tensors lie, and which axes move."""
     spec, model = reading.spec, _model(work, ends)
     if model is None:
-        return movement_cycles(copy_movement(ends.read, ends.written, spec), spec, contention=reading.contention)
+        movement = turned_movement(ends.read, ends.written, work.axes, spec)
+        return movement_cycles(movement, spec, contention=reading.contention)
     cores, body, busy = model(work, ends, spec)
     start = spec.costs_of(StickCosts).start_cycles
     stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy.items() if cycles)
@@ -90,12 +90,13 @@ def _by_tiles(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet
 
 
 def _fetched(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
-    """Both processors fetch half of a core's sticks from where they lie, one after the other."""
+    """Two kernels fetch half of a core's sticks each from where they lie, one after the other; or one all."""
+    kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
     cores, rows, columns = _shards(ends.written)
     stick_bytes = columns * (ends.read.data_format.element_bytes or 0)
     issue, link = spec.costs_of(TransferCosts).read_issue_cycles, spec.noc.link_bytes_per_cycle
-    half = burst_cycles(issue, div_up(rows, PROCESSORS), stick_bytes, core_round_trip_cycles(spec), link)
-    return cores, half, {Stage.READER: half, Stage.SECOND_READER: half}
+    share = burst_cycles(issue, div_up(rows, len(kernels)), stick_bytes, core_round_trip_cycles(spec), link)
+    return cores, share, dict.fromkeys(kernels, share)
 
 
 def _turned_in_place(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
@@ -138,7 +139,7 @@ def _bytes(tensor: TensorSpec) -> int:
 def _account(work: Permute, ends: Ends, spec: DeviceSpec) -> Account:
     model = _model(work, ends)
     if model is None:
-        return movement_account(copy_movement(ends.read, ends.written, spec))
+        return movement_account(turned_movement(ends.read, ends.written, work.axes, spec))
     if model is _fetched:
         return Account(
             stages={

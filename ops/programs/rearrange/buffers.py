@@ -1,78 +1,20 @@
 """The buffers of programs that put numbers in another order.
 
-Source: tt-metal 0.81.1 (permute, transpose, pad, convert_to_hwc, convert_to_chw), compared with recorded plans.
+Source: tt-metal 0.81.1 (permute, transpose, convert_to_hwc, convert_to_chw), compared with recorded plans.
 """
 
 from math import prod
 
-from device.cores import CoreRangeSet, first_cores
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout
+from device.memory.memory_config import BufferType
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16, DataFormat
-from device.numbers.integers import div_up, round_up
+from device.numbers.formats import BFLOAT16
+from device.numbers.integers import div_up
 from device.plan import CircularBuffer
-from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.actions.pieces import buffer
 
-BUFFERING = 2
-PAD_READ_BYTES = 1 << 15  # rows that a pad program reads at once, at least
 HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
 CHW_TILES = 16  # tiles on their way through a core that puts channels first
-FILL_ELEMENTS = 16  # of the number that fills ragged tiles
-
-
-def permute_buffers(
-    source: TensorSpec, made: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
-) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a permutation: pages that stay whole pass through one, others are turned block by block."""
-    data_format, rank = source.data_format, len(axes)
-    if source.layout is Layout.ROW_MAJOR and axes[-1] == rank - 1:
-        page = round_up(source.matrix[1] * (data_format.element_bytes or 0), spec.dram.alignment_bytes)
-        return (_buffer("rows", BUFFERING * page, data_format, _cores(made.matrix[0], spec)),)
-    last, moved = source.shape[-1], source.shape[axes[-1]]
-    blocks = prod(source.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
-    if source.layout is Layout.TILE:
-        blocks = prod(made.padded_shape) // TILE**2
-    cores = _cores(blocks, spec)
-    size = BUFFERING * data_format.tile_bytes
-    turned = tuple(_buffer(name, size, data_format, cores) for name in ("read", "tiled", "turned"))
-    ragged = source.layout is Layout.TILE and made.shape[-2] % TILE
-    fill = (_buffer("fill", FILL_ELEMENTS * (data_format.element_bytes or 0), data_format, cores),) if ragged else ()
-    return turned + fill
-
-
-def tile_transpose_buffers(
-    source: TensorSpec, made: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
-) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a program that swaps two axes of a tensor in tiles."""
-    data_format, rank = source.data_format, len(axes)
-    cores = _cores(prod(made.padded_shape) // TILE**2, spec)
-    tiles = _buffer("tiles", BUFFERING * data_format.tile_bytes, data_format, cores)
-    if axes[-1] != rank - 1:
-        return tiles, _buffer("turned", BUFFERING * data_format.tile_bytes, data_format, cores)
-    if axes[-2] != rank - 2 and made.shape[-2] % TILE:
-        face_rows = FILL_ELEMENTS * FILL_ELEMENTS * (data_format.element_bytes or 0)
-        return tiles, _buffer("fill", face_rows, data_format, cores)
-    return (tiles,)
-
-
-def pad_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a pad: rows that are read at once, or two tiles; and a row, or a tile, of the number."""
-    data_format = made.data_format
-    if made.layout is Layout.TILE:
-        cores = _cores(prod(made.padded_shape) // TILE**2, spec)
-        page = data_format.tile_bytes
-        return _buffer("tiles", BUFFERING * page, data_format, cores), _scratchpad("fill", page, data_format, cores)
-    row_bytes = round_up(made.shape[-1] * (data_format.element_bytes or 0), spec.l1.alignment_bytes)
-    rows = 1
-    while rows * row_bytes < PAD_READ_BYTES:
-        rows *= 2
-    cores = _cores(made.matrix[0], spec)
-    return (
-        _buffer("rows", rows * row_bytes, data_format, cores),
-        _scratchpad("fill", row_bytes, data_format, cores),
-    )
 
 
 def hwc_block(pixels: int) -> int:
@@ -93,12 +35,12 @@ def hwc_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, .
     tiles = div_up(block, TILE) * BFLOAT16.tile_bytes
     data_format = source.spec.data_format
     return (
-        _buffer(
+        buffer(
             "input", rows * given.shape[1] * element_bytes, data_format, held.grid, None if in_dram else source.name
         ),
-        _buffer("gathered", channels * block * element_bytes, data_format, held.grid),
-        *(_buffer(name, tiles, BFLOAT16, held.grid) for name in ("tiled", "turned_0", "turned_1")),
-        _buffer("output", prod(held.shape) * element_bytes, data_format, held.grid, made.name),
+        buffer("gathered", channels * block * element_bytes, data_format, held.grid),
+        *(buffer(name, tiles, BFLOAT16, held.grid) for name in ("tiled", "turned_0", "turned_1")),
+        buffer("output", prod(held.shape) * element_bytes, data_format, held.grid, made.name),
     )
 
 
@@ -110,30 +52,7 @@ def chw_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, .
     in_bytes = prod(given.shape) // TILE**2 * source.spec.data_format.tile_bytes
     out_bytes = prod(held.shape) * (made.spec.data_format.element_bytes or 0)
     return (
-        _buffer("input", in_bytes, source.spec.data_format, given.grid, source.name),
-        _buffer("output", out_bytes, made.spec.data_format, given.grid, made.name),
-        _buffer("turned", CHW_TILES * BFLOAT16.tile_bytes, BFLOAT16, given.grid),
-    )
-
-
-def _cores(pages: int, spec: DeviceSpec) -> CoreRangeSet:
-    """As many cores as there are pages, column by column."""
-    cores = CoreRangeSet()
-    used = min(pages, spec.grid.cores)
-    for one in first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False).ranges:
-        cores = cores.union(CoreRangeSet(one))
-    return cores
-
-
-def _buffer(
-    name: str, size_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
-) -> CircularBuffer:
-    return CircularBuffer(
-        name=name, size_bytes=size_bytes, page_bytes=size_bytes, data_format=data_format, cores=cores, view_of=view_of
-    )
-
-
-def _scratchpad(name: str, size_bytes: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
-    return CircularBuffer(
-        name=name, size_bytes=size_bytes, page_bytes=size_bytes, data_format=data_format, cores=cores, scratchpad=True
+        buffer("input", in_bytes, source.spec.data_format, given.grid, source.name),
+        buffer("output", out_bytes, made.spec.data_format, given.grid, made.name),
+        buffer("turned", CHW_TILES * BFLOAT16.tile_bytes, BFLOAT16, given.grid),
     )

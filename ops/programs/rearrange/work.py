@@ -3,23 +3,15 @@
 Cycles are composed: pages of the source are waited for and those of the result written, as in measured copies.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
 
 import numpy as np
 
+from device.matrix_unit.packer import pack
 from device.matrix_unit.typecast import typecast
-from device.numbers.formats import Array, DataFormat
+from device.numbers.formats import GROUP, Array, DataFormat
+from device.numbers.integers import round_up
 from device.plan import Work
-from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles
-from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
-from ops.programs.movement.account import movement_account
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import copy_movement
-
-W = TypeVar("W", bound=Work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,25 +21,12 @@ class Permute(Work):
     Attributes:
         shape: Of the source.
         axes: The axis of the source that each axis of the result is.
+        packed: The block float that packs its groups anew, since they lie along other axes; None of other formats.
     """
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PadWith(Work):
-    """A number around a tensor.
-
-    Attributes:
-        shape: Of the source.
-        padding: Before and behind, for each axis.
-        value: The number.
-    """
-
-    shape: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
-    value: float
+    packed: DataFormat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +58,14 @@ class ChannelsFirst(Work):
 
 
 def permuted(work: Permute, values: Array) -> Array:
-    """The axes in order."""
-    return np.ascontiguousarray(values.reshape(work.shape).transpose(work.axes))
-
-
-def padded(work: PadWith, values: Array) -> Array:
-    """The number around the tensor, as its format holds it."""
-    return np.pad(values.reshape(work.shape), work.padding, constant_values=np.asarray(work.value, values.dtype))
+    """The axes in order; groups of a block float that ends between them are filled up with zeros."""
+    turned = np.ascontiguousarray(values.reshape(work.shape).transpose(work.axes))
+    if work.packed is None:
+        return turned
+    columns = turned.shape[-1]
+    filled = np.zeros((*turned.shape[:-1], round_up(columns, GROUP)), np.float32)
+    filled[..., :columns] = turned
+    return pack(filled, work.packed, fp32_dest=False)[..., :columns].astype(work.packed.storage)
 
 
 def channels_last(work: ChannelsLast, values: Array) -> Array:
@@ -99,22 +79,3 @@ def channels_first(work: ChannelsFirst, values: Array) -> Array:
     """Pixels last."""
     turned = np.ascontiguousarray(values.reshape(work.shape).swapaxes(-1, -2))
     return typecast(turned, work.source_format, work.data_format)
-
-
-def _meaning(work: type[W], values: Callable[[W, Array], Array]) -> Meaning[W]:
-    def of_first(one: W, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
-        return values(one, given(inputs[0]))
-
-    return Meaning(work=work, values=of_first, cycles=_cycles, account=_account)
-
-
-def _cycles(work: Work, ends: Ends, reading: CyclesReading) -> OperationCycles:
-    movement = copy_movement(ends.read, ends.written, reading.spec)
-    return movement_cycles(movement, reading.spec, contention=reading.contention)
-
-
-def _account(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(copy_movement(ends.read, ends.written, spec))
-
-
-MEANINGS: Final = (_meaning(PadWith, padded),)

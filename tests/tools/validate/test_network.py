@@ -78,7 +78,8 @@ def test_every_layer_is_timed_on_the_shards_that_the_one_before_left(networks, d
 def test_what_the_profile_shows_of_its_structure(networks):
     """102 operations, a halo of 86 cores in d4.up of the P100A, nothing moved behind the pools.
 
-    Release 0.81.1 runs 106 on an N150 (recorded, in other shards of d4.up): whether tensors move depends on where
+    Release 0.81.1 runs 106 on an N150 (recorded, in other shards of d4.up): the same but for two that deal a tensor
+    of d4 anew, which are not here, and a move in d1.conv2, which is not there. Whether tensors move depends on where
     memory is free.
     """
     for network in networks.values():

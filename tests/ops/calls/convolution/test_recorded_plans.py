@@ -52,10 +52,11 @@ def planned(record, call):
 
 
 def circular_buffers(heard):
+    """Those that a capture with dispatch shows."""
     return [
         (event.operation, event.size_bytes, event.address, str(event.cores), str(int(event.view)))
         for event in heard
-        if isinstance(event, CircularBufferAllocated)
+        if isinstance(event, CircularBufferAllocated) and not event.dataflow
     ]
 
 

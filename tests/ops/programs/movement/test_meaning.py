@@ -14,6 +14,7 @@ from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import (
     cast_movement,
     copy_movement,
+    fold_movement,
     relayout_movement,
     reshape_movement,
     slice_movement,
@@ -37,6 +38,9 @@ WINDOW = Window(shape=(1, 64, 64, 32), begins=(0, 8, 16, 0), ends=(1, 40, 48, 32
 IMAGE = TensorSpec((1, 64, 64, 32), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
 PART = TensorSpec((1, 1, 1024, 32), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
 ROWS = TensorSpec((1, 1, 1024, 32), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
+
+FOLD = FoldWindows(window=(2, 2), image=(1, 32, 32, 32), data_format=BFLOAT16)
+FOLDED = TensorSpec((1, 16, 16, 128), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
 
 
 def values(work, *inputs):
@@ -74,6 +78,7 @@ def test_what_changes_the_shape():
         (Typecast(BFLOAT8_B, BFLOAT16), PART, PART, cast_movement(PART, PART, SPEC)),
         (FillPad(), PART, PART, copy_movement(PART, PART, SPEC)),
         (PadImage(image=(1, 64, 64, 32), padding=(1, 1, 1, 1)), IMAGE, IMAGE, copy_movement(IMAGE, IMAGE, SPEC)),
+        (FOLD, ROWS, FOLDED, fold_movement(ROWS, FOLDED, (2, 2), SPEC)),
         (PaddedSlice(WINDOW), IMAGE, ROWS, slice_movement(IMAGE, ROWS, SPEC, columns=(16, 48))),
         (SliceWrite(WINDOW, 32), ROWS, IMAGE, slice_write_movement(ROWS, PART, SPEC)),
     ],
@@ -84,8 +89,3 @@ def test_cycles_are_those_of_the_pages_of_both_ends(work, read, written, movemen
     reading = CyclesReading(spec=SPEC, contention=contention)
     found = MEANINGS[type(work)].cycles(work, Ends(read=read, written=written), reading)
     assert found == movement_cycles(movement, SPEC, contention=contention)
-
-
-def test_folding_has_no_model():
-    reason = "there is no model of Fold; known are conversions, moves, slices and reshapes"
-    assert MEANINGS[FoldWindows].no_model == reason

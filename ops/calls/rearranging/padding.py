@@ -1,0 +1,239 @@
+"""Plans that put a number around a tensor.
+
+Rules: ttnn 0.81.1 (data_movement/pad, fill_pad), compared with recorded plans.
+"""
+
+from math import prod
+
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.integers import div_up, round_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.relaying.layouts import typecast_by
+from ops.calls.relaying.places import placed
+from ops.meanings import MEANINGS
+from ops.programs.rearrange.filling import FillTiles, fill_buffers
+from ops.programs.rearrange.padding import PadWith, pad_buffers, row_room_bytes, writes_halves
+
+KERNEL_RANK = 4  # axes that the program knows; those before the first of them count with it
+
+Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
+
+
+def plan_pad(
+    source: TensorSpec, padding: Around, value: float, spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan a number around the tensor "input"; the tensor itself, wherever it is wanted, if there is none to put.
+
+    Args:
+        source: The tensor.
+        padding: Before and behind, for each axis.
+        value: The number.
+        spec: The device.
+        place: Where the result goes; None for where the tensor is.
+
+    Raises:
+        ArgumentError: The library takes programs that are not simulated.
+        DeviceError: Tiles are padded in front, or shards do not hold what comes out.
+    """
+    builder = PlanBuilder(spec, {"input": source})
+    result = padded_by(builder, builder.tensor("input"), padding, value, "output", place=place)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def padded_by(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    padding: Around,
+    value: float,
+    name: str,
+    *,
+    place: MemoryConfig | None = None,
+) -> PlanTensor:
+    """The tensor with a number around it, under the source's name if it lies where the source does."""
+    if not any(map(any, padding)):
+        return source
+    if any(map(any, padding[: 1 - KERNEL_RANK])) and len(padding) > KERNEL_RANK:
+        raise ArgumentError(
+            f"pad: padding of the first axes of a tensor of rank {len(padding)} is not simulated; reshape it to rank 4"
+        )
+    where = source.spec.memory_config if place is None else place
+    if where.is_sharded() and where.shard_spec is None:
+        raise ArgumentError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
+    if source.spec.layout is Layout.TILE:
+        return _padded_tiles(builder, source, padding, value, name, place)
+    return _padded_rows(builder, source, padding, value, name, place)
+
+
+def _padded_rows(
+    builder: PlanBuilder, source: PlanTensor, padding: Around, value: float, name: str, place: MemoryConfig | None
+) -> PlanTensor:
+    """Rows, or tiles without padding, in one program; HEIGHT shards that grow both ways across first, and then down."""
+    shape = source.spec.padded_shape if source.spec.layout is Layout.TILE else source.spec.shape
+    made = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
+    where = _wider_shards(source.spec, made, place)
+    if where is None or prod(shape[:-1]) == prod(made[:-1]):
+        return _one_program(builder, source, padding, value, name, where or place or source.spec.memory_config, made)
+    if padding[-1][0]:
+        raise DeviceError(
+            "Output size cannot fit input with offset\n"
+            "padding: HEIGHT shards are padded across and then down; do not pad them in front across and down at once"
+        )
+    across = (*([(0, 0)] * (len(shape) - 1)), padding[-1])
+    wide = _one_program(builder, source, across, value, f"{name}.across", where, (*shape[:-1], made[-1]))
+    down = (*padding[:-1], (0, 0))
+    result = _one_program(builder, wide, down, value, name, place or _evenly(where, made), made)
+    builder.free(wide)
+    return result
+
+
+def _wider_shards(source: TensorSpec, made: tuple[int, ...], place: MemoryConfig | None) -> MemoryConfig | None:
+    """HEIGHT shards of rows that grow across, on the cores of the source, whatever is asked for; None of others."""
+    held, where = source.memory_config, source.memory_config if place is None else place
+    by_height = held.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and held.buffer_type is BufferType.L1
+    if not by_height or not where.is_sharded() or source.shape[-1] == made[-1]:
+        return None
+    return _evenly(held, (*source.shape[:-1], made[-1]))
+
+
+def _evenly(held: MemoryConfig, shape: tuple[int, ...]) -> MemoryConfig:
+    """HEIGHT shards that share the rows of a tensor."""
+    shards = held.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards")
+    rows = div_up(prod(shape[:-1]), shards.num_cores())
+    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, (rows, shape[-1])))
+
+
+def _one_program(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    padding: Around,
+    value: float,
+    name: str,
+    where: MemoryConfig,
+    shape: tuple[int, ...],
+) -> PlanTensor:
+    """The program itself."""
+    given, spec = source.spec, builder.device_spec
+    _check_rows(given, where, shape, spec)
+    made = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
+    work = PadWith(
+        shape=given.padded_shape if given.layout is Layout.TILE else given.shape,
+        padding=padding,
+        value=value,
+        in_halves=writes_halves(given, made.spec),
+    )
+    return builder.run(
+        "PadDeviceOperation",
+        work,
+        [source],
+        output=made,
+        circular_buffers=pad_buffers(source, made, padding[-1][0], spec),
+        dataflow=True,
+    )
+
+
+def _check_rows(given: TensorSpec, where: MemoryConfig, shape: tuple[int, ...], spec: DeviceSpec) -> None:
+    """Raises DeviceError for rows of shards that end between aligned addresses, and for rows too long for L1."""
+    element_bytes, alignment = given.data_format.element_bytes or 0, spec.l1.alignment_bytes
+    if given.layout is Layout.TILE:
+        return
+    for role, place in (("Input", given.memory_config), ("Output", where)):
+        shards = place.shard_spec
+        if shards is not None and shards.shape[1] * element_bytes % alignment:
+            raise DeviceError(
+                f"{role} row-major shard width {shards.shape[1]} gives page size {shards.shape[1] * element_bytes} "
+                f"bytes, which must be aligned to {alignment} bytes\ngive wider shards, or interleaved memory"
+            )
+    row = round_up(shape[-1] * element_bytes, alignment)
+    if row > row_room_bytes(spec):
+        raise DeviceError(
+            f"ttnn.pad: padded row of {row} B does not fit in the per-core L1 budget ({row_room_bytes(spec)} B)\n"
+            "input_tensor: give shorter rows"
+        )
+
+
+def _padded_tiles(
+    builder: PlanBuilder, source: PlanTensor, padding: Around, value: float, name: str, place: MemoryConfig | None
+) -> PlanTensor:
+    """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""
+    if len(padding) == 1:
+        raise ArgumentError("pad: tiles of rank 1 are not simulated; give rows, or reshape the tensor to rank 2")
+    if any(before for before, _ in padding):
+        raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
+    given = source.spec
+    shape = tuple(side + behind for side, (_, behind) in zip(given.shape, padding, strict=True))
+    made = TensorSpec(shape, given.data_format, Layout.TILE)
+    full = fill_padding(builder, source, value, f"{name}.filled")
+    if made.padded_shape == given.padded_shape:
+        seen = TensorSpec(shape, given.data_format, Layout.TILE, given.memory_config)
+        return _settled(builder, PlanTensor(full.name, seen), source, name, place)
+    behind = tuple((0, new - old) for new, old in zip(made.padded_shape, given.padded_shape, strict=True))
+    if given.data_format == BFLOAT8_B:
+        wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")
+        more = _padded_rows(builder, wide, behind, value, f"{name}.padded", place)
+        result = typecast_by(builder, more, BFLOAT8_B, name)
+        builder.free(more, wide)
+    else:
+        result = _padded_rows(builder, full, behind, value, name, place)
+    result = PlanTensor(result.name, TensorSpec(shape, given.data_format, Layout.TILE, result.spec.memory_config))
+    if full.name != source.name:
+        builder.free(full)
+    return _settled(builder, result, source, name, place)
+
+
+def _settled(
+    builder: PlanBuilder, result: PlanTensor, source: PlanTensor, name: str, place: MemoryConfig | None
+) -> PlanTensor:
+    """The result, brought to the place asked for if it is sharded and the place is not, or the other way round."""
+    where = source.spec.memory_config if place is None else place
+    if result.spec.memory_config.is_sharded() is where.is_sharded():
+        return result
+    moved = placed(builder, result, where, f"{name}.moved")
+    if result.name != source.name:
+        builder.free(result)
+    return moved
+
+
+def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: str) -> PlanTensor:
+    """Tiles with a number in their padding, where they are; block floats are converted there and back.
+
+    Raises:
+        DeviceError: Shards hold several images.
+    """
+    given = source.spec
+    if not any(side % TILE for side in given.shape[-2:]):
+        return source
+    if given.data_format.is_block:
+        wide = typecast_by(builder, source, BFLOAT16, f"{name}.bfloat16")
+        fill_padding(builder, wide, value, name)
+        narrow = typecast_by(builder, wide, given.data_format, name)
+        builder.free(wide)
+        return narrow
+    images = prod(given.shape[:-2])
+    if given.memory_config.is_sharded() and images > 1:
+        raise DeviceError(
+            f"FillPadL1ShardedProgramFactory: N_slices > 1 not yet supported (got {images})\n"
+            "input_tensor: move it to interleaved memory"
+        )
+    work = FillTiles(shape=given.shape, padded_shape=given.padded_shape, value=value)
+    builder.run(
+        "FillPadDeviceOperation",
+        work,
+        [source],
+        circular_buffers=fill_buffers(given, builder.device_spec),
+        dataflow=True,
+    )
+    return source

@@ -1,0 +1,57 @@
+"""What the buffers of programs that move data are made of: buffers, scratchpads, views."""
+
+from device.cores import CoreRangeSet
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
+from device.memory.tiles import TILE
+from device.numbers.formats import DataFormat
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanTensor
+
+BUFFERING = 2
+
+
+def buffer(
+    name: str, size_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
+) -> CircularBuffer:
+    """A buffer of one page."""
+    return CircularBuffer(
+        name=name, size_bytes=size_bytes, page_bytes=size_bytes, data_format=data_format, cores=cores, view_of=view_of
+    )
+
+
+def scratchpad(name: str, size_bytes: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
+    """A scratchpad of a program's own."""
+    return CircularBuffer(
+        name=name, size_bytes=size_bytes, page_bytes=size_bytes, data_format=data_format, cores=cores, scratchpad=True
+    )
+
+
+def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:
+    """A buffer on the shards of a tensor, on their cores or on others."""
+    place, data_format = tensor.spec.memory_config, tensor.spec.data_format
+    shards = place.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards to lie on")
+    if tensor.spec.layout is Layout.TILE:
+        size = shards.shape[0] * shards.shape[1] // TILE**2 * data_format.tile_bytes
+    else:
+        size = shards.shape[0] * aligned_page_bytes(row_bytes(tensor.spec, shards.shape[1]), place.buffer_type, spec)
+    return buffer(name, size, data_format, shards.grid if cores is None else cores, tensor.name)
+
+
+def row_bytes(tensor: TensorSpec, columns: int | None = None) -> int:
+    """Bytes of so many elements of a tensor without shared exponents; of a whole row by default."""
+    return (tensor.matrix[1] if columns is None else columns) * (tensor.data_format.element_bytes or 0)
+
+
+def page_alignment_bytes(place: MemoryConfig, spec: DeviceSpec) -> int:
+    """What pages of a memory are padded to."""
+    return (spec.dram if place.buffer_type is BufferType.DRAM else spec.l1).alignment_bytes
+
+
+def volume_tiles(tensor: TensorSpec) -> int:
+    """Tiles of a tensor."""
+    rows, columns = tensor.matrix
+    return rows * columns // TILE**2

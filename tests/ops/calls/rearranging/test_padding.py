@@ -1,0 +1,75 @@
+"""Which programs put a number around a tensor."""
+
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.plan import Operation
+from ops.calls.rearranging.padding import plan_pad
+from ops.meanings import load_spec
+
+SPEC = load_spec("wormhole_n150")
+CORES = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(1, 0)))
+
+
+def high(rows, columns):
+    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(CORES, (rows, columns)))
+
+
+def programs(shape, padding, layout=Layout.ROW_MAJOR, data_format=BFLOAT16, place=DRAM_MEMORY_CONFIG, to=None):
+    plan = plan_pad(TensorSpec(shape, data_format, layout, place), padding, 1.5, SPEC, place=to)
+    names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
+    return names, plan.tensors[plan.results["output"]]
+
+
+def test_no_padding_is_the_tensor_wherever_it_is_wanted():
+    assert programs((1, 8), ((0, 0), (0, 0)), to=L1_MEMORY_CONFIG)[1].memory_config == DRAM_MEMORY_CONFIG
+
+
+def test_tiles_are_filled_where_they_are_and_seen_anew():
+    names, result = programs((1, 1, 30, 24), ((0, 0), (0, 0), (0, 2), (0, 8)), Layout.TILE)
+    assert (names, result.shape) == (["FillPad"], (1, 1, 32, 32))
+    names, result = programs((1, 1, 30, 24), ((0, 0), (0, 1), (0, 0), (0, 0)), Layout.TILE)
+    assert (names, result.shape, result.padded_shape) == (["FillPad", "Pad"], (1, 2, 30, 24), (1, 2, 32, 32))
+
+
+def test_block_floats_are_converted_around_each_program():
+    names, _ = programs((1, 1, 32, 24), ((0, 0), (0, 0), (0, 32), (0, 0)), Layout.TILE, BFLOAT8_B)
+    assert names == ["Typecast", "FillPad", "Typecast", "Typecast", "Pad", "Typecast"]
+
+
+def test_high_shards_grow_across_and_then_down():
+    names, result = programs((1, 1, 64, 32), ((0, 0), (0, 0), (2, 0), (0, 16)), place=high(32, 32))
+    assert names == ["Pad", "Pad"]
+    assert result.memory_config == high(33, 48)
+    names, result = programs((1, 1, 64, 32), ((0, 0), (0, 0), (0, 0), (0, 16)), place=high(32, 32), to=L1_MEMORY_CONFIG)
+    assert (names, result.memory_config) == (["Pad"], L1_MEMORY_CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "given"),
+    [
+        (DeviceError, r"^ttnn.pad: on device tile padding does not support front", {"layout": Layout.TILE}),
+        (DeviceError, r"^Output row-major shard width 33 gives page size 66 bytes", {"place": high(32, 32)}),
+    ],
+)
+def test_what_is_refused(kind, text, given):
+    with pytest.raises(kind, match=text):
+        programs((1, 1, 64, 32), ((0, 0), (0, 0), (0, 0), (1, 0)), **given)
+
+
+def test_more_axes_than_the_program_knows():
+    assert programs((1, 1, 1, 8, 8), ((0, 0), (0, 0), (0, 1), (0, 0), (0, 0)))[0] == ["Pad"]
+    with pytest.raises(ArgumentError, match="padding of the first axes"):
+        programs((1, 1, 1, 8, 8), ((0, 1), (0, 0), (0, 0), (0, 0), (0, 0)))

@@ -1,0 +1,65 @@
+"""The buffers of a number around a tensor, by hand, and the number itself."""
+
+import numpy as np
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16, FLOAT32
+from ops.builder import PlanTensor
+from ops.meanings import load_spec
+from ops.programs.rearrange.padding import PadWith, pad_buffers, padded, writes_halves
+
+SPEC = load_spec("wormhole_n150")
+L1 = MemoryConfig(TensorMemoryLayout.INTERLEAVED, BufferType.L1)
+CORES = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(7, 7)))
+
+
+def tensor(name, shape, layout=Layout.ROW_MAJOR, data_format=BFLOAT16, place=L1):
+    return PlanTensor(name, TensorSpec(shape, data_format, layout, place))
+
+
+def high(rows, columns):
+    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(CORES, (rows, columns)))
+
+
+def sizes(source, made, front=0):
+    return [(one.size_bytes, one.scratchpad, one.view_of) for one in pad_buffers(source, made, front, SPEC)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "front", "group", "places"),
+    [
+        (544, 0, 2 * 1088, [1088]),  # two rows are 2,048 bytes or more
+        (66, 0, 15 * 144, [160, 160]),  # rows at multiples of 16 bytes, which are none of 32
+        (259, 1, 4 * 528, [544, 544]),  # rows that begin behind the number are aligned, too
+        (26, 0, 32 * 64, [64]),
+    ],
+)
+def test_rows_are_waited_for_in_groups(columns, front, group, places):
+    source, made = tensor("input", (1, 1, 2048, columns - 2)), tensor("output", (1, 1, 2048, columns))
+    numbers = [(size, True, None) for size in places]
+    assert sizes(source, made, front) == [(16 * group, False, None), *numbers]
+
+
+def test_tiles_pass_two_at_a_time_beside_one_of_the_number():
+    source, made = tensor("input", (1, 3, 256, 256), Layout.TILE), tensor("output", (1, 3, 288, 256), Layout.TILE)
+    assert sizes(source, made) == [(2 * 2048, False, None), (2048, True, None)]
+
+
+def test_shards_stay_where_they_are():
+    """3 * 64 rows on 64 cores: three of 128 bytes, which become 192; then four of them, 66 rows to an image."""
+    source = tensor("input", (1, 3, 64, 64), place=high(3, 64))
+    wide, tall = tensor("wide", (1, 3, 64, 96), place=high(3, 96)), tensor("tall", (1, 3, 66, 96), place=high(4, 96))
+    assert sizes(source, wide) == [(3 * 128, False, "input"), (3 * 192, False, "wide"), (192, True, None)]
+    assert sizes(wide, tall) == [(3 * 192, False, "wide"), (4 * 192, False, "tall"), (192, False, None)]
+
+
+def test_a_number_of_32_bits_is_written_as_two_of_16():
+    work = PadWith(shape=(1, 1), padding=((0, 0), (0, 1)), value=1.5, in_halves=True)
+    assert padded(work, np.zeros((1, 1), np.float32)).view(np.uint32).tolist() == [[0, 0x3FC03FC0]]
+    rows = [tensor("rows", (1, 1, 8, side), data_format=FLOAT32).spec for side in (8, 16)]
+    tiles = [tensor("tiles", (1, 1, side, 32), Layout.TILE, FLOAT32).spec for side in (32, 64)]
+    assert writes_halves(*rows)
+    assert not writes_halves(*tiles)

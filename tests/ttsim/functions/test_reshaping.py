@@ -1,0 +1,50 @@
+"""ttnn.reshape, squeeze and unsqueeze as users call them."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+IMAGE = np.arange(2 * 3 * 40 * 64, dtype=np.float32).reshape(2, 3, 40, 64) % 251
+
+
+@pytest.fixture
+def device():
+    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
+@pytest.mark.parametrize("shape", [(6, 40, 64), (1, 1, 240, 64), (2, 3, 64, 40), (1, -1, 96), (15360,)])
+def test_the_same_elements_in_order(device, layout, shape):
+    if layout is ttnn.TILE_LAYOUT and len(shape) == 1:
+        pytest.skip("tiles have two axes")
+    tensor = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=layout, device=device)
+    assert np.array_equal(ttnn.reshape(tensor, shape).to_numpy(), IMAGE.reshape(shape))
+
+
+def test_a_view_shares_its_buffer(device):
+    tensor = ttnn.from_torch(IMAGE, ttnn.bfloat16, device=device)
+    seen = ttnn.reshape(tensor, (6, 40, 64))
+    assert seen.buffer_address() == tensor.buffer_address()
+    assert ttnn.reshape(tensor, IMAGE.shape) is tensor
+    moved = ttnn.reshape(tensor, (6, 64, 40), memory_config=ttnn.L1_MEMORY_CONFIG)
+    assert moved.memory_config().buffer_type is ttnn.BufferType.L1
+    ttnn.deallocate(tensor)
+    assert not seen.is_allocated()
+
+
+def test_sides_of_one(device):
+    tensor = ttnn.from_torch(IMAGE[:1], ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    assert ttnn.squeeze(tensor, 0).shape == [3, 40, 64]
+    assert np.array_equal(ttnn.unsqueeze(tensor, -1).to_numpy(), IMAGE[:1, ..., None])
+    assert ttnn.unsqueeze_to_4D(ttnn.squeeze(tensor)).shape == [1, 3, 40, 64]
+
+
+def test_what_is_not_simulated(device):
+    tensor = ttnn.from_torch(IMAGE, ttnn.bfloat16, device=device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Invalid arguments to reshape"):
+        ttnn.reshape(tensor, (7, 7))
+    cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(0, 0))})
+    with pytest.raises(ttnn.ArgumentError, match="sub_core_grids is not simulated"):
+        ttnn.reshape(tensor, (6, 64, 40), sub_core_grids=cores)

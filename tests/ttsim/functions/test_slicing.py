@@ -1,0 +1,89 @@
+"""Boxes of tensors, by ttnn.slice and by an index."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+IMAGE = np.arange(2 * 3 * 40 * 64, dtype=np.float32).reshape(2, 3, 40, 64) % 251
+L1 = ttnn.L1_MEMORY_CONFIG
+
+
+@pytest.fixture
+def device():
+    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
+        yield opened
+
+
+def placed(device, layout=ttnn.ROW_MAJOR_LAYOUT, place=None, dtype=ttnn.bfloat16):
+    return ttnn.from_torch(IMAGE, dtype, layout=layout, device=device, memory_config=place)
+
+
+@pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
+@pytest.mark.parametrize(
+    "index",
+    [
+        np.s_[..., 32:64],
+        np.s_[:, 1:, 3:17],
+        np.s_[0],
+        np.s_[1, ..., 5],
+        np.s_[:, :, ::2, 1::3],
+        np.s_[..., -7:-2],
+        np.s_[:],
+    ],
+)
+def test_an_index_names_a_box(device, layout, index):
+    part = placed(device, layout)[index]
+    assert part.layout is layout
+    assert np.array_equal(part.to_numpy(), IMAGE[index])
+    assert np.array_equal(ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=layout)[..., 3:5].to_numpy(), IMAGE[..., 3:5])
+
+
+def test_steps_have_names(device):
+    tensor = placed(device)
+    wanted = IMAGE[:, :, ::2]
+    assert np.array_equal(ttnn.slice(tensor, [0] * 4, IMAGE.shape, [1, 1, 2, 1]).to_numpy(), wanted)
+    named = ttnn.slice(tensor, starts=(0,) * 4, ends=IMAGE.shape, steps=(1, 1, 2, 1), memory_config=L1)
+    assert named.memory_config().buffer_type is ttnn.BufferType.L1
+    assert np.array_equal(named.to_numpy(), wanted)
+
+
+def test_block_floats_that_begin_within_tiles_become_bfloat16(device):
+    tensor = placed(device, ttnn.TILE_LAYOUT, dtype=ttnn.bfloat8_b)
+    assert tensor[..., 32:].dtype is ttnn.bfloat8_b
+    assert tensor[..., 31:].dtype is ttnn.bfloat16
+    with pytest.raises(ttnn.DeviceError, match=r"^Strided slice is not supported for BFLOAT8 tensors"):
+        tensor[..., ::2]
+
+
+def test_shards_shrink_on_their_cores(device):
+    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))})
+    spec = ttnn.ShardSpec(grid, (120, 64))
+    shards = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
+    part = placed(device, place=shards)[:, :, 8:22]
+    assert part.memory_config().shard_spec.shape == [42, 64]  # 2 * 3 * 14 rows on two cores
+    assert np.array_equal(part.to_numpy(), IMAGE[:, :, 8:22])
+
+
+def test_what_is_refused(device):
+    tensor = placed(device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Input rank 4 and begins 3 must have the same size"):
+        ttnn.slice(tensor, [0, 0, 0], [1, 1, 1])
+    with pytest.raises(ttnn.DeviceError, match=r"^Ends 41 must be less than or equal to the shape of the tensor 40"):
+        tensor[:, :, :41]
+    with pytest.raises(ttnn.DeviceError, match=r"^End 3 must be greater than or equal to start 5"):
+        tensor[:, :, 5:3]
+    with pytest.raises(ttnn.DeviceError, match=r"^Step\(2\) = 0 should be positive"):
+        tensor[:, :, ::0]
+    with pytest.raises(ttnn.ArgumentError, match="axis 2 has no element from 5 to 5"):
+        tensor[:, :, 5:5]
+    with pytest.raises(ttnn.ArgumentTypeError, match="slice_end must be a sequence of integers"):
+        ttnn.slice(tensor, [0, 0, 0, 0], 3)
+    with pytest.raises(ttnn.ArgumentError, match=r"pad_value is not simulated"):
+        ttnn.slice(tensor, [0] * 4, [1] * 4, pad_value=1.0)
+    with pytest.raises(ttnn.DeviceError, match=r"^Host tensors cannot be accessed with non-unit stride"):
+        ttnn.from_torch(IMAGE)[:, :, ::2]
+
+
+def test_a_loop_over_a_tensor_ends(device):
+    assert [part.to_numpy()[0, 0, 0] for part in placed(device)] == [IMAGE[0, 0, 0, 0], IMAGE[1, 0, 0, 0]]
