@@ -41,6 +41,7 @@ _NAMES_OF = {
     ),
     "ttsim.functions.concatenation": ("concat",),
     "ttsim.functions.constraints": ("ExecutionStatus", "OpConstraints", "query_op_constraints"),
+    "ttsim.functions.conv1d": ("Conv1dConfig", "conv1d"),
     "ttsim.functions.conv2d": ("conv2d",),
     "ttsim.functions.conv2d_preparation": ("prepare_conv_bias", "prepare_conv_weights"),
     "ttsim.functions.conv_transpose2d": ("conv_transpose2d",),

@@ -32,6 +32,7 @@ from ttsim.errors import (
 )
 from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
+from ttsim.functions.conv1d import Conv1dConfig, conv1d
 from ttsim.functions.conv2d import conv2d
 from ttsim.functions.conv2d_preparation import prepare_conv_bias, prepare_conv_weights
 from ttsim.functions.conv_transpose2d import conv_transpose2d
@@ -240,6 +241,7 @@ __all__ = [
     "ConcatMesh2dToTensor",
     "ConcatMeshToTensor",
     "Config",
+    "Conv1dConfig",
     "Conv2dConfig",
     "Conv2dDRAMSliceHeight",
     "Conv2dDRAMSliceWidth",
@@ -324,6 +326,7 @@ __all__ = [
     "cluster",
     "concat",
     "concat_mesh_to_tensor_composer",
+    "conv1d",
     "conv2d",
     "conv_transpose2d",
     "copy_device_to_host_tensor",
