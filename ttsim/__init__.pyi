@@ -94,6 +94,15 @@ from ttsim.functions.elementwise import (
     subtract_,
     tanh,
 )
+from ttsim.functions.facts import (
+    DEVICE_STORAGE_TYPE,
+    element_size,
+    get_conv_output_dim,
+    has_storage_type_of,
+    has_tile_padding,
+    is_sharded,
+    tile_size,
+)
 from ttsim.functions.files import dump_tensor, load_tensor
 from ttsim.functions.matmul import linear, matmul
 from ttsim.functions.pooling import max_pool2d
@@ -112,10 +121,14 @@ from ttsim.functions.relaying import (
     untilize_with_unpadding,
 )
 from ttsim.functions.tracing import (
+    QueueId,
     begin_trace_capture,
+    command_queue,
     end_trace_capture,
     event_synchronize,
     execute_trace,
+    get_current_command_queue_id_for_thread,
+    is_trace_capture_active,
     record_event,
     release_trace,
     wait_for_event,
@@ -211,10 +224,15 @@ from ttsim.types.conv_config import (
     Conv2dL1Full,
     Conv2dL1FullSliceConfig,
     Conv2dSliceConfig,
+    Op2DDRAMSliceHeight,
+    Op2DDRAMSliceWidth,
+    Op2DL1Full,
+    Op2DL1FullSliceConfig,
+    Op2DSliceConfig,
     PaddingMode,
 )
 from ttsim.types.description import TensorDescription
-from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32, int32, uint8, uint16, uint32
+from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32, int8, int32, uint8, uint16, uint32
 from ttsim.types.shapes import ROW_MAJOR_LAYOUT, TILE_LAYOUT, TILE_SIZE, Shape, Tile
 from ttsim.types.sharding import ShardStrategy, create_sharded_memory_config, num_cores_to_corerangeset
 
@@ -222,6 +240,7 @@ __all__ = [
     "CONFIG",
     "CONFIG_OVERRIDES",
     "CONFIG_PATH",
+    "DEVICE_STORAGE_TYPE",
     "DRAM_MEMORY_CONFIG",
     "L1_BLOCK_SHARDED_MEMORY_CONFIG",
     "L1_HEIGHT_SHARDED_MEMORY_CONFIG",
@@ -283,11 +302,17 @@ __all__ = [
     "MeshEvent",
     "MeshShape",
     "MeshTraceId",
+    "Op2DDRAMSliceHeight",
+    "Op2DDRAMSliceWidth",
+    "Op2DL1Full",
+    "Op2DL1FullSliceConfig",
+    "Op2DSliceConfig",
     "OpConstraints",
     "OutOfMemoryError",
     "PaddingMode",
     "PoisonError",
     "Profile",
+    "QueueId",
     "ReadDeviceProfiler",
     "ReplicateTensorToMesh",
     "SetDefaultDevice",
@@ -324,6 +349,7 @@ __all__ = [
     "close_device",
     "close_mesh_device",
     "cluster",
+    "command_queue",
     "concat",
     "concat_mesh_to_tensor_composer",
     "conv1d",
@@ -338,6 +364,7 @@ __all__ = [
     "device_names",
     "dump_device_memory_state",
     "dump_tensor",
+    "element_size",
     "elu",
     "empty",
     "empty_like",
@@ -357,6 +384,8 @@ __all__ = [
     "full_like",
     "gelu",
     "get_arch_name",
+    "get_conv_output_dim",
+    "get_current_command_queue_id_for_thread",
     "get_device_ids",
     "get_device_tensors",
     "get_memory_config",
@@ -366,11 +395,16 @@ __all__ = [
     "graph",
     "hardsigmoid",
     "hardswish",
+    "has_storage_type_of",
+    "has_tile_padding",
     "init_device_compute_kernel_config",
+    "int8",
     "int32",
     "interleaved_to_sharded",
     "is_blackhole",
+    "is_sharded",
     "is_tensor_storage_on_device",
+    "is_trace_capture_active",
     "is_wormhole_b0",
     "leaky_relu",
     "linear",
@@ -427,6 +461,7 @@ __all__ = [
     "subtract_",
     "synchronize_device",
     "tanh",
+    "tile_size",
     "tilize",
     "tilize_with_val_padding",
     "tilize_with_zero_padding",

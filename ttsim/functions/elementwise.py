@@ -176,6 +176,7 @@ def _combined(
     if target is not None:
         tensors["target"] = target
     device = _device(tensors)
+    _require_floats(name, *tensors.values())
     call = BinaryArguments(
         operation=operation,
         left=tensors["input"].spec,
@@ -235,6 +236,7 @@ def _unary(name: str, meaning: str, parameters: Mapping[str, float | None] | Non
         if output_tensor is not None:
             tensors["target"] = output_tensor
         device = _device(tensors)
+        _require_floats(name, *tensors.values())
         target = None if output_tensor is None else output_tensor.spec
         plan = plan_unary(input_tensor.spec, (name, numbers), device.spec, place=memory_config, target=target)
         with device.function(f"ttnn.{name}"):
@@ -296,6 +298,13 @@ def _device(tensors: Mapping[str, Tensor]) -> Device:
     if found is None:
         raise AssertionError("a tensor on the host was refused above")
     return found
+
+
+def _require_floats(owner: str, *tensors: Tensor) -> None:
+    """Raises ArgumentError for integers."""
+    for tensor in tensors:
+        if not tensor.spec.data_format.is_float:
+            raise ArgumentError(f"{owner}: integers ({tensor.dtype}) are not simulated; typecast them to floats")
 
 
 def _sequence(given: object) -> Activations:

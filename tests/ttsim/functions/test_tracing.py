@@ -68,3 +68,14 @@ def test_what_a_trace_reads_must_be_kept() -> None:
         with pytest.raises(RuntimeError, match="deallocated after the capture"):
             ttsim.execute_trace(device, trace)
         assert y.is_allocated()
+
+
+def test_queues_are_one_queue():
+    assert repr(ttsim.QueueId(1)) == "QueueId(1)"
+    with ttsim.command_queue(1):
+        assert ttsim.get_current_command_queue_id_for_thread() == 0
+    with ttsim.open_device(trace_region_size=4096) as device:
+        trace = ttsim.begin_trace_capture(device)
+        assert ttsim.is_trace_capture_active(device)
+        ttsim.end_trace_capture(device, trace)
+        assert not ttsim.is_trace_capture_active(device)
