@@ -125,9 +125,3 @@ def test_every_operation_takes_time(device):
     names = [one.name for call in profile.report().calls for one in call.operations]
     assert names == ["BinaryNgDeviceOperation", "UnaryDeviceOperation"]
     assert all(one.cycles > 0 for call in profile.report().calls for one in call.operations)
-
-
-def test_slopes_are_given_by_position_or_name(device):
-    x = placed(device, np.full((1, 1, 32, 32), -4.0))
-    assert ttnn.leaky_relu(x, 0.5).to_numpy().max() == -2.0
-    assert ttnn.leaky_relu(x, negative_slope=0.25).to_numpy().max() == -1.0
