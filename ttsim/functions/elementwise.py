@@ -64,7 +64,7 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
     {units}
 
     Args:
-        input_tensor_a: [..., rows, columns] on the device, tiles or rows; a number where the order does not matter.
+        input_tensor_a: [..., rows, columns] on the device, tiles or rows; or a number, and then the other is a tensor.
         input_tensor_b: A tensor likewise, or a number.
         fast_and_approximate_mode: Whether the matrix unit computes a product; sums and differences know no other
             mode.
@@ -158,7 +158,8 @@ def _combined(
 ) -> Tensor:
     """Carries out a function of two operands, one of which may be a number; named in captures as it was called."""
     left, right = operands
-    if isinstance(left, Real) and operation is not BinaryOperation.SUBTRACT:
+    scalar_first = isinstance(left, Real)
+    if scalar_first:
         left, right = right, left
     tensors = {}
     for role, given in (("input", left), ("input_b", right)):
@@ -185,6 +186,7 @@ def _combined(
         activations=tuple(_activation(name, one) for one in _sequence(activations)),
         target=None if target is None else target.spec,
         fast=fast and operation is BinaryOperation.MULTIPLY,
+        scalar_first=scalar_first,
     )
     with device.function(f"ttnn.{name}"):
         return run(plan_binary(call, device.spec), tensors, device)["output"]
