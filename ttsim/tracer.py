@@ -15,3 +15,13 @@ def disable_tracing() -> None:
 def is_tracing_enabled() -> bool:
     """No."""
     return False
+
+
+def trace() -> None:
+    """Refuses; raises ArgumentError."""
+    raise ArgumentError("tracer.trace: torch is not traced; ttsim.graph.begin_graph_capture records calls")
+
+
+def visualize(*_: object, **__: object) -> None:
+    """Refuses; raises ArgumentError."""
+    raise ArgumentError("tracer.visualize: nothing is drawn; ttsim.graph.pretty_print shows what a capture recorded")

@@ -147,6 +147,7 @@ FUNCTIONS: Final[Mapping[str, _Function]] = MappingProxyType(
         "hardsigmoid": lambda x, _, mode: _cut(_hardsigmoid(x), mode),
         "leaky_relu": _leaky_relu,
         "log": _nearest(np.log),
+        "neg": lambda x, _, mode: -x,
         "relu6": lambda x, _, mode: np.clip(x, np.float32(0), np.float32(6)),
         "sigmoid": lambda x, _, mode: _stored(_sigmoid(x, mode), mode),
         "silu": lambda x, _, mode: _stored(multiply_add(x, _sigmoid(x, mode), 0.0), mode),

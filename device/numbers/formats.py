@@ -27,6 +27,7 @@ __all__ = [
     "FLOAT32",
     "FORMATS",
     "GROUP",
+    "INT8",
     "INT32",
     "TILE_ELEMENTS",
     "UINT8",
@@ -113,10 +114,11 @@ BFLOAT4_B: Final = DataFormat(name="bfloat4_b", element_bits=4, mantissa_bits=3,
 UINT8: Final = DataFormat(name="uint8", element_bits=8, mantissa_bits=0, storage=np.dtype(np.uint8), is_float=False)
 UINT16: Final = DataFormat(name="uint16", element_bits=16, mantissa_bits=0, storage=np.dtype(np.uint16), is_float=False)
 UINT32: Final = DataFormat(name="uint32", element_bits=32, mantissa_bits=0, storage=np.dtype(np.uint32), is_float=False)
+INT8: Final = DataFormat(name="int8", element_bits=8, mantissa_bits=0, storage=np.dtype(np.int8), is_float=False)
 INT32: Final = DataFormat(name="int32", element_bits=32, mantissa_bits=0, storage=np.dtype(np.int32), is_float=False)
 
 FORMATS: Final[Mapping[str, DataFormat]] = MappingProxyType(
-    {fmt.name: fmt for fmt in (BFLOAT16, FLOAT32, FLOAT16, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, UINT32, INT32)}
+    {fmt.name: fmt for fmt in (BFLOAT16, FLOAT32, FLOAT16, BFLOAT8_B, BFLOAT4_B, UINT8, INT8, UINT16, UINT32, INT32)}
 )
 
 

@@ -1,5 +1,6 @@
 """ttnn.conv2d: checks what the user gave, has it planned and run, and hands back what was asked for."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,8 @@ def conv2d(
         DeviceError: The call does not fit the device.
     """
     require_allocated(input_tensor, weight_tensor, bias_tensor)
-    weight_tensor = _fetched(weight_tensor)
-    bias_tensor = None if bias_tensor is None else _fetched(bias_tensor)
+    weight_tensor = fetched(weight_tensor)
+    bias_tensor = None if bias_tensor is None else fetched(bias_tensor)
     arguments = ConvArguments(
         rules=CONV2D,
         input=operand(input_tensor),
@@ -108,30 +109,48 @@ def conv2d(
         memory_config=memory_config,
         slice_config=None if slice_config is None else slice_config.argument(),
     )
+    tensors = named(input_tensor, weight_tensor, bias_tensor)
+    results, output_dim = convolved("ttnn.conv2d", arguments, tensors, device, returns_weights=return_weights_and_bias)
+    return handed_back(
+        results, output_dim=output_dim if return_output_dim else None, weights_and_bias=return_weights_and_bias
+    )
+
+
+def convolved(
+    name: str, arguments: ConvArguments, tensors: Mapping[str, Tensor], device: Device, *, returns_weights: bool
+) -> tuple[dict[str, Tensor], tuple[int, int]]:
+    """Checks a call, has it planned and run.
+
+    Args:
+        name: Of the function that was called, as captures have it.
+        arguments: The call.
+        tensors: Its tensors by their names in its plan.
+        device: Where.
+        returns_weights: Whether prepared weights and bias are results, too.
+
+    Returns:
+        The results by their roles; height and width of the output.
+    """
     validate(arguments)
     require_possible(arguments)
     require_addressable(arguments, device.spec)
     if device.strict:
         require_sane(arguments)
-    tensors = named(input_tensor, weight_tensor, bias_tensor)
-    plan = plan_conv2d(
-        arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=return_weights_and_bias
-    )
+    plan = plan_conv2d(arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
     if device.strict:
         require_sound(plan, left_of(arguments, plan))
-    with device.function("ttnn.conv2d"):
+    with device.function(name):
         results = run(
             plan,
             tensors,
             device,
             useful_flops=definition_flops(arguments),
-            input_shape=misfit_shape(arguments, input_tensor),
+            input_shape=misfit_shape(arguments, tensors["input"]),
         )
-    output_dim = output_size(arguments) if return_output_dim else None
-    return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
+    return results, output_size(arguments)
 
 
-def _fetched(tensor: Tensor) -> Tensor:
+def fetched(tensor: Tensor) -> Tensor:
     """Weights or bias as they are prepared: those that lie in rows on the device are brought to the host first.
 
     Where there are no values, what is brought is zeros, which nothing reads.

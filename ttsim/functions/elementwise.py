@@ -1,15 +1,13 @@
-"""ttnn's functions of single elements: of one tensor, or of two, or of a tensor and a number."""
+"""ttnn's functions of the elements of two tensors, or of a tensor and a number."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.activations import FUNCTIONS
 from device.numbers.formats import DataFormat
 from ops.calls.elementwise.binary import BinaryArguments, plan_binary
-from ops.calls.elementwise.unary import plan_unary
 from ops.programs.eltwise.binary import BinaryOperation
 from ttsim.functions.device_calls import require_left_out
 from ttsim.runtime.device import Device
@@ -67,7 +65,7 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
     {units}
 
     Args:
-        input_tensor_a: [..., rows, columns] on the device, tiles or rows; a number where the order does not matter.
+        input_tensor_a: [..., rows, columns] on the device, tiles or rows; or a number, and then the other is a tensor.
         input_tensor_b: A tensor likewise, or a number.
         fast_and_approximate_mode: Whether the matrix unit computes a product; sums and differences know no other
             mode.
@@ -161,7 +159,8 @@ def _combined(
 ) -> Tensor:
     """Carries out a function of two operands, one of which may be a number; named in captures as it was called."""
     left, right = operands
-    if isinstance(left, Real) and operation is not BinaryOperation.SUBTRACT:
+    scalar_first = isinstance(left, Real)
+    if scalar_first:
         left, right = right, left
     tensors = {}
     for role, given in (("input", left), ("input_b", right)):
@@ -176,7 +175,8 @@ def _combined(
             )
     if target is not None:
         tensors["target"] = target
-    device = _device(tensors)
+    device = device_of(tensors)
+    require_floats(name, *tensors.values())
     call = BinaryArguments(
         operation=operation,
         left=tensors["input"].spec,
@@ -187,6 +187,7 @@ def _combined(
         activations=tuple(_activation(name, one) for one in _sequence(activations)),
         target=None if target is None else target.spec,
         fast=fast and operation is BinaryOperation.MULTIPLY,
+        scalar_first=scalar_first,
     )
     with device.function(f"ttnn.{name}"):
         return run(plan_binary(call, device.spec), tensors, device)["output"]
@@ -208,79 +209,7 @@ mul = multiply
 mul_ = multiply_
 
 
-def _unary(name: str, meaning: str, parameters: Mapping[str, float | None] | None = None) -> Callable[..., Tensor]:
-    """One of the functions of one tensor; parameters by name, with their defaults (None: it must be given)."""
-    own = dict(parameters or {})
-
-    @on_device
-    def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        values = {**own, **dict(zip(own, args, strict=False))}
-        values.update({key: kwargs.pop(key) for key in own if key in kwargs})
-        _require_parameters(name, values, len(args) - len(own))
-        return _keywords(input_tensor, tuple(float(one) for one in values.values() if one is not None), **kwargs)
-
-    @checked
-    def _keywords(
-        input_tensor: Tensor,
-        numbers: tuple,  # type: ignore[type-arg]
-        *,
-        memory_config: MemoryConfig | None = None,
-        output_tensor: Tensor | None = None,
-        fast_and_approximate_mode: object = None,
-        sub_core_grids: object = None,
-    ) -> Tensor:
-        require_left_out(name, fast_and_approximate_mode=fast_and_approximate_mode, sub_core_grids=sub_core_grids)
-        tensors = {"input": input_tensor}
-        if output_tensor is not None:
-            tensors["target"] = output_tensor
-        device = _device(tensors)
-        target = None if output_tensor is None else output_tensor.spec
-        plan = plan_unary(input_tensor.spec, (name, numbers), device.spec, place=memory_config, target=target)
-        with device.function(f"ttnn.{name}"):
-            return run(plan, tensors, device)["output"]
-
-    _keywords.__name__ = name
-    function.__name__ = function.__qualname__ = name
-    wanted = "".join(f"        {key}: A number of the function.\n" for key in own)
-    function.__doc__ = f"""{meaning} of every element.
-
-    Args:
-        input_tensor: [..., rows, columns] on the device, tiles or rows.
-{wanted}        memory_config: Where the result goes; None for where the tensor is.
-        output_tensor: A tensor that the result is written into, and that is returned.
-        fast_and_approximate_mode: Not simulated; None or False for the library's default code.
-        sub_core_grids: Not simulated; None for all cores.
-
-    Returns:
-        The same shape and data type.
-
-    Raises:
-        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: The tensor is on the host, or the result does not fit its place.
-        OutOfMemoryError: No room.
-    """
-    return function
-
-
-relu = _unary("relu", "The greater of 0 and the value")
-relu6 = _unary("relu6", "The value between 0 and 6")
-sigmoid = _unary("sigmoid", "1 / (1 + exp(-x))")
-gelu = _unary("gelu", "x times the normal distribution's integral up to x")
-silu = _unary("silu", "x / (1 + exp(-x))")
-exp = _unary("exp", "e to the power")
-sqrt = _unary("sqrt", "The square root")
-abs = _unary("abs", "The magnitude")
-square = _unary("square", "The square")
-tanh = _unary("tanh", "The hyperbolic tangent")
-log = _unary("log", "The natural logarithm (to the nearest; the kernel is not followed)")
-hardswish = _unary("hardswish", "x times its hard sigmoid")
-hardsigmoid = _unary("hardsigmoid", "x / 6 + 1 / 2 between 0 and 1")
-leaky_relu = _unary("leaky_relu", "The value, times a slope below 0", {"negative_slope": None})
-elu = _unary("elu", "The value, alpha * (exp(x) - 1) below 0 (to the nearest)", {"alpha": 1.0})
-
-
-def _device(tensors: Mapping[str, Tensor]) -> Device:
+def device_of(tensors: Mapping[str, Tensor]) -> Device:
     """The device on which all tensors are; raises DeviceError for one on the host."""
     require_allocated(*tensors.values())
     devices = [tensor.device() for tensor in tensors.values()]
@@ -295,6 +224,13 @@ def _device(tensors: Mapping[str, Tensor]) -> Device:
     if found is None:
         raise AssertionError("a tensor on the host was refused above")
     return found
+
+
+def require_floats(owner: str, *tensors: Tensor) -> None:
+    """Raises ArgumentError for integers."""
+    for tensor in tensors:
+        if not tensor.spec.data_format.is_float:
+            raise ArgumentError(f"{owner}: integers ({tensor.dtype}) are not simulated; typecast them to floats")
 
 
 def _sequence(given: object) -> Activations:
@@ -312,14 +248,3 @@ def _activation(owner: str, given: object) -> tuple[str, tuple[float, ...]]:
     if name != "relu" and name not in FUNCTIONS:
         raise ArgumentError(f"{owner}: there is no activation {shown(given)}; for example 'relu', 'gelu', 'silu'")
     return name, parameters
-
-
-def _require_parameters(owner: str, values: Mapping[str, object], extra: int) -> None:
-    """Raises ArgumentTypeError if numbers are missing, too many, or none."""
-    if extra > 0:
-        raise ArgumentTypeError(f"{owner}(): incompatible function arguments; {extra} by position are too many")
-    for name, value in values.items():
-        if not isinstance(value, Real):
-            raise ArgumentTypeError(
-                f"{owner}(): incompatible function arguments; {name} must be a number, not {shown(value)}"
-            )

@@ -4,13 +4,47 @@ There is one queue, and calls have finished when they return: events have passed
 is the same queue, and time is serial.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from device.errors import ArgumentError, shown
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.traces import MeshEvent, MeshTraceId, Trace
 from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type
+
+
+class QueueId(int):
+    """The number of a command queue; all of them are the same queue here."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """As the real library prints it."""
+        return f"QueueId({int(self)})"
+
+
+@contextmanager
+def command_queue(cq_id: int) -> Iterator[None]:
+    """For the length of a ``with`` block, calls go to a queue; here they go where all calls go.
+
+    Raises:
+        ArgumentError: No queue is given.
+    """
+    if cq_id is None:
+        raise ArgumentError("cq_id cannot be None in command_queue context\ncommand_queue: give 0 or 1")
+    yield
+
+
+def get_current_command_queue_id_for_thread() -> QueueId:
+    """The queue that calls go to: the first one."""
+    return QueueId(0)
+
+
+def is_trace_capture_active(device: Device) -> bool:
+    """Whether a trace is being captured on a device."""
+    require_type("is_trace_capture_active", Device, device=device)
+    return device.traces.capturing is not None
 
 
 def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> MeshTraceId:

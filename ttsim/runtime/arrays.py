@@ -23,6 +23,7 @@ _DEFAULT_TYPES = {
     "uint32": DataType.UINT32,
     "uint16": DataType.UINT16,
     "uint8": DataType.UINT8,
+    "int8": DataType.INT8,
 }
 
 

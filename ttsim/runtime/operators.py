@@ -30,6 +30,14 @@ class Operators:
         """The difference, by the function `subtract`."""
         return _function("subtract")(self, other)
 
+    def __rsub__(self, other: Any) -> Any:
+        """The difference of a number and the tensor, by the function `subtract`."""
+        return _function("subtract")(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        """The quotient, by the function `div`; raises AttributeError while there is none."""
+        return _function("div")(self, other)
+
     def __matmul__(self, other: Any) -> Any:
         """The matrix product, by the function `matmul`."""
         return _function("matmul")(self, other)

@@ -47,11 +47,13 @@ class Session:
         captures: Running captures, outermost first.
         default_device: The device set by SetDefaultDevice, as an object of ttsim.
         watchers: Called with every device that is opened.
+        tensors: How many tensors were asked for their number.
     """
 
     captures: tuple[Capture, ...] = ()
     default_device: object = None
     watchers: tuple[Callable[[object], None], ...] = ()
+    tensors: int = 0
 
     @property
     def dispatch(self) -> bool:

@@ -24,12 +24,13 @@ from ttsim.runtime.operators import Operators
 from ttsim.runtime.printing import printed
 from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed
 from ttsim.runtime.tensor_facts import TensorFacts
+from ttsim.runtime.tensor_padding import TensorPadding
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Shape, resolved_shape
 from ttsim.types.signature import require_type_or_none
 
 
-class Tensor(TensorFacts, Operators):
+class Tensor(TensorFacts, TensorPadding, Operators):
     """A tensor of ttnn.
 
     Attributes:

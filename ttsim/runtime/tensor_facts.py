@@ -1,5 +1,6 @@
 """What a tensor says of itself under ttnn's names: of its spec, its buffer, and single values."""
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -8,6 +9,7 @@ from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import Layout
 from device.numbers.formats import Array
+from ttsim.runtime.session import current, remember
 from ttsim.types.dtypes import DataType
 from ttsim.types.shapes import Tile
 
@@ -15,9 +17,10 @@ from ttsim.types.shapes import Tile
 class TensorFacts:
     """The part of a tensor that only reads; ``Tensor`` gives it spec, buffer and values."""
 
-    __slots__ = ()
+    __slots__ = ("_id",)
 
     spec: TensorSpec
+    _id: int
 
     @property
     def buffer(self) -> Buffer:
@@ -27,6 +30,14 @@ class TensorFacts:
     def to_numpy(self) -> Array:
         """A copy of the values."""
         raise NotImplementedError
+
+    @property
+    def tensor_id(self) -> int:
+        """A number that no other tensor of this thread has; tensors are numbered when they are first asked for it."""
+        if not hasattr(self, "_id"):
+            self._id = current().tensors
+            remember(replace(current(), tensors=self._id + 1))
+        return self._id
 
     @property
     def tile(self) -> Tile:

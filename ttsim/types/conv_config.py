@@ -168,3 +168,10 @@ class _L1Full(Conv2dSliceConfig):
 
 
 Conv2dL1FullSliceConfig: Conv2dSliceConfig = _L1Full(slice_type=Conv2dL1Full)
+
+# The same under the names that ttnn has for convolutions and pools alike.
+Op2DSliceConfig = Conv2dSliceConfig
+Op2DL1Full = Conv2dL1Full
+Op2DDRAMSliceHeight = Conv2dDRAMSliceHeight
+Op2DDRAMSliceWidth = Conv2dDRAMSliceWidth
+Op2DL1FullSliceConfig = Conv2dL1FullSliceConfig

@@ -7,6 +7,7 @@ from device.numbers.formats import (
     BFLOAT8_B,
     BFLOAT16,
     FLOAT32,
+    INT8,
     INT32,
     UINT8,
     UINT16,
@@ -26,6 +27,7 @@ class DataType(PlainEnum):
     UINT8 = 5
     UINT16 = 6
     INT32 = 7
+    INT8 = 9
 
     @property
     def format(self) -> DataFormat:
@@ -41,7 +43,9 @@ class DataType(PlainEnum):
         return cls[name]
 
 
-_FORMATS = {one.name.upper(): one for one in (BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32)}
+_FORMATS = {
+    one.name.upper(): one for one in (BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32, INT8)
+}
 
 bfloat16 = DataType.BFLOAT16
 float32 = DataType.FLOAT32
@@ -51,3 +55,4 @@ bfloat4_b = DataType.BFLOAT4_B
 uint8 = DataType.UINT8
 uint16 = DataType.UINT16
 int32 = DataType.INT32
+int8 = DataType.INT8

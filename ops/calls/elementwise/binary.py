@@ -36,6 +36,7 @@ class BinaryArguments:
         activations: Functions of the result, in order.
         target: The caller's tensor "target" that the result is written into, if there is one.
         fast: Whether a product is computed in the fast and approximate mode.
+        scalar_first: Whether the number is the first operand.
     """
 
     operation: BinaryOperation
@@ -47,6 +48,7 @@ class BinaryArguments:
     activations: tuple[tuple[str, tuple[float, ...]], ...] = ()
     target: TensorSpec | None = None
     fast: bool = False
+    scalar_first: bool = False
 
 
 def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
@@ -99,6 +101,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         data_format=made.spec.data_format,
         activations=call.activations,
         fast=call.fast,
+        scalar_first=call.scalar_first,
     )
     kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
     on_shards = works_on_shards(left.spec, other, made.spec)
@@ -116,7 +119,17 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         read if call.target is None else [*read, made],
         output=made if call.target is None else None,
         circular_buffers=binary_buffers(work, left, right, made, kind, spec, on_shards=on_shards),
-        key=("binary", call.operation, call.fast, call.activations, other is None, kind, tuple(seen), tuple(volumes)),
+        key=(
+            "binary",
+            call.operation,
+            call.fast,
+            call.scalar_first,
+            call.activations,
+            other is None,
+            kind,
+            tuple(seen),
+            tuple(volumes),
+        ),
     )
 
 

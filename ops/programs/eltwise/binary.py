@@ -45,6 +45,7 @@ class Binary(Work):
         data_format: Format of the result.
         activations: Functions of the result in order, each with its parameters.
         fast: A product that the matrix unit computes, but of float32 tensors; sums and differences know no such mode.
+        scalar_first: The number is the first operand, and the tensor the second.
     """
 
     operation: BinaryOperation
@@ -54,6 +55,7 @@ class Binary(Work):
     data_format: DataFormat
     activations: tuple[tuple[str, tuple[float, ...]], ...] = ()
     fast: bool = False
+    scalar_first: bool = False
 
     @property
     def by_vector_unit(self) -> bool:
@@ -100,7 +102,7 @@ def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithme
         np.broadcast_to(_seen(np.atleast_1d(one), data_format, work, arithmetic), shape or (1,)).copy()
         for one, data_format in ((left.astype(np.float32), work.left_format), (second, work.second_format))
     )
-    dst = _combined(work, first, other, arithmetic, compute)
+    dst = _combined(work, *((other, first) if work.scalar_first else (first, other)), arithmetic, compute)
     last_relu = bool(work.activations) and work.activations[-1][0] == RELU
     mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
     for name, parameters in work.activations[: -1 if last_relu else None]:

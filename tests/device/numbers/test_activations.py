@@ -25,6 +25,7 @@ DEFINITIONS = {
     "hardswish": lambda x: x * min(max(x / 6 + 0.5, 0), 1),
     "leaky_relu": lambda x: x if x > 0 else 0.01 * x,
     "log": lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan,
+    "neg": lambda x: -x,
     "relu6": lambda x: min(max(x, 0), 6),
     "sigmoid": sigmoid,
     "silu": lambda x: x * sigmoid(x),

@@ -67,7 +67,7 @@ def random_bits(seed, shape, low=0, high=256):
 def test_sizes():
     assert {name: fmt.tile_bytes for name, fmt in FORMATS.items()} == {
         "bfloat16": 2048, "float32": 4096, "float16": 2048, "bfloat8_b": 1088, "bfloat4_b": 576,
-        "uint8": 1024, "uint16": 2048, "uint32": 4096, "int32": 4096,
+        "uint8": 1024, "int8": 1024, "uint16": 2048, "uint32": 4096, "int32": 4096,
     }  # fmt: skip
     assert BFLOAT16.element_bytes == 2
     assert BFLOAT8_B.element_bytes is None

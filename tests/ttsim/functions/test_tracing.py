@@ -122,3 +122,14 @@ def test_a_replay_reads_and_writes_tensors_as_the_call_did(call: Callable[..., t
         ttsim.copy_host_to_device_tensor(other.cpu(), a)
         ttsim.execute_trace(device, trace)
         assert (y.to_numpy() == call(other, b, odd(5, device)).to_numpy()).all()
+
+
+def test_queues_are_one_queue():
+    assert repr(ttsim.QueueId(1)) == "QueueId(1)"
+    with ttsim.command_queue(1):
+        assert ttsim.get_current_command_queue_id_for_thread() == 0
+    with ttsim.open_device(trace_region_size=4096) as device:
+        trace = ttsim.begin_trace_capture(device)
+        assert ttsim.is_trace_capture_active(device)
+        ttsim.end_trace_capture(device, trace)
+        assert not ttsim.is_trace_capture_active(device)

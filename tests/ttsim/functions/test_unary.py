@@ -1,0 +1,41 @@
+"""Functions of one tensor as users call them."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+
+@pytest.fixture
+def device():
+    with ttnn.open_device(spec="wormhole_n150") as opened:
+        yield opened
+
+
+def placed(device, array):
+    return ttnn.from_torch(np.asarray(array, np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+
+
+def test_slopes_are_given_by_position_or_name(device):
+    x = placed(device, np.full((1, 1, 32, 32), -4.0))
+    assert ttnn.leaky_relu(x, 0.5).to_numpy().max() == -2.0
+    assert ttnn.leaky_relu(x, negative_slope=0.25).to_numpy().max() == -1.0
+
+
+def test_the_accurate_sigmoid_has_two_names(device):
+    x = placed(device, np.linspace(-4, 4, 1024).reshape(1, 1, 32, 32))
+    usual = ttnn.sigmoid(x, vector_mode=4, mode=ttnn.SigmoidMode.Accurate).to_numpy()
+    ttnn.graph.begin_graph_capture()
+    accurate = ttnn.sigmoid_accurate(x)
+    trace = ttnn.graph.end_graph_capture()
+    assert np.array_equal(accurate.to_numpy(), usual)
+    assert ttnn.graph.extract_calltrace(trace)[:2] == ["ttnn.sigmoid_accurate", "UnaryDeviceOperation"]
+    assert "circular_buffer_allocate" not in [one["node_type"] for one in trace]  # one program for both
+    with pytest.raises(ttnn.ArgumentError, match=r"sigmoid: mode=SigmoidMode.FastApproximate is not simulated"):
+        ttnn.sigmoid(x, mode=ttnn.SigmoidMode.FastApproximate)
+
+
+def test_the_negative_is_exact(device):
+    values = np.linspace(-4, 4, 1024).reshape(1, 1, 32, 32)
+    x = placed(device, values)
+    assert np.array_equal(ttnn.neg(x).to_numpy(), -x.to_numpy())
