@@ -7,7 +7,7 @@ from device.memory.memory_config import MemoryConfig
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ttsim.functions.conv2d import convolved, fetched
-from ttsim.functions.convolution_calls import named, operand
+from ttsim.functions.convolution_calls import handed_back, named, operand
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated
 from ttsim.runtime.tensor import Tensor
@@ -107,10 +107,8 @@ def conv1d(
     )
     tensors = named(image, weight_tensor, bias_tensor)
     results, (_, length) = convolved("ttnn.conv1d", arguments, tensors, device, returns_weights=return_weights_and_bias)
-    made = (results["output"], *((length,) if return_output_dim else ()))
-    if return_weights_and_bias:
-        made = (*made, (results["weight"], results.get("bias")))
-    return made if len(made) > 1 else made[0]
+    output_dim = length if return_output_dim else None
+    return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
 
 
 def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:

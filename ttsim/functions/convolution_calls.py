@@ -25,8 +25,10 @@ def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] |
     return None if claimed == input_tensor.logical_volume() else (claimed // call.in_channels, call.in_channels)
 
 
-def handed_back(results: Mapping[str, Tensor], *, output_dim: tuple[int, int] | None, weights_and_bias: bool) -> Any:
-    """The output; or (output, (OH, OW)), or (output, (weights, bias)), or all three."""
+def handed_back(
+    results: Mapping[str, Tensor], *, output_dim: tuple[int, int] | int | None, weights_and_bias: bool
+) -> Any:
+    """The output; or (output, (OH, OW)) (of rows (output, OL)), or (output, (weights, bias)), or all three."""
     returned: list[Any] = [results["output"]]
     if output_dim is not None:
         returned.append(output_dim)
