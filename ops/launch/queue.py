@@ -74,6 +74,15 @@ def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, repla
     return kernel_end_nanoseconds(queue, spec, replay)[-1] - kernels
 
 
+def gaps_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
+    """What no kernel fills before each program of a queue; together `between_kernels_nanoseconds`."""
+    ends = kernel_end_nanoseconds(queue, spec, replay)
+    return [
+        end - before - nanoseconds(launch.kernel_cycles, spec.clock_hz)
+        for launch, before, end in zip(queue, (0.0, *ends), ends, strict=False)
+    ]
+
+
 def _made_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
     """When the host has made the commands of each program; it works ahead of the device without end."""
     if replay is Replay.TRACE:
