@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from device.events import CircularBuffersFreed, Event, MadeTensor, OperationBegin, OperationEnd
+from device.events import CircularBufferAllocated, CircularBuffersFreed, Event, MadeTensor, OperationBegin, OperationEnd
+from device.memory.circular_buffers import place
 from device.memory.layouts import TensorSpec
 from device.plan import Allocate, Operation, Plan, Step
+from device.spec.device_spec import DeviceSpec
 from ops.meaning import Ends, meaning_of
 from ops.readings.cycles import operations_of
 from ttsim.recording import capture_nodes
@@ -50,7 +52,7 @@ def record_of(profile: Profile, name: str) -> Record:
         device=device_figures(spec, device.machine.l1_small_bytes),
         clock_mhz=round(spec.clock_hz / 1e6),
         calls=tuple(
-            _call(call, [one for one in operations if one.call == number], where, tensors)
+            _call(call, [one for one in operations if one.call == number], where, tensors, spec)
             for number, (call, where) in enumerate(zip(calls, places(calls), strict=True))
         ),
         operations=operations,
@@ -64,7 +66,8 @@ def _steps(call: RanCall, profile: Profile) -> Iterator[RanStep]:
     """The device operations of a call that ran."""
     steps = that_ran(operations_of(call.plan), call.ran)
     for step, end in zip(steps, _ends_of_operations(call.events), strict=True):
-        inputs, output = _inputs(step, call.plan), _output(step, call.plan)
+        inputs = tuple(call.plan.tensors[name] for name in _reads(step))
+        output = _output(step, call.plan)
         meaning = meaning_of(step.work, profile.device.meanings)
         account = meaning.account(step.work, Ends(read=inputs[0], written=output), profile.device.spec)
         yield RanStep(
@@ -74,13 +77,13 @@ def _steps(call: RanCall, profile: Profile) -> Iterator[RanStep]:
             inputs=inputs,
             output=output,
             attributes=account.attributes,
+            fidelity_phases=meaning.fidelity_phases(step.work),
         )
 
 
-def _inputs(step: Operation, plan: Plan) -> tuple[TensorSpec, ...]:
-    """What an operation reads; one that makes nothing writes into the last of it."""
-    read = step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
-    return tuple(plan.tensors[name] for name in read)
+def _reads(step: Operation) -> tuple[str, ...]:
+    """Tensors that an operation reads; one that makes nothing writes into the last of its inputs."""
+    return step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
 
 
 def _output(step: Operation, plan: Plan) -> TensorSpec:
@@ -98,9 +101,14 @@ def _ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
 
 
 def _call(
-    call: RanCall, operations: Sequence[RecordedOperation], where: str, tensors: Mapping[MadeTensor, int]
+    call: RanCall,
+    operations: Sequence[RecordedOperation],
+    where: str,
+    tensors: Mapping[MadeTensor, int],
+    spec: DeviceSpec,
 ) -> RecordedCall:
     """A call, whose device operations are known."""
+    read = {name for step in operations_of(call.plan) for name in _reads(step)}
     nanoseconds = [0 if one.nanoseconds is None else one.nanoseconds.kernel for one in operations]
     return RecordedCall(
         number=operations[0].call + 1,
@@ -108,16 +116,16 @@ def _call(
         where=where,
         nanoseconds=sum(nanoseconds),
         arguments=tuple(_arguments(call)),
-        inputs=tuple(tensors[one] for _, one in call.inputs),
+        inputs=tuple(tensors[one] for name, one in call.inputs if name in read),
         outputs=tuple(tensors[one] for _, one in call.results),
         living=living_after(call.before, call.events),
-        nodes=tuple(_nodes(call, nanoseconds)),
+        nodes=tuple(_nodes(call, nanoseconds, spec)),
     )
 
 
 def _tensors(call: RanCall) -> Iterator[MadeTensor]:
     """Tensors on the device that a call read or made."""
-    yield from (one for _, one in call.inputs)
+    yield from (one for _, one in call.inputs)  # what it writes into among them
     for end in _ends_of_operations(call.events):
         yield from end.made
     yield from (one for _, one in call.results)
@@ -140,20 +148,44 @@ def _makes(step: Step) -> tuple[Allocate, ...]:
     return (step,) if isinstance(step, Allocate) else ()
 
 
-def _nodes(call: RanCall, nanoseconds: Sequence[int]) -> list[Node]:
+def _nodes(call: RanCall, nanoseconds: Sequence[int], spec: DeviceSpec) -> list[Node]:
     """The graph of a call: its function around all that it did, and what each of its device operations took."""
-    events: list[Event] = [OperationBegin(call.function)]
-    for event in call.events:
-        if isinstance(event, OperationEnd):
-            events.append(CircularBuffersFreed())
-        events.append(event)
-    nodes = capture_nodes.nodes([*events, OperationEnd(call.function)])
+    events = [OperationBegin(call.function), *_with_circular_buffers(call, spec), OperationEnd(call.function)]
+    nodes = capture_nodes.nodes(events)
     ends = [node for node in nodes if node["node_type"] == "function_end"]
-    taken = iter(nanoseconds)
-    names = list(call.ran)
+    taken = iter(zip(call.ran, nanoseconds, strict=True))
+    name, duration = next(taken)
     for node in ends[:-1]:
-        if names and node["params"]["name"] == names[0]:
-            names.pop(0)
-            node["duration_ns"] = next(taken)
+        if node["params"]["name"] == name:
+            node["duration_ns"] = duration
+            name, duration = next(taken, ("", 0))
     ends[-1]["duration_ns"] = sum(nanoseconds)
     return nodes
+
+
+def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
+    """What a call did, every device operation with the circular buffers that take L1, which go at its end.
+
+    A capture leaves those out of programs that were found in the cache, and of those that have dataflow buffers.
+    """
+    steps = that_ran(operations_of(call.plan), call.ran)
+    told = False
+    for event in call.events:
+        if isinstance(event, OperationEnd):
+            step = next(steps)
+            yield from () if told else _local_buffers(step, spec)
+            yield CircularBuffersFreed()
+        told = _tells(event) or (told and not isinstance(event, OperationBegin))
+        yield event
+
+
+def _tells(event: Event) -> bool:
+    return isinstance(event, CircularBufferAllocated) and event.shown
+
+
+def _local_buffers(step: Operation, spec: DeviceSpec) -> Iterator[CircularBufferAllocated]:
+    """The circular buffers of a program that are no views, where every program has them."""
+    local = [one for one in step.circular_buffers if one.view_of is None]
+    placed = place([(one.size_bytes, one.cores) for one in local], spec.l1)
+    for one, address in zip(local, placed.addresses, strict=True):
+        yield CircularBufferAllocated(step.name, one.name, one.size_bytes, address, one.cores, view=False)

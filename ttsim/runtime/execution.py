@@ -186,7 +186,7 @@ def place(
             sites=script_sites(),
             before=before,
             events=tuple(events),
-            inputs=_tensors(plan, held, plan.tensors),
+            inputs=_tensors(plan, held, held),
             results=_tensors(plan, buffers, dict.fromkeys(plan.results.values())),
         )
         for profiler in device.profilers:
@@ -201,7 +201,7 @@ def _living(machine: Machine) -> tuple[BufferAllocated, ...]:
 
 def _tensors(plan: Plan, buffers: Mapping[str, Buffer], names: Iterable[str]) -> tuple[tuple[str, MadeTensor], ...]:
     """Tensors of a plan that are on the device, each as its buffer and what the plan knows of it."""
-    there = ((name, buffers[name]) for name in names if name in buffers)
+    there = ((name, buffers[name]) for name in names if name in buffers and name in plan.tensors)
     return tuple((name, MadeTensor(one.number, one.address, plan.tensors[name])) for name, one in there)
 
 

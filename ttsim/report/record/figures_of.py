@@ -27,6 +27,7 @@ class RanStep:
         inputs: What it reads.
         output: What it makes, or writes into.
         attributes: What the real library's profiler prints of it, by name.
+        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
     """
 
     name: str
@@ -35,6 +36,7 @@ class RanStep:
     inputs: tuple[TensorSpec, ...]
     output: TensorSpec
     attributes: tuple[tuple[str, str], ...] = ()
+    fidelity_phases: int = 0
 
 
 def recorded_operations(
@@ -69,7 +71,7 @@ def recorded_operations(
                 inputs=step.inputs,
                 output=step.output,
                 attributes=step.attributes,
-                fidelity_phases=0 if time is None else time.fidelity_phases,
+                fidelity_phases=step.fidelity_phases,
                 start_cycle=now,
                 end_cycle=now + one.cycles,
                 gap_nanoseconds=round(gap),
