@@ -38,7 +38,7 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: The name cannot be that of a file everywhere.
+        ArgumentError: The name cannot be that of a file everywhere, or the directory none at all.
         OSError: A file cannot be written.
     """
     if not isinstance(directory, str | Path):
@@ -52,8 +52,13 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
         )
     folder = Path(directory)
     for path, content in report_files(profile, name).items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
+        try:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        except ValueError:
+            raise ArgumentError(
+                f"save_report: directory must be a path that the system can have, not {shown(directory)}"
+            ) from None
     return folder
 
 

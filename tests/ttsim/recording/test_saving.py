@@ -1,5 +1,7 @@
 """Reports on disk: which files, the same bytes twice, and names that cannot be."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,17 @@ def test_a_name_that_is_none_of_a_file_is_refused(name, tmp_path):
         with pytest.raises(ttnn.ArgumentError, match="save_report: name must be up to 100 letters"):
             ttnn.save_report(tmp_path, profile, name=name)
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="other names are refused there")
+@pytest.mark.parametrize("directory", ["a\x00b", "a\ud800b"])
+def test_a_directory_that_cannot_be_is_refused(directory, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
+        with pytest.raises(ttnn.ArgumentError, match="directory must be a path that the system can have"):
+            ttnn.save_report(directory, profile)
+        with pytest.raises(OSError, match="File name too long"):
+            ttnn.save_report("x" * 10_000, profile)
 
 
 def test_arguments_of_other_types_are_refused(tmp_path):
