@@ -48,11 +48,13 @@ class OperationEnd(NamedTuple):
         name: The name it began with.
         aborted: Whether an error ended it.
         made: The outputs of a device operation; none of a function.
+        cached: Whether its program was found in the program cache.
     """
 
     name: str
     aborted: bool = False
     made: tuple[MadeTensor, ...] = ()
+    cached: bool = False
 
 
 class BufferAllocated(NamedTuple):

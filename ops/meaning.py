@@ -77,12 +77,14 @@ class Account:
         measured_as: Under which name its model was held against measurements (`ops/readings/expected_errors.toml`);
             empty if nothing like it was measured.
         composed_of: What its model is made of, if it was not measured.
+        attributes: What the real library's profiler prints of such an operation and its readers look for, by name.
     """
 
     facts: tuple[Fact, ...] = ()
     stages: Mapping[Stage, str] = field(default_factory=dict)
     measured_as: str = ""
     composed_of: str = ""
+    attributes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,6 +151,7 @@ _NAMES_OF = {
     ),
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
     "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),
+    "ttsim.recording.saving": ("save_report",),
     "ttsim.report.cycles.report": ("CycleReport",),
     "ttsim.report.network.report": ("NetworkReport",),
     "ttsim.runtime.config": (

@@ -137,6 +137,7 @@ from ttsim.functions.upsampling import (
 )
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
+from ttsim.recording.saving import save_report
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.network.report import NetworkReport
 from ttsim.runtime.config import (
@@ -456,6 +457,7 @@ __all__ = [
     "reshape",
     "reshard",
     "save_config_to_json_file",
+    "save_report",
     "set_fabric_config",
     "shard_tensor_to_mesh_mapper",
     "sharded_to_interleaved",

@@ -1,7 +1,7 @@
 """The command line: run transposed convolutions and look at devices.
 
 usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
-                           [--no-suggestions]
+                           [--no-suggestions] [--report DIR]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
@@ -11,7 +11,7 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn, get_args
@@ -27,6 +27,8 @@ from ttsim.dropin.suite import run_tests
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, run_layer
+from ttsim.recording.profiling import Profile
+from ttsim.recording.saving import save_report
 from ttsim.report.devices import explained
 from ttsim.report.printable import printable
 from ttsim.report.writers.field_table import print_fields
@@ -76,6 +78,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--summary", action="store_true", help="of several layers, one line for each alone")
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    run.add_argument(
+        "--report", type=Path, metavar="DIR", help="write what ttnn-visualizer and tt-perf-report open, for each layer"
+    )
     add_layer_flags(run)
     devices = commands.add_parser("devices", help="list devices and show their figures")
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
@@ -129,12 +134,20 @@ def run_command(options: argparse.Namespace) -> int:
         strict=not options.no_strict,
         suggestions=not options.no_suggestions,
     )
-    results = [run_layer(layer, settings) for layer in chosen_layers(options)]
+    results = [
+        run_layer(layer, settings, watch=_saver(options.report, number))
+        for number, layer in enumerate(chosen_layers(options))
+    ]
     if options.json:
         print(layers_as_json(results))
     else:
         print_layers(console(), results, details=not options.summary)
     return int(any(result.error is not None for result in results))
+
+
+def _saver(folder: Path | None, number: int) -> Callable[[Profile], object] | None:
+    """Writes what a layer did into a folder, if there is one."""
+    return None if folder is None else lambda profile: save_report(folder, profile, name=f"report{number}")
 
 
 def devices_command(options: argparse.Namespace) -> int:

@@ -79,6 +79,15 @@ def _ends(queue: Sequence[Launch], launched: Sequence[LaunchCycles], spec: Devic
     return ends
 
 
+def gaps_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
+    """What no kernel fills before each program of a queue; together `between_kernels_nanoseconds`."""
+    ends = kernel_end_nanoseconds(queue, spec, replay)
+    return [
+        end - before - nanoseconds(launch.kernel_cycles, spec.clock_hz)
+        for launch, before, end in zip(queue, (0.0, *ends), ends, strict=False)
+    ]
+
+
 def _made_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
     """When the host has made the commands of each program; it works ahead of the device without end."""
     if replay is Replay.TRACE:

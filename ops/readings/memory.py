@@ -113,16 +113,17 @@ class _MemoryReading:
         try:
             for output in step.outputs:
                 self._allocate(output)
-            if not self.dispatch or step.key not in self.device.program_cache:
-                self._make_program(step)
-            else:
+            cached = self.dispatch and step.key in self.device.program_cache
+            if cached:
                 self.device.record(CircularBuffersFreed())
+            else:
+                self._make_program(step)
         except BaseException:
             self._abort(step)
             raise
         made = ((one.tensor, self.buffers[one.tensor]) for one in step.outputs if one.tensor in self.tensors)
         outputs = (MadeTensor(buffer.number, buffer.address, self.tensors[name]) for name, buffer in made)
-        self.device.record(OperationEnd(step.name, made=tuple(outputs)))
+        self.device.record(OperationEnd(step.name, made=tuple(outputs), cached=cached))
 
     def _abort(self, step: Operation) -> None:
         """Release what an operation made that could not be built: what its program would have kept, its outputs."""

@@ -27,6 +27,17 @@ def test_run_prints_what_the_layer_used(capsys):
         assert shown in text
 
 
+def test_run_writes_a_report_of_each_layer(capsys, tmp_path):
+    layers = tmp_path / "layers.toml"
+    sizes = "in_channels = 32\nout_channels = 16\ninput_height = 8\ninput_width = 8\nkernel_size = 2\n"
+    layers.write_text("".join(f"[[layer]]\nname = '{name}'\n{sizes}" for name in ("a/b", "c")))
+    flags = ["--values", "off", "--no-suggestions", "--json", "--report", str(tmp_path / "reports")]
+    assert main(["run", "--layers", str(layers), *flags]) == 0
+    shown = [one["summary"]["cycles"] for one in json.loads(capsys.readouterr().out)["layers"]]
+    written = [json.loads((tmp_path / "reports" / f"report{number}.json").read_text()) for number in range(2)]
+    assert [one["cycles"]["total"]["cycles"] for one in written] == [one["total"]["cycles"] for one in shown]
+
+
 def test_run_as_json(capsys):
     assert main(["run", *SMALL, "--json", "--device", "blackhole_p150"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)["layers"]

@@ -1,7 +1,7 @@
 """Run one layer on a fresh simulated device, and sum up what happened."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,8 +83,14 @@ class Called:
     profile: Profile
 
 
-def run_layer(layer: Layer, settings: Settings) -> LayerResult:
-    """Run one layer on a device of its own; the reason why it can not run is part of the result, too."""
+def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], object] | None = None) -> LayerResult:
+    """Run one layer on a device of its own; the reason why it can not run is part of the result, too.
+
+    Args:
+        layer: The layer.
+        settings: How it is run.
+        watch: Gets the profile of a call that ran, while the device is open.
+    """
     try:
         inputs = make_inputs(layer, values=settings.values != "off")
         placed = place(layer, inputs, settings)
@@ -97,6 +103,8 @@ def run_layer(layer: Layer, settings: Settings) -> LayerResult:
             return LayerResult(layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)))
         accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
         summary = summary_of(placed, called, accuracy)
+        if watch is not None:
+            watch(called.profile)
     if summary.cycles is not None and settings.suggestions:
         summary = replace(summary, cycles=replace(summary.cycles, advice=advice_on(layer, settings)))
     return LayerResult(layer=layer, summary=summary)

@@ -72,21 +72,26 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
     """
     require_type("dump_device_memory_state", Device, device=device)
     require_type("dump_device_memory_state", str, prefix=prefix)
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    for name, text in memory_reports(device).items():
+        try:
+            (REPORTS / f"{prefix}{name}").write_text(text, encoding="utf-8")
+        except ValueError:
+            raise ArgumentError(
+                f"dump_device_memory_state: prefix must be part of a file's name, not {shown(prefix)}"
+            ) from None
+
+
+def memory_reports(device: Device) -> dict[str, str]:
+    """The texts of the real library's three memory reports, by the names of their files."""
     allocator = _as_it_is(device)
     all_statistics = [allocator.statistics(memory) for memory in MEMORIES]
-    REPORTS.mkdir(parents=True, exist_ok=True)
     files = {
         "l1_usage_summary.csv": _l1_summary(all_statistics[MEMORIES.index(BufferType.L1)]),
         "memory_usage_summary.csv": _summary(all_statistics),
         "detailed_memory_usage.csv": (line for memory in MEMORIES for line in _details(allocator, memory)),
     }
-    for name, lines in files.items():
-        try:
-            (REPORTS / f"{prefix}{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        except ValueError:
-            raise ArgumentError(
-                f"dump_device_memory_state: prefix must be part of a file's name, not {shown(prefix)}"
-            ) from None
+    return {name: "".join(f"{line}\n" for line in lines) for name, lines in files.items()}
 
 
 def _as_it_is(device: Device) -> Allocator:

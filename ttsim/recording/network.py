@@ -79,7 +79,7 @@ def _living(live: Iterable[BufferAllocated], makers: Mapping[int, Maker]) -> tup
 
 def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
     """What lives in L1 at the fullest moment of each device operation of a call, oldest first."""
-    live = {one.number: one for one in call.before}
+    live = {one.number: one for one in call.before if one.buffer.buffer_type is not BufferType.DRAM}
     most = 0
     fullest: tuple[BufferAllocated, ...] | None = None
     for event in call.events:

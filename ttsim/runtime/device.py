@@ -10,7 +10,7 @@ from typing import Self, get_args
 from device.bindings import PlainEnum
 from device.cores import CoreCoord, CoreGrid
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.events import BufferAllocated, Event, OperationBegin, OperationEnd
+from device.events import BufferAllocated, Event, MadeTensor, OperationBegin, OperationEnd
 from device.machine import Machine
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -53,8 +53,10 @@ class RanCall:
             is no better place.
         useful_flops: Multiplications and additions of its definition; None if it has none of its own.
         sites: The script's lines that ran meanwhile, outermost first.
-        before: What lay in L1 when it began, oldest first.
+        before: What lay in its memories when it began, oldest first.
         events: What happened on the device meanwhile.
+        inputs: What it read that was on the device already, by name in the plan.
+        results: What it returned, likewise.
     """
 
     function: str
@@ -64,6 +66,8 @@ class RanCall:
     sites: tuple[CallSite, ...] = ()
     before: tuple[BufferAllocated, ...] = ()
     events: tuple[Event, ...] = ()
+    inputs: tuple[tuple[str, MadeTensor], ...] = ()
+    results: tuple[tuple[str, MadeTensor], ...] = ()
 
 
 class Device:

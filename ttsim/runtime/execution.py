@@ -1,6 +1,6 @@
 """Carries out a plan on a device: tensors become its operands, it is placed and computed, results become tensors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import MappingProxyType
 from typing import ParamSpec, TypeVar
@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from device.errors import DeviceError
-from device.events import BufferAllocated, Event, OperationBegin
+from device.events import BufferAllocated, Event, MadeTensor, OperationBegin
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
@@ -176,7 +176,7 @@ def place(
     """
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
-    before = _in_l1(device.machine) if profiled else ()
+    before = _living(device.machine) if profiled else ()
     events: list[Event] = []
     with device.recording(events) as machine:
         buffers = run_memory(plan, machine, held, dispatch=dispatch)
@@ -189,20 +189,23 @@ def place(
             sites=script_sites(),
             before=before,
             events=tuple(events),
+            inputs=_tensors(plan, held, held),
+            results=_tensors(plan, buffers, dict.fromkeys(plan.results.values())),
         )
         for profiler in device.profilers:
             profiler.append(call)
     return buffers
 
 
-def _in_l1(machine: Machine) -> tuple[BufferAllocated, ...]:
-    """What lies in L1, oldest first, as its allocations; a profile that keeps them keeps no values."""
-    live = machine.memory.live()
-    return tuple(
-        BufferAllocated(one.number, one.name, one.address, one.spec)
-        for one in live
-        if one.spec.buffer_type is not BufferType.DRAM
-    )
+def _living(machine: Machine) -> tuple[BufferAllocated, ...]:
+    """What lies in its memories, oldest first, as its allocations; a profile that keeps them keeps no values."""
+    return tuple(BufferAllocated(one.number, one.name, one.address, one.spec) for one in machine.memory.live())
+
+
+def _tensors(plan: Plan, buffers: Mapping[str, Buffer], names: Iterable[str]) -> tuple[tuple[str, MadeTensor], ...]:
+    """Tensors of a plan that are on the device, each as its buffer and what the plan knows of it."""
+    there = ((name, buffers[name]) for name in names if name in buffers and name in plan.tensors)
+    return tuple((name, MadeTensor(one.number, one.address, plan.tensors[name])) for name, one in there)
 
 
 def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.meaning import Account, Ends, Fact
+from ops.programs.conv2d.attributes import conv_attributes
 from ops.programs.conv2d.circular_buffers import multicasts_activations
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, ParallelConfig
 from ops.programs.conv2d.work import ConvWork
@@ -69,7 +70,7 @@ def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
             text="partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
         ),
     ]
-    return Account(facts=tuple(facts), stages=STAGES, measured_as="convolution")
+    return Account(facts=tuple(facts), stages=STAGES, measured_as="convolution", attributes=conv_attributes(work))
 
 
 def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Fact:

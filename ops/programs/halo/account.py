@@ -5,6 +5,7 @@ from typing import Final
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
+from ops.frame.told import sliding_window_text
 from ops.meaning import Account, Ends, Fact
 from ops.programs.halo.plan import HaloWork
 
@@ -41,4 +42,19 @@ def halo_account(work: HaloWork, ends: Ends, spec: DeviceSpec) -> Account:
         ),
         stages=STAGES,
         measured_as="halo of tiles" if halo.tiled else "halo of rows",
+        attributes=(
+            (
+                "config",
+                sliding_window_text(
+                    halo.outputs_of or halo.frame,
+                    halo.cores,
+                    nhw_cores=halo.nhw_cores,
+                    channel_cores=halo.channel_cores,
+                ),
+            ),
+            (
+                "output_memory_config",
+                f"MemoryConfig(memory_layout=TensorMemoryLayout::{halo.scheme.name},buffer_type=BufferType::L1)",
+            ),
+        ),
     )

@@ -5,7 +5,7 @@ from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.meaning import Account, Ends, Fact
-from ops.programs.matmul.config import MatmulWork, k_blocks
+from ops.programs.matmul.config import MatmulConfig, MatmulWork, k_blocks
 from ops.programs.matmul.dealing import cores_of, out_blocks, sends_first, sends_second
 from ops.programs.matmul.transpose import Transpose
 
@@ -27,6 +27,7 @@ def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
         },
         measured_as="matmul" if work.problem.batches == 1 else "",
         composed_of="single matmuls, one for each batch",
+        attributes=(("program_config", _program_config(work.config)),),
     )
 
 
@@ -68,6 +69,15 @@ def matmul_facts(work: MatmulWork) -> tuple[Fact, ...]:
     if problem.batches > 1:
         found.append(Fact(name="batches", value=problem.batches, text=f"{problem.batches} batches, one by one"))
     return tuple(found)
+
+
+def _program_config(config: MatmulConfig) -> str:
+    """The config as readers of profiles know it; the program has the name it has here."""
+    return (
+        f"{config.program.name}(compute_with_storage_grid_size=(x={config.grid.cols},y={config.grid.rows}),"
+        f"in0_block_w={config.in0_block_w},out_subblock_h={config.out_subblock_h},"
+        f"out_subblock_w={config.out_subblock_w},per_core_M={config.per_core_m},per_core_N={config.per_core_n})"
+    )
 
 
 def place(tensor: TensorSpec) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from ops.launch.program import LaunchedProgram, launch_cycles
-from ops.launch.queue import Launch, Replay, between_kernels_nanoseconds, kernel_end_nanoseconds
+from ops.launch.queue import Launch, Replay, between_kernels_nanoseconds, gaps_nanoseconds, kernel_end_nanoseconds
 
 SPEC = load_spec("wormhole_n150")  # a cycle is a nanosecond
 SMALL = LaunchedProgram(name="small", cores=1, processors=1, binaries=1, binary_bytes=256)
@@ -62,3 +62,12 @@ def test_a_first_call_copies_each_program_once():
 
 def test_nothing_takes_nothing():
     assert between_kernels_nanoseconds([], SPEC) == dict.fromkeys(Replay, 0)
+
+
+def test_gaps_are_what_no_kernel_fills():
+    queue = [Launch(SMALL, 10_000), Launch(LARGE, 10_000), Launch(LARGE, 50)]
+    first, second, third = gaps_nanoseconds(queue, SPEC, Replay.TRACE)
+    assert first == pytest.approx(launch_cycles(SMALL, SPEC).fetch + launch_cycles(SMALL, SPEC).start)
+    assert second == pytest.approx(launch_cycles(LARGE, SPEC).start)
+    assert first + second + third == pytest.approx(between_kernels_nanoseconds(queue, SPEC)[Replay.TRACE])
+    assert gaps_nanoseconds([], SPEC, Replay.TRACE) == []

@@ -1,4 +1,7 @@
 import json
+import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,21 @@ def test_a_script_runs_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert network["cycles"] == call["total"]["cycles"]
     assert [one["name"] for one in network["layers"]] == ["script.py:9"]
     assert "L1 is fullest in #" in (tmp_path / "report" / "network0.txt").read_text()
+    assert json.loads((tmp_path / "report" / "report0.json").read_text())["network"] == network
+    assert (tmp_path / "report" / "generated" / "ttnn" / "reports" / "report0" / "db.sqlite").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are narrower there")
+def test_a_script_whose_name_means_harm_is_told_without(tmp_path: Path) -> None:
+    script = tmp_path / "a, 'b'\n\x1b[31m\"<c>.py"
+    script.write_text(CALL)
+    assert main(["exec", "--values", "off", "--report", str(tmp_path / "r, '\n\""), str(script)]) == 0
+    report = tmp_path / "r, '\n\""
+    with closing(sqlite3.connect(report / "generated" / "ttnn" / "reports" / "report0" / "db.sqlite")) as db:
+        ((told,),) = db.execute("SELECT stack_trace FROM stack_traces").fetchall()
+    assert told == "a, 'b'\\n\\x1b[31m\"<c>.py:9"
+    results = report / "generated" / "profiler" / "reports" / "report0" / "ops_perf_results_report0.csv"
+    assert "\x1b" not in results.read_text()
 
 
 def test_what_a_script_raises_is_shown_from_its_own_line_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,61 @@
+"""The record of a profile: everything once, in order, and with the figures of its reports."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from ttsim.recording.record import record_of
+
+
+@pytest.fixture(scope="module")
+def record():
+    with ttnn.open_device(l1_small_size=32768, values="off") as device, ttnn.profile(device) as profile:
+        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
+        x = x.to(device, ttnn.L1_MEMORY_CONFIG)
+        y = ttnn.relu(x)
+        ttnn.add_(x, y)
+        return record_of(profile, "r")
+
+
+def test_operations_are_those_of_the_reports(record):
+    assert [one.name for one in record.operations] == ["UnaryDeviceOperation", "BinaryNgDeviceOperation"]
+    taken = [one.end_cycle - one.start_cycle for one in record.operations]
+    assert taken == [one.cycles for one in record.network.operations]
+    assert [one.time for one in record.operations] == list(record.cycles.operations)
+    assert [one.call for one in record.operations] == [0, 1]
+
+
+def test_tensors_go_from_call_to_call(record):
+    relu, add = record.calls
+    assert add.inputs == (*relu.inputs, *relu.outputs)
+    assert add.outputs == relu.inputs  # added in place
+    assert {*relu.inputs, *relu.outputs} == dict(record.tensors).keys()
+    assert relu.arguments == (("input", "[1, 1, 32, 32] bfloat16 TILE"),)
+
+
+def test_what_writes_in_place_has_its_target_for_output(record):
+    relu, add = record.operations
+    assert len(relu.inputs) == 1
+    assert add.output == relu.inputs[0]
+
+
+def test_graphs_are_those_of_functions_with_durations(record):
+    for call, operation in zip(record.calls, record.operations, strict=True):
+        ends = [node for node in call.nodes if "duration_ns" in node]
+        assert [node["params"]["name"] for node in ends] == [operation.name, call.function]
+        assert {node["duration_ns"] for node in ends} == {operation.nanoseconds.kernel} == {call.nanoseconds}
+        assert call.where.startswith("test_record.py:")
+
+
+def test_dataflow_buffers_are_shown_where_they_take_l1(record):
+    """Both are interleaved in L1, so that pages pass through buffers, of which a capture says nothing."""
+    for call in record.calls:
+        kinds = [node["node_type"] for node in call.nodes]
+        shown = kinds.index("circular_buffer_allocate")
+        assert "circular_buffer_deallocate_all" in kinds[shown:]
+
+
+def test_a_profile_of_nothing_is_a_record_of_nothing():
+    with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
+        made = record_of(profile, "r")
+    assert (made.calls, made.operations, made.tensors) == ((), (), ())

@@ -1,0 +1,109 @@
+"""The visualizer's database, read back."""
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from ttsim.report.export.visualizer import config, database
+from ttsim.report.export.visualizer_tables import TABLES
+
+SHARDS = re.compile(  # what the visualizer looks for
+    r"shard_spec=ShardSpec\(grid=\{(\[.*?\])\},shape=\{(\d+),\s*(\d+)\},orientation=ShardOrientation::([A-Z_]+),halo=(\d+)\)"
+)
+
+
+def opened(record):
+    made = sqlite3.connect(":memory:")
+    made.deserialize(database(record))
+    return closing(made)
+
+
+@pytest.fixture(scope="module")
+def db(record):
+    with opened(record) as made:
+        yield made
+
+
+def graphs(db):
+    return [
+        json.loads(text) for (text,) in db.execute("SELECT captured_graph FROM captured_graph ORDER BY operation_id")
+    ]
+
+
+def test_calls_are_operations(db, record):
+    found = db.execute("SELECT operation_id, name, duration FROM operations").fetchall()
+    assert found == [(one.number, one.function, one.nanoseconds / 1e9) for one in record.calls]
+    assert sum(one.nanoseconds for one in record.calls) == round(record.cycles.nanoseconds)
+    assert {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")} == dict(TABLES).keys()
+
+
+def test_device_operations_of_the_graphs_are_those_of_the_rows(db, record):
+    names = [
+        node["params"]["name"]
+        for graph in graphs(db)
+        for node in graph
+        if node["node_type"] == "function_start" and not re.search(r"::|ttnn\.|\(torch\)", node["params"]["name"])
+    ]
+    assert names == [one.name for one in record.operations]
+
+
+def test_every_program_has_its_circular_buffers(db):
+    """The second call finds its programs in the cache, whose circular buffers a capture leaves out."""
+    first, second, _ = (
+        [
+            (node["params"]["address"], node["params"]["size"], node["params"]["core_range_set"])
+            for node in graph
+            if node["node_type"] == "circular_buffer_allocate" and node["params"]["globally_allocated"] == "0"
+        ]
+        for graph in graphs(db)
+    )
+    assert first == second != []
+    assert all(re.fullmatch(r"\{\[\(x=0,y=0\) - \(x=7,y=\d\)\]\}", cores) for _, _, cores in first)
+
+
+def test_graphs_hold_texts_alone(db):
+    assert all(isinstance(text, str) for graph in graphs(db) for node in graph for text in node["params"].values())
+
+
+def test_a_call_leads_to_its_tensors(db):
+    """The third call adds what the first two made."""
+    outputs, inputs = (
+        [number for (number,) in db.execute(f"SELECT tensor_id FROM {table} WHERE operation_id {which}")]
+        for table, which in (("output_tensors", "< 3"), ("input_tensors", "= 3"))
+    )
+    assert outputs == inputs
+    tensors = {number: about for number, *about in db.execute("SELECT tensor_id, shape, memory_config FROM tensors")}
+    assert {tensors[number][0] for number in inputs} == {"Shape([1, 1, 1024, 32])"}
+    sharded = [SHARDS.search(text) for _, text in tensors.values() if "HEIGHT_SHARDED" in text]
+    assert sharded
+    assert all(one.groups()[3:] == ("ROW_MAJOR", "0") for one in sharded)
+
+
+def test_buffers_are_those_that_live_when_a_call_has_ended(db, record):
+    """DRAM has the input and what calls returned, and no prepared weights: a call frees those."""
+    columns = "operation_id, address, max_size_per_bank, buffer_type, buffer_layout"
+    found = db.execute(f"SELECT {columns} FROM buffers").fetchall()
+    assert {layout for *_, layout in found} <= {0, 2, 3, 4}
+    for call in record.calls:
+        own = [one[1:4] for one in found if one[0] == call.number]
+        assert own == [(one.address, one.buffer.bank_bytes, one.buffer.buffer_type.value) for one in call.living]
+        assert sum(kind == 0 for *_, kind in own) == 1 + call.number
+
+
+def test_equal_records_give_equal_bytes(record):
+    assert database(record) == database(record)
+    assert json.loads(config(record))["report_name"] == "net"
+
+
+def test_hostile_names_are_written_out(hostile):
+    with opened(hostile) as made:
+        (name, *_), *_ = made.execute("SELECT name FROM operations").fetchall()
+        told = "".join(map(str, made.execute("SELECT * FROM operation_arguments").fetchall()))
+        kept = "".join(text for (text,) in made.execute("SELECT captured_graph FROM captured_graph"))
+    assert name.startswith("a,b;c'd\"e\\nf\\r\\tg\\x00\\x1b[31mh\\ud800<i>&\\u202e=1+1xxx")
+    assert not re.search("[\x00-\x1f\u202e\ud800]", name + told)
+    first, _ = json.JSONDecoder().raw_decode(kept)
+    assert {node["params"].get("name", name) for node in first} == {name}

@@ -1,0 +1,191 @@
+"""The record of what a profile saw, from which files for other tools are written."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from device.events import CircularBufferAllocated, CircularBuffersFreed, Event, MadeTensor, OperationBegin, OperationEnd
+from device.memory.circular_buffers import place
+from device.memory.layouts import TensorSpec
+from device.plan import Allocate, Operation, Plan, Step
+from device.spec.device_spec import DeviceSpec
+from ops.meaning import Ends, meaning_of
+from ops.readings.cycles import operations_of
+from ttsim.recording import capture_nodes
+from ttsim.recording.capture_nodes import Node
+from ttsim.recording.network import places
+from ttsim.recording.profiling import Profile
+from ttsim.recording.timing import that_ran, timed_call
+from ttsim.report.cycles.report import cycle_report
+from ttsim.report.record.figures import Record, RecordedCall, RecordedOperation
+from ttsim.report.record.figures_of import (
+    RanStep,
+    device_figures,
+    known_arch,
+    living_after,
+    numbered,
+    recorded_operations,
+)
+from ttsim.runtime.device import RanCall
+
+
+def record_of(profile: Profile, name: str) -> Record:
+    """Everything that has run so far; the profile may go on.
+
+    Args:
+        profile: What watched.
+        name: Of the report.
+    """
+    device, spec = profile.device, profile.device.spec
+    calls = [call for call in profile.calls if call.ran]
+    timed = [timed_call(call, spec, meanings=device.meanings) for call in calls]
+    cycles, network = cycle_report(timed, spec), profile.network()
+    operations = recorded_operations(
+        [step for call in calls for step in _steps(call, profile)],
+        network.operations,
+        cycles.operations,
+        [launch for call in timed for launch in call.launches],
+        spec,
+    )
+    tensors = numbered(tensor for call in calls for tensor in _tensors(call))
+    return Record(
+        name=name,
+        arch=known_arch(spec),
+        device=device_figures(spec, device.machine.l1_small_bytes),
+        clock_mhz=round(spec.clock_hz / 1e6),
+        calls=tuple(
+            _call(call, [one for one in operations if one.call == number], where, tensors, spec)
+            for number, (call, where) in enumerate(zip(calls, places(calls), strict=True))
+        ),
+        operations=operations,
+        tensors=tuple((number, tensor) for tensor, number in tensors.items()),
+        cycles=cycles,
+        network=network,
+    )
+
+
+def _steps(call: RanCall, profile: Profile) -> Iterator[RanStep]:
+    """The device operations of a call that ran."""
+    steps = that_ran(operations_of(call.plan), call.ran)
+    for step, end in zip(steps, _ends_of_operations(call.events), strict=True):
+        inputs = tuple(call.plan.tensors[name] for name in _reads(step))
+        output = _output(step, call.plan)
+        meaning = meaning_of(step.work, profile.device.meanings)
+        account = meaning.account(step.work, Ends(read=inputs[0], written=output), profile.device.spec)
+        yield RanStep(
+            name=step.name,
+            key=step.key,
+            cached=end.cached,
+            inputs=inputs,
+            output=output,
+            attributes=account.attributes,
+            fidelity_phases=meaning.fidelity_phases(step.work),
+        )
+
+
+def _reads(step: Operation) -> tuple[str, ...]:
+    """Tensors that an operation reads; one that makes nothing writes into the last of its inputs."""
+    return step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
+
+
+def _output(step: Operation, plan: Plan) -> TensorSpec:
+    return plan.tensors[step.outputs[0].tensor if step.outputs else step.inputs[-1]]
+
+
+def _ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
+    """The ends of device operations, which functions of the library are not."""
+    works = []
+    for event in events:
+        if isinstance(event, OperationBegin):
+            works.append(event.work)
+        elif isinstance(event, OperationEnd) and works.pop() is not None:
+            yield event
+
+
+def _call(
+    call: RanCall,
+    operations: Sequence[RecordedOperation],
+    where: str,
+    tensors: Mapping[MadeTensor, int],
+    spec: DeviceSpec,
+) -> RecordedCall:
+    """A call, whose device operations are known."""
+    read = {name for step in operations_of(call.plan) for name in _reads(step)}
+    nanoseconds = [0 if one.nanoseconds is None else one.nanoseconds.kernel for one in operations]
+    return RecordedCall(
+        number=operations[0].call + 1,
+        function=call.function,
+        where=where,
+        nanoseconds=sum(nanoseconds),
+        arguments=tuple(_arguments(call)),
+        inputs=tuple(tensors[one] for name, one in call.inputs if name in read),
+        outputs=tuple(tensors[one] for _, one in call.results),
+        living=living_after(call.before, call.events),
+        nodes=tuple(_nodes(call, nanoseconds, spec)),
+    )
+
+
+def _tensors(call: RanCall) -> Iterator[MadeTensor]:
+    """Tensors on the device that a call read or made."""
+    yield from (one for _, one in call.inputs)  # what it writes into among them
+    for end in _ends_of_operations(call.events):
+        yield from end.made
+    yield from (one for _, one in call.results)
+
+
+def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
+    """The tensors that a call was given, wherever they were, and what was chosen for its caller."""
+    made = {one.tensor for step in call.plan.steps for one in _makes(step)}
+    for name, spec in call.plan.tensors.items():
+        if name not in made:
+            yield name, f"{list(spec.shape)} {spec.data_format.name} {spec.layout.name}"
+    for decision in call.plan.decisions:
+        yield decision.name, str(decision.value)
+
+
+def _makes(step: Step) -> tuple[Allocate, ...]:
+    """What a step allocates."""
+    if isinstance(step, Operation):
+        return (*step.outputs, *step.resident)
+    return (step,) if isinstance(step, Allocate) else ()
+
+
+def _nodes(call: RanCall, nanoseconds: Sequence[int], spec: DeviceSpec) -> list[Node]:
+    """The graph of a call: its function around all that it did, and what each of its device operations took."""
+    events = [OperationBegin(call.function), *_with_circular_buffers(call, spec), OperationEnd(call.function)]
+    nodes = capture_nodes.nodes(events)
+    ends = [node for node in nodes if node["node_type"] == "function_end"]
+    taken = iter(zip(call.ran, nanoseconds, strict=True))
+    name, duration = next(taken)
+    for node in ends[:-1]:
+        if node["params"]["name"] == name:
+            node["duration_ns"] = duration
+            name, duration = next(taken, ("", 0))
+    ends[-1]["duration_ns"] = sum(nanoseconds)
+    return nodes
+
+
+def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
+    """What a call did, every device operation with the circular buffers that take L1, which go at its end.
+
+    A capture leaves those out of programs that were found in the cache, and of those that have dataflow buffers.
+    """
+    steps = that_ran(operations_of(call.plan), call.ran)
+    told = False
+    for event in call.events:
+        if isinstance(event, OperationEnd):
+            step = next(steps)
+            yield from () if told else _local_buffers(step, spec)
+            yield CircularBuffersFreed()
+        told = _tells(event) or (told and not isinstance(event, OperationBegin))
+        yield event
+
+
+def _tells(event: Event) -> bool:
+    return isinstance(event, CircularBufferAllocated) and event.shown
+
+
+def _local_buffers(step: Operation, spec: DeviceSpec) -> Iterator[CircularBufferAllocated]:
+    """The circular buffers of a program that are no views, where every program has them."""
+    local = [one for one in step.circular_buffers if one.view_of is None]
+    placed = place([(one.size_bytes, one.cores) for one in local], spec.l1)
+    for one, address in zip(local, placed.addresses, strict=True):
+        yield CircularBufferAllocated(step.name, one.name, one.size_bytes, address, one.cores, view=False)

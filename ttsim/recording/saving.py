@@ -1,0 +1,76 @@
+"""Reports as files that other tools open, laid out as tt-metal lays out its own."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from device.errors import ArgumentError, ArgumentTypeError, shown
+from ttsim.recording.memory_reports import memory_reports
+from ttsim.recording.profiling import Profile
+from ttsim.recording.record import record_of
+from ttsim.report.export.device_log import device_log
+from ttsim.report.export.ops_perf_results import ops_perf_results
+from ttsim.report.export.report_json import report_json
+from ttsim.report.export.visualizer import config, database
+from ttsim.types.signature import require_type
+
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+MEMORY: Final = Path("generated") / "ttnn" / "reports"
+PERFORMANCE: Final = Path("generated") / "profiler" / "reports"
+USAGE: Final = Path("generated") / "reports"
+
+
+def save_report(directory: str | Path, profile: Profile, *, name: str = "report") -> Path:
+    """Writes what a profile saw as files that the field's tools open; the same bytes for the same calls.
+
+    The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite and
+    config.json), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which tt-perf-report reads, too, and
+    profile_log_device.csv), generated/reports/<name>_*.csv (how full the memories are now, as
+    ``dump_device_memory_state`` tells it) and <name>.json. Several reports may share one.
+
+    Args:
+        directory: Where; it is made. Files of an earlier report of the same name are replaced.
+        profile: What to write; it may go on.
+        name: Of the report.
+
+    Returns:
+        The directory.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The name cannot be that of a file everywhere, or the directory none at all.
+        OSError: A file cannot be written.
+    """
+    if not isinstance(directory, str | Path):
+        raise ArgumentTypeError(f"save_report: directory must be a path, not {shown(directory)}")
+    require_type("save_report", Profile, profile=profile)
+    require_type("save_report", str, name=name)
+    if NAME.fullmatch(name) is None:
+        raise ArgumentError(
+            "save_report: name must be up to 100 letters, digits, underscores, points and hyphens, none of the "
+            f"last two in front, not {shown(name)}"
+        )
+    folder = Path(directory)
+    for path, content in report_files(profile, name).items():
+        try:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        except ValueError:
+            raise ArgumentError(
+                f"save_report: directory must be a path that the system can have, not {shown(directory)}"
+            ) from None
+    return folder
+
+
+def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
+    """The files of a report, by their paths below its directory."""
+    record = record_of(profile, name)
+    texts = {
+        MEMORY / name / "config.json": config(record),
+        PERFORMANCE / name / f"ops_perf_results_{name}.csv": ops_perf_results(record),
+        PERFORMANCE / name / "profile_log_device.csv": device_log(record),
+        Path(f"{name}.json"): report_json(record),
+        **{USAGE / f"{name}_{file}": text for file, text in memory_reports(profile.device).items()},
+    }
+    written = {path: text.encode() for path, text in texts.items()}
+    return {MEMORY / name / "db.sqlite": database(record), **written}

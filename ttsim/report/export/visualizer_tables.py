@@ -1,0 +1,126 @@
+"""The tables of ttnn-visualizer's memory report, schema 2.1, and their rows."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple
+from typing import Any, Final
+
+from ttsim.report.export.spelling import dtype_text, memory_config_text, operation_name, shape_text, viewer_ranges
+from ttsim.report.printable import printable
+from ttsim.report.record.figures import Record
+
+SCHEMA_VERSION: Final = "2.1"
+DEVICES: Final = ", ".join(
+    f"{name} int"
+    for name in (
+        "device_id", "num_y_cores", "num_x_cores", "num_y_compute_cores", "num_x_compute_cores", "worker_l1_size",
+        "l1_num_banks", "l1_bank_size", "address_at_first_l1_bank", "address_at_first_l1_cb_buffer",
+        "num_banks_per_storage_core", "num_compute_cores", "num_storage_cores", "total_l1_memory",
+        "total_l1_for_tensors", "total_l1_for_interleaved_buffers", "total_l1_for_sharded_buffers", "cb_limit",
+    )
+)  # fmt: skip
+COMPARED: Final = "tensor_id int, golden_tensor_id int, matches int, desired_pcc float, actual_pcc float"
+TABLES: Final = (
+    ("devices", DEVICES),
+    ("operations", "operation_id int UNIQUE, name text, duration float"),
+    ("operation_arguments", "operation_id int, name text, value text"),
+    ("tensors", "tensor_id int UNIQUE, shape text, dtype text, layout text, memory_config text, device_id int, "
+                "address int, buffer_type int"),
+    ("device_tensors", "tensor_id int, device_id int, address int"),
+    ("input_tensors", "operation_id int, input_index int, tensor_id int"),
+    ("output_tensors", "operation_id int, output_index int, tensor_id int"),
+    ("buffers", "operation_id int, device_id int, address int, max_size_per_bank int, buffer_type int, "
+                "buffer_layout int"),
+    ("buffer_pages", "operation_id int, device_id int, address int, core_y int, core_x int, bank_id int, "
+                     "page_index int, page_address int, page_size int, buffer_type int"),
+    ("captured_graph", "operation_id int, captured_graph text"),
+    ("report_metadata", "key text UNIQUE, value text"),
+    ("errors", "operation_id int, operation_name text, error_type text, error_message text, stack_trace text, "
+               "timestamp text"),
+    ("source_files", "id INTEGER PRIMARY KEY, path text UNIQUE NOT NULL, contents text"),
+    ("stack_traces", "operation_id int, stack_trace text, source_file_id int"),
+    ("local_tensor_comparison_records", COMPARED),
+    ("global_tensor_comparison_records", COMPARED),
+)  # fmt: skip
+Rows = Iterable[tuple[Any, ...]]
+
+
+def rows_of(record: Record) -> dict[str, Rows]:
+    """The rows of every table that has some, by its name."""
+    return {name: made(record) for name, made in ROWS.items()}
+
+
+def _operations(record: Record) -> Rows:
+    return ((one.number, printable(one.function), one.nanoseconds / 1e9) for one in record.calls)
+
+
+def _arguments(record: Record) -> Rows:
+    return ((one.number, printable(name), printable(value)) for one in record.calls for name, value in one.arguments)
+
+
+def _tensors(record: Record) -> Rows:
+    for number, one in record.tensors:
+        spec, config = one.spec, one.spec.memory_config
+        described = (shape_text(spec), f"DataType.{dtype_text(spec)}", f"Layout.{spec.layout.name}")
+        place = (record.device.device_id, one.address, config.buffer_type.value)
+        yield (number, *described, memory_config_text(config), *place)
+
+
+def _device_tensors(record: Record) -> Rows:
+    return ((number, record.device.device_id, one.address) for number, one in record.tensors)
+
+
+def _inputs(record: Record) -> Rows:
+    return ((one.number, at, tensor) for one in record.calls for at, tensor in enumerate(one.inputs))
+
+
+def _outputs(record: Record) -> Rows:
+    return ((one.number, at, tensor) for one in record.calls for at, tensor in enumerate(one.outputs))
+
+
+def _buffers(record: Record) -> Rows:
+    for call in record.calls:
+        for one in call.living:
+            kind = (one.buffer.buffer_type.value, one.buffer.memory_layout.value)
+            yield (call.number, record.device.device_id, one.address, one.buffer.bank_bytes, *kind)
+
+
+def _graphs(record: Record) -> Rows:
+    for one in record.calls:
+        nodes = [_node(node, record.device.device_id) for node in one.nodes]
+        yield one.number, json.dumps(nodes)
+
+
+def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
+    """A node whose parameters are texts, and whose cores and device are those of the other tables."""
+    params = {key: printable(str(value)) for key, value in (node["params"] or {}).items()}
+    if "device_id" in params:
+        params["device_id"] = str(device_id)
+    if "name" in params:
+        params["name"] = operation_name(params["name"])
+    if "core_range_set" in params:
+        params["core_range_set"] = viewer_ranges(params["core_range_set"])
+    return {**node, "id": node["counter"], "params": params}
+
+
+def _metadata(record: Record) -> Rows:
+    return (("schema_version", SCHEMA_VERSION), ("generator", "ttsim"), ("device", printable(record.cycles.device)))
+
+
+def _stack_traces(record: Record) -> Rows:
+    return ((one.number, printable(one.where), None) for one in record.calls if one.where)
+
+
+ROWS: Final[Mapping[str, Callable[[Record], Rows]]] = {
+    "devices": lambda record: (astuple(record.device),),
+    "operations": _operations,
+    "operation_arguments": _arguments,
+    "tensors": _tensors,
+    "device_tensors": _device_tensors,
+    "input_tensors": _inputs,
+    "output_tensors": _outputs,
+    "buffers": _buffers,
+    "captured_graph": _graphs,
+    "report_metadata": _metadata,
+    "stack_traces": _stack_traces,
+}
