@@ -81,7 +81,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
             "tracer",
             "types",
         },
-        "dropin": {"__init__", "recording", "runtime"},
+        "dropin": {"__init__", "recording", "report", "runtime"},
         "pytest_plugin": {"dropin", "runtime"},
         "__main__": {"dropin", "layers", "report", "runtime", "types"},
     },
@@ -91,7 +91,7 @@ IDS = [str(path.relative_to(ROOT)) for path in FILES]
 each_file = pytest.mark.parametrize("path", FILES, ids=IDS)
 
 FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
-WRITERS = sorted((ROOT / "ttsim" / "report" / "writers").glob("*.py"))
+WRITERS = sorted((ROOT / "ttsim" / "report" / "writers").rglob("*.py"))
 MAY_PRINT = {"ttsim/__main__.py"}
 WRITERS_WITH_RICH = ("table", "cycle_table", "field_table")
 RICH_IS_WELCOME = {"ttsim/__main__.py", *(f"ttsim/report/writers/{name}.py" for name in WRITERS_WITH_RICH)}

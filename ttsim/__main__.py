@@ -1,7 +1,7 @@
 """The command line: run transposed convolutions and look at devices.
 
 usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
-                           [--no-suggestions]
+                           [--no-suggestions] [--html FILE]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
@@ -28,8 +28,10 @@ from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, run_layer
 from ttsim.report.devices import explained
+from ttsim.report.page.pages import page_of_layers
 from ttsim.report.printable import printable
 from ttsim.report.writers.field_table import print_fields
+from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_layers
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values, default_spec
@@ -76,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--summary", action="store_true", help="of several layers, one line for each alone")
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
     add_layer_flags(run)
     devices = commands.add_parser("devices", help="list devices and show their figures")
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
@@ -130,6 +133,8 @@ def run_command(options: argparse.Namespace) -> int:
         suggestions=not options.no_suggestions,
     )
     results = [run_layer(layer, settings) for layer in chosen_layers(options)]
+    if options.html is not None:
+        options.html.write_text(page_html(page_of_layers(results, settings.spec)), encoding="utf-8")
     if options.json:
         print(layers_as_json(results))
     else:

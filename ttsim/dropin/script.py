@@ -10,6 +10,8 @@ from types import TracebackType
 
 from ttsim.dropin.finder import ttnn_is_ttsim
 from ttsim.recording.profiling import Profile
+from ttsim.report.page.pages import page_of_network
+from ttsim.report.writers.html.document import page_html
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
 
@@ -76,7 +78,8 @@ def reported(folder: Path | None) -> Iterator[None]:
 def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
     """Writes what each device did that made a call, in order of opening.
 
-    device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network.
+    device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network;
+    report0.html is a page about it that needs nothing else.
     """
     for number, profile in enumerate(one for one in profiles if one.calls):
         report = profile.report()
@@ -85,3 +88,5 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
         network = profile.network()
         (folder / f"network{number}.txt").write_text(f"{network}\n", encoding="utf-8")
         (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")
+        page = page_of_network(network, report, profile.device.spec)
+        (folder / f"report{number}.html").write_text(page_html(page), encoding="utf-8")
