@@ -27,6 +27,13 @@ def test_run_prints_what_the_layer_used(capsys):
         assert shown in text
 
 
+def test_run_writes_a_page(capsys, tmp_path):
+    page = tmp_path / "report.html"
+    assert main(["run", *SMALL, "--values", "off", "--no-suggestions", "--html", str(page)]) == 0
+    assert "cycles  " in capsys.readouterr().out
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
 def test_run_as_json(capsys):
     assert main(["run", *SMALL, "--json", "--device", "blackhole_p150"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)["layers"]

@@ -31,6 +31,7 @@ def test_a_script_runs_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     network = json.loads((tmp_path / "report" / "network0.json").read_text())
     assert network["cycles"] == call["total"]["cycles"]
     assert [one["name"] for one in network["layers"]] == ["script.py:9"]
+    assert "HaloDeviceOperation" in (tmp_path / "report" / "report0.html").read_text()
     assert "L1 is fullest in #" in (tmp_path / "report" / "network0.txt").read_text()
 
 

@@ -118,7 +118,7 @@ class Part:
         memory: The device operations with their buffers and headroom; none for a network.
         l1: L1 of a core over the operations.
         grid: The worker cores.
-        stages: Names of the stages that anything uses, in the order of the pipeline.
+        stages: Names of the stages in which any operation spends time, in the order of the pipeline.
         roofs: The longest operations, the longest first.
         kinds: Sums over operations of one name; none for one call.
         layers: Sums over lines of the script, likewise.

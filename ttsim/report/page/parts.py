@@ -79,8 +79,9 @@ def deeds_of_pass(
 
 
 def stages_of(found: Sequence[Deed]) -> tuple[str, ...]:
-    """Stages that any operation uses."""
-    used = {stage.stage for one in found if one.time for stage in one.time.stages}
+    """Stages in which any operation spends time."""
+    spent = (stage for one in found if one.time for stage in one.time.stages)
+    used = {stage.stage for stage in spent if stage.busy_cycles or stage.critical_cycles}
     return tuple(one.value for one in Stage if one.value in used)
 
 

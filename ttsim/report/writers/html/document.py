@@ -11,6 +11,11 @@ from ttsim.report.writers.html.style import STYLE
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is loaded, nothing runs
 TOLD_CALLS: Final = 8  # of more, the words would be longer than the tables
+TIMELINE: Final = (
+    "Kernel time from left to right. Below, for each stage of the slowest cores, how busy it is while the operation "
+    "runs (wide bar), and how much of the critical path is its (narrow bar): the stronger the color, the more."
+)
+CORES: Final = "The stronger the color, the more: cycles of all cycles, circular buffers of L1. Hover for the numbers."
 OPEN_ROWS: Final = 40  # longer tables open when asked for
 
 
@@ -40,7 +45,7 @@ def page_html(page: Page) -> str:
             tag(
                 "main",
                 tables.overview_table(page) if several else Markup(""),
-                *(_part(one, at) for at, one in enumerate(page.parts)),
+                *(_part(one, at, one.name if several else "What ran") for at, one in enumerate(page.parts)),
                 id="report",
             ),
             tag("footer", tag("p", text(page.counted))),
@@ -49,10 +54,10 @@ def page_html(page: Page) -> str:
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
 
 
-def _part(part: Part, at: int) -> Markup:
+def _part(part: Part, at: int, heading: str) -> Markup:
     return tag(
         "article",
-        tag("h2", label(part.name), id=f"part{at}"),
+        tag("h2", label(heading), id=f"part{at}"),
         _verdict(part),
         section("Operations", _long(len(part.deeds), "All operations", tables.deeds_table(part.deeds)), _sums(part)),
         section("What to change", _changes(part)),
@@ -100,7 +105,7 @@ def _timeline(part: Part) -> tuple[Markup, ...]:
     if part.total is None:
         return ()
     return (
-        tag("p", text("Kernel time from left to right; below, how busy each stage of the slowest cores is.")),
+        tag("p", text(TIMELINE)),
         pictures.timeline(part.deeds, part.stages),
         more("Stages in numbers", tables.stages_table(part.deeds, part.stages)),
         lines(part.between),
@@ -111,7 +116,7 @@ def _cores(part: Part) -> tuple[Markup, ...]:
     if part.total is None:
         return ()
     return (
-        tag("p", text("The darker, the more: cycles of all cycles, circular buffers of L1. Hover for the numbers.")),
+        tag("p", text(CORES)),
         pictures.heat_maps(part.grid),
         more("Cores in numbers", tables.grid_table(part.grid)),
     )

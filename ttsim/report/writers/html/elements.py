@@ -21,7 +21,7 @@ def label(value: str) -> Markup:
     return Markup(escape(printable(_cut(value, LONGEST_LABEL))))
 
 
-def tag(name: str, *children: Markup, **attributes: str | int) -> Markup:
+def tag(name: str, *children: Markup, **attributes: object) -> Markup:
     """An element; `class_` is its class, other underscores are hyphens."""
     given = "".join(f' {key.rstrip("_").replace("_", "-")}="{label(str(one))}"' for key, one in attributes.items())
     return Markup(f"<{name}{given}>{''.join(children)}</{name}>")
@@ -29,7 +29,7 @@ def tag(name: str, *children: Markup, **attributes: str | int) -> Markup:
 
 def joined(parts: Iterable[Markup]) -> Markup:
     """Elements one after the other."""
-    return Markup("\n".join(parts))
+    return Markup("\n".join(one for one in parts if one))
 
 
 def lines(found: Iterable[str]) -> Markup:

@@ -1,6 +1,7 @@
 """Pictures of a page, as inline SVG in shares of their width and height; each is told in a table, too."""
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Final
 
 from ttsim.report.cycles.explain import cycles, percent, time
@@ -8,32 +9,26 @@ from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
 from ttsim.report.page.figures import Cell, Deed, Grid, Roof
 from ttsim.report.writers.html.elements import Markup, joined, label, share, tag, text
 
-COLORS: Final = 8  # of operations, in order of their names' first appearance
+COLORS: Final = tuple(f"color{at}" for at in range(8))  # of operations, in order of their names' first appearance
+DEVICE_OPERATION: Final = "DeviceOperation"  # what a lane has no room for
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}
 NAMED_HEIGHT: Final = 0.035  # of the picture: lower blocks have no room for a name
+NAMED_WIDTH: Final = 0.1  # nor have narrower ones
 NUMBERED: Final = 40  # operations that an axis numbers one by one
 
 
 def colors_of(deeds: Sequence[Deed]) -> dict[str, str]:
     """A class for each name of an operation."""
     names = dict.fromkeys(one.name for one in deeds)
-    return {name: f"color{at % COLORS}" for at, name in enumerate(names)}
+    return dict(zip(names, cycle(COLORS), strict=False))
 
 
 def timeline(deeds: Sequence[Deed], stages: Sequence[str]) -> Markup:
     """A lane for operations, and one for each stage of their slowest cores: the darker, the busier."""
     colors = colors_of(deeds)
     timed = [one for one in deeds if one.time is not None]
-    bars = [_bar(one, f"{_told(one)}, bound by {one.time.bound_by}", colors[one.name], "") for one in timed if one.time]
-    lanes = [_lane("operations", bars)]
-    for stage in stages:
-        found = []
-        for one in timed:
-            for own in one.time.stages if one.time else ():
-                if own.stage == stage and own.busy_share:
-                    told = f"{_told(one)}: {stage} busy {percent(own.busy_share)}, waiting {percent(own.stall_share)}"
-                    found.append(_bar(one, told, "busy", f"{own.busy_share:.3f}"))
-        lanes.append(_lane(stage, found))
+    bars = [_bar(one, f"{_told(one)}, bound by {one.time.bound_by}", colors[one.name]) for one in timed if one.time]
+    lanes = [_lane("operations", bars), *(_stage_lane(stage, timed) for stage in stages)]
     keys = (tag("li", tag("i", class_=color), label(name)) for name, color in colors.items())
     return joined([tag("div", *lanes, class_="lanes"), tag("ul", *keys, class_="key")])
 
@@ -49,8 +44,9 @@ def l1_picture(memory: L1Map) -> Markup:
         y=share(1 - memory.base_share),
         height=share(memory.base_share),
     )
-    numbers = range(memory.operations) if memory.operations <= NUMBERED else (0, f"... {memory.operations} operations")
-    axis = tag("div", *(tag("span", text(f"#{one}")) for one in numbers), class_="axis", aria_hidden="true")
+    every = memory.operations <= NUMBERED
+    marks = [f"#{one}" for one in range(memory.operations)] if every else [f"{memory.operations} operations"]
+    axis = tag("div", *(tag("span", text(one)) for one in marks), class_="axis", aria_hidden="true")
     keys = (tag("li", tag("i", class_=style), text(kind)) for kind, style in KIND_CLASSES.items())
     picture = tag(
         "svg",
@@ -91,7 +87,14 @@ def roof_bars(roofs: Sequence[Roof]) -> Markup:
             for at, (name, value) in enumerate(parts)
         )
         picture = tag("svg", *bars, class_="roof", aria_hidden="true")
-        shown.append(tag("div", tag("span", label(f"#{one.deed.number} {one.deed.name}")), picture, class_="lane"))
+        shown.append(
+            tag(
+                "div",
+                tag("span", label(f"#{one.deed.number} {one.deed.name.removesuffix(DEVICE_OPERATION)}")),
+                picture,
+                class_="lane",
+            )
+        )
     keys = (tag("li", tag("i", class_=f"roof-{name.lower()}"), text(name)) for name in ("math", "DRAM", "network"))
     return joined([tag("div", *shown, class_="lanes"), tag("ul", *keys, class_="key")])
 
@@ -101,7 +104,7 @@ def _told(one: Deed) -> str:
     return f"#{one.number} {one.name}{taken}"
 
 
-def _bar(one: Deed, told: str, style: str, opacity: str) -> Markup:
+def _bar(one: Deed, told: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
     darkness = {"fill_opacity": opacity} if opacity else {}
     return tag(
         "rect",
@@ -109,9 +112,22 @@ def _bar(one: Deed, told: str, style: str, opacity: str) -> Markup:
         class_=style,
         x=share(one.left_share),
         width=share(one.width_share),
-        height="100%",
+        y=y,
+        height=height,
         **darkness,
     )
+
+
+def _stage_lane(name: str, deeds: Sequence[Deed]) -> Markup:
+    bars = []
+    for one in deeds:
+        for own in one.time.stages if one.time else ():
+            if own.stage == name and (own.busy_cycles or own.critical_cycles):
+                shares = f"busy {percent(own.busy_share)}, waiting {percent(own.stall_share)}"
+                told = f"{_told(one)}: {name} {shares}, {percent(own.critical_share)} of the critical path"
+                bars += [_bar(one, told, "busy", f"{own.busy_share:.3f}", height="65%")]
+                bars += [_bar(one, told, "critical", f"{own.critical_share:.3f}", y="65%", height="35%")]
+    return _lane(name, bars)
 
 
 def _lane(name: str, bars: Sequence[Markup]) -> Markup:
@@ -123,11 +139,13 @@ def _block(one: L1Block) -> Markup:
     until = f"#{one.first}" if one.first == one.last else f"#{one.first} to #{one.last}"
     made = f", of {held.made}" if held.made else ""
     told = f"{held.name}: {held.kind}, {held.size_bytes:,} B at {held.address:,}, {until}{made}"
-    named = [tag("text", label(held.name), x=4, y=12)] if one.height_share >= NAMED_HEIGHT else []
+    style = KIND_CLASSES[held.kind]
+    room = one.height_share >= NAMED_HEIGHT and one.width_share >= NAMED_WIDTH
+    named = [tag("text", label(held.name), class_=f"on-{style}", x=4, y=12)] if room else []
     return tag(
         "svg",
         tag("title", label(told)),
-        tag("rect", class_=KIND_CLASSES[held.kind], width="100%", height="100%"),
+        tag("rect", class_=style, width="100%", height="100%"),
         *named,
         x=share(one.left_share),
         y=share(one.top_share),

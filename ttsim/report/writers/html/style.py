@@ -38,9 +38,9 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
 caption { text-align: left; padding-bottom: .25rem; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { font-weight: 600; }
-.words { text-align: left; max-width: 26rem; }
+.words { text-align: left; }
 .figures { text-align: right; white-space: nowrap; }
-td.words { overflow-wrap: anywhere; min-width: 6rem; }
+td.words { overflow-wrap: break-word; max-width: 26rem; }
 pre { background: var(--panel); padding: .75rem; overflow-x: auto; font-size: .85rem;
   white-space: pre-wrap; margin: .5rem 0; }
 details { margin: .5rem 0; }
@@ -51,7 +51,7 @@ summary { cursor: pointer; color: var(--link); }
 .bars { height: 18px; }
 .roof { height: 22px; }
 .bars rect { stroke: var(--ground); stroke-width: .5px; }
-.busy { fill: var(--hot); }
+.busy { fill: var(--hot); } .critical { fill: var(--c0); }
 .key { font-size: .8rem; }
 .key i { display: inline-block; width: .8rem; height: .8rem; margin-right: .35rem; vertical-align: -1px; }
 .color0 { fill: var(--c0); background: var(--c0); } .color1 { fill: var(--c1); background: var(--c1); }
@@ -64,11 +64,11 @@ summary { cursor: pointer; color: var(--link); }
 .roof-network { fill: var(--c2); background: var(--c2); }
 .l1 { display: block; width: 100%; height: 420px; background: var(--cold); }
 .l1 rect { stroke: var(--ground); stroke-width: 1px; }
-.l1 text { font-size: 11px; fill: #000; }
+.l1 text { font-size: 11px; fill: var(--ground); } .l1 .on-circular { fill: #000; }
 .axis { display: flex; font-size: .75rem; color: var(--quiet); }
 .axis span { flex: 1 1 0; min-width: 0; overflow: hidden; white-space: nowrap; }
 .maps { display: flex; flex-wrap: wrap; gap: 1rem; }
-.maps figure { margin: 0; flex: 1 1 220px; max-width: 340px; }
+.maps figure { margin: 0; flex: 1 1 150px; max-width: 340px; }
 .grid { display: block; width: 100%; background: var(--cold); }
 .cell { fill: var(--hot); stroke: var(--ground); stroke-width: .04px; }
 @media (max-width: 600px) { .lane span { flex-basis: 6.5rem; } .l1 { height: 320px; } }
