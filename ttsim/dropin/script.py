@@ -11,6 +11,8 @@ from types import TracebackType
 from ttsim.dropin.finder import ttnn_is_ttsim
 from ttsim.recording.profiling import Profile
 from ttsim.report.page.pages import page_of_network
+from ttsim.report.page.trace import trace_of
+from ttsim.report.writers.chrome_trace import trace_json_gz
 from ttsim.report.writers.html.document import page_html
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
@@ -79,7 +81,7 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
     """Writes what each device did that made a call, in order of opening.
 
     device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network;
-    report0.html is a page about it that needs nothing else.
+    report0.html is a page about it that needs nothing else, trace0.json.gz its timeline for Perfetto.
     """
     for number, profile in enumerate(one for one in profiles if one.calls):
         report = profile.report()
@@ -90,3 +92,5 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
         (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")
         page = page_of_network(network, report, profile.device.spec)
         (folder / f"report{number}.html").write_text(page_html(page), encoding="utf-8")
+        timeline = trace_of(page.parts[0], profile.device.spec)
+        (folder / f"trace{number}.json.gz").write_bytes(trace_json_gz(timeline))

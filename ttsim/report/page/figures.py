@@ -26,7 +26,9 @@ class Deed:
         width_share: Its kernel time, likewise.
         time: What it takes; None where no model knows it.
         untimed: Why; empty if one does.
-        l1_bytes: Circular buffers and buffers on a core.
+        circular_bytes: Circular buffers, on the core that has most.
+        buffer_bytes: Buffers on a core.
+        l1_bytes: Both together.
         l1_share: The same, of what a program can use.
     """
 
@@ -38,6 +40,8 @@ class Deed:
     width_share: float
     time: OperationTime | None
     untimed: str
+    circular_bytes: int
+    buffer_bytes: int
     l1_bytes: int
     l1_share: float
 

@@ -73,7 +73,9 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
     operations = result.reached if summary is None else summary.operations
     report = None if summary is None else summary.cycles
     timed, calls = ((), ()) if report is None else (report.operations, report.calls)
-    found = deeds([(one.name, "", one.used_bytes) for one in operations], timed, calls, spec.l1.usable_bytes)
+    found = deeds(
+        [(one.name, one.circular_bytes, one.buffer_bytes) for one in operations], timed, calls, spec.l1.usable_bytes
+    )
     memory = l1_map([_held(one) for one in operations], spec)
     return Part(
         name=result.layer.name,

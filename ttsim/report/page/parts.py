@@ -14,12 +14,12 @@ SHOWN_ROOFS: Final = 16  # operations
 
 
 def deeds(
-    ran: Sequence[tuple[str, str, int]], timed: Iterable[OperationTime], calls: Sequence[CallTime], usable_bytes: int
+    ran: Sequence[tuple[str, int, int]], timed: Iterable[OperationTime], calls: Sequence[CallTime], usable_bytes: int
 ) -> tuple[Deed, ...]:
     """Device operations one after the other, each with what it takes.
 
     Args:
-        ran: Name, place and bytes of L1 of each that ran, in order.
+        ran: Name, bytes of circular buffers and bytes of buffers of each that ran, in order.
         timed: Those of them that models know, in order.
         calls: What ran them.
         usable_bytes: L1 that a program can use.
@@ -29,7 +29,7 @@ def deeds(
     whole = sum(one.nanoseconds for one in waiting)
     found: list[Deed] = []
     before = 0.0
-    for number, (name, place, l1_bytes) in enumerate(ran):
+    for number, (name, circular_bytes, buffer_bytes) in enumerate(ran):
         untimed = next((one for one in reasons if one.name == name), None)
         here = waiting[0] if waiting and waiting[0].name == name and untimed is None else None
         if here is not None:
@@ -41,14 +41,16 @@ def deeds(
             Deed(
                 number=number,
                 name=name,
-                place=place,
+                place="",
                 start_nanoseconds=before,
                 left_share=before / whole if whole else 0.0,
                 width_share=taken / whole if whole else 0.0,
                 time=here,
                 untimed="" if here is not None else "no cycles" if untimed is None else untimed.reason,
-                l1_bytes=l1_bytes,
-                l1_share=l1_bytes / usable_bytes,
+                circular_bytes=circular_bytes,
+                buffer_bytes=buffer_bytes,
+                l1_bytes=circular_bytes + buffer_bytes,
+                l1_share=(circular_bytes + buffer_bytes) / usable_bytes,
             )
         )
         before += taken
@@ -71,6 +73,8 @@ def deeds_of_pass(
             width_share=one.nanoseconds / whole if whole else 0.0,
             time=None if one.untimed else next(models),
             untimed=one.untimed,
+            circular_bytes=one.circular_bytes,
+            buffer_bytes=one.buffer_bytes,
             l1_bytes=one.l1_bytes,
             l1_share=one.l1_bytes / usable_bytes,
         )

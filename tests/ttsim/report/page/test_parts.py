@@ -6,7 +6,7 @@ from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.memory.l1_map import CIRCULAR, Held, l1_map
 from ttsim.report.page.parts import deeds, grid_of, roofs, stages_of
 
-RAN = [("HaloDeviceOperation", "", 100), ("MoveDeviceOperation", "", 50), ("Conv2dDeviceOperation", "", 200)]
+RAN = [("HaloDeviceOperation", 60, 40), ("MoveDeviceOperation", 0, 50), ("Conv2dDeviceOperation", 150, 50)]
 
 
 def told(report):
