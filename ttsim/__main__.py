@@ -4,6 +4,7 @@ usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME o
                            [--no-suggestions] [--html FILE]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
+       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
 """
 
@@ -27,6 +28,8 @@ from ttsim.dropin.suite import run_tests
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, run_layer
+from ttsim.report.comparison.compare import compare
+from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
 from ttsim.report.page.pages import page_of_layers
 from ttsim.report.printable import printable
@@ -94,6 +97,16 @@ def build_parser() -> argparse.ArgumentParser:
     script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
     script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
+    compared = commands.add_parser(
+        "compare",
+        help="compare two reports in JSON",
+        description="Matches the device operations of two reports in order: what takes longer, and what is different.",
+    )
+    compared.add_argument("before", type=Path, metavar="BEFORE", help="of run --json, exec --report or to_json()")
+    compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
+    compared.add_argument(
+        "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
+    )
     tests = commands.add_parser(
         "pytest",
         help="run tests that import ttnn",
@@ -175,6 +188,28 @@ def exec_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def compare_command(options: argparse.Namespace) -> int:
+    """Compare two reports. Returns the exit code."""
+    found = compare(read_report(options.before), read_report(options.after))
+    print(found)
+    return int(options.fail_over is not None and found.fails(options.fail_over))
+
+
+def percent_share(text: str) -> float:
+    """A share, from 5 or 5%.
+
+    Raises:
+        argparse.ArgumentTypeError: It is no such number, or below 0.
+    """
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise argparse.ArgumentTypeError(f"give a percentage from 0 on, such as 5%, not {shown(text)}")
+    return share
+
+
 def pytest_command(options: argparse.Namespace) -> int:
     """Run tests. Returns the exit code."""
     with environment(chosen(options)):
@@ -194,7 +229,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.arguments = rest
     elif rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    commands = {"run": run_command, "devices": devices_command, "exec": exec_command, "pytest": pytest_command}
+    commands = {
+        "run": run_command,
+        "devices": devices_command,
+        "exec": exec_command,
+        "compare": compare_command,
+        "pytest": pytest_command,
+    }
     try:
         code = commands[options.command](options)
         sys.stdout.flush()

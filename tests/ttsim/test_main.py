@@ -167,3 +167,19 @@ def test_suggestions_can_be_left_out(capsys):
     assert "What would help (" in capsys.readouterr().out
     assert main([*small, "--no-suggestions"]) == 0
     assert "What would help (" not in capsys.readouterr().out
+
+
+def test_two_reports_are_compared(capsys, tmp_path):
+    main(["run", *SMALL, "--values", "off", "--no-suggestions", "--json"])
+    document = capsys.readouterr().out
+    (tmp_path / "a.json").write_text(document)
+    faster = json.loads(document)
+    faster["layers"][0]["summary"]["cycles"]["calls"][0]["operations"][0]["cycles"] //= 2
+    (tmp_path / "b.json").write_text(json.dumps(faster))
+    files = str(tmp_path / "b.json"), str(tmp_path / "a.json")
+    assert main(["compare", *files]) == 0
+    assert "together" in capsys.readouterr().out
+    assert main(["compare", *files, "--fail-over", "0.1%"]) == 1
+    assert main(["compare", *reversed(files), "--fail-over", "0"]) == 0
+    with pytest.raises(SystemExit):
+        main(["compare", *files, "--fail-over", "-1"])

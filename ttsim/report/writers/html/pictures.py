@@ -9,7 +9,7 @@ from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
 from ttsim.report.page.figures import Cell, Deed, Grid, Roof
 from ttsim.report.writers.html.elements import Markup, joined, label, share, tag, text
 
-COLORS: Final = tuple(f"color{at}" for at in range(8))  # of operations, in order of their names' first appearance
+COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
 DEVICE_OPERATION: Final = "DeviceOperation"  # what a lane has no room for
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}
 NAMED_HEIGHT: Final = 0.035  # of the picture: lower blocks have no room for a name

@@ -6,12 +6,14 @@ STYLE: Final = """
 :root { --ground: #ffffff; --ink: #1c2024; --quiet: #5b6570; --line: #d5dae0; --panel: #f4f6f8; --link: #0b5cad;
   --good: #1a7f4b; --bad: #b3261e; --hot: #b3400e; --cold: #eceff2;
   --c0: #2f6db5; --c1: #d9822b; --c2: #3b9461; --c3: #b5446e;
-  --c4: #7a5bb0; --c5: #8a6a3b; --c6: #2a9aa8; --c7: #7c8794; }
+  --c4: #7a5bb0; --c5: #8a6a3b; --c6: #2a9aa8; --c7: #7c8794;
+  --c8: #9aa832; --c9: #a34a2a; --c10: #4c5bb5; --c11: #c06fb0; }
 @media (prefers-color-scheme: dark) {
   :root { --ground: #14181c; --ink: #e6e9ec; --quiet: #a2adb8; --line: #39424b; --panel: #1d2329; --link: #7db8f5;
     --good: #5cc98f; --bad: #ff8a80; --hot: #ff9a5c; --cold: #262d34;
     --c0: #6ea8ea; --c1: #f0a860; --c2: #6cc492; --c3: #e584a6;
-    --c4: #b39ae0; --c5: #c9a877; --c6: #63c9d6; --c7: #a2adb8; } }
+    --c4: #b39ae0; --c5: #c9a877; --c6: #63c9d6; --c7: #a2adb8;
+    --c8: #c9d46a; --c9: #d98a6c; --c10: #8c98e8; --c11: #e3a5d8; } }
 * { box-sizing: border-box; }
 html { font: 15px/1.5 system-ui, sans-serif; background: var(--ground); color: var(--ink); }
 body { margin: 0 auto; padding: 1rem; max-width: 1200px; overflow-wrap: anywhere; }
@@ -57,6 +59,8 @@ summary { cursor: pointer; color: var(--link); }
 .color0 { fill: var(--c0); background: var(--c0); } .color1 { fill: var(--c1); background: var(--c1); }
 .color2 { fill: var(--c2); background: var(--c2); } .color3 { fill: var(--c3); background: var(--c3); }
 .color4 { fill: var(--c4); background: var(--c4); } .color5 { fill: var(--c5); background: var(--c5); }
+.color8 { fill: var(--c8); background: var(--c8); } .color9 { fill: var(--c9); background: var(--c9); }
+.color10 { fill: var(--c10); background: var(--c10); } .color11 { fill: var(--c11); background: var(--c11); }
 .color6 { fill: var(--c6); background: var(--c6); } .color7 { fill: var(--c7); background: var(--c7); }
 .circular { fill: var(--c1); background: var(--c1); } .buffer { fill: var(--c0); background: var(--c0); }
 .small { fill: var(--c3); background: var(--c3); } .firmware { fill: var(--c7); fill-opacity: .4; }
