@@ -8,6 +8,7 @@ from ttsim.report.printable import printable, printable_lines
 
 Markup = NewType("Markup", str)
 LONGEST_LABEL: Final = 120  # characters; longer names are cut, since a page shows each many times
+SHORT_CELL: Final = 40  # characters that stay on one line
 LONGEST_TEXT: Final = 20_000
 
 
@@ -68,7 +69,7 @@ def table(
         return Markup("")
     sides = {at: "words" if at in words else "figures" for at in kept}
     head = tag("tr", *(tag("th", text(headings[at]), scope="col", class_=sides[at]) for at in kept))
-    body = (tag("tr", *(tag("td", label(row[at]), class_=sides[at]) for at in kept)) for row in found)
+    body = (tag("tr", *(_cell(row[at], sides[at]) for at in kept)) for row in found)
     whole = tag("table", tag("caption", text(caption)), tag("thead", head), tag("tbody", joined(body)))
     return tag("div", whole, class_="wide", tabindex=0, role="region", aria_label=caption)
 
@@ -76,6 +77,10 @@ def table(
 def share(value: float) -> str:
     """A share as a length in a picture."""
     return f"{100 * value:.4f}%"
+
+
+def _cell(value: str, side: str) -> Markup:
+    return tag("td", label(value), class_=f"{side} long" if len(value) > SHORT_CELL and side == "words" else side)
 
 
 def _cut(value: str, longest: int) -> str:

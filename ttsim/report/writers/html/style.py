@@ -39,10 +39,10 @@ dd { margin: 0 0 0 -1rem; font-size: .85rem; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 caption { text-align: left; padding-bottom: .25rem; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { font-weight: 600; }
+th { font-weight: 600; white-space: nowrap; }
 .words { text-align: left; }
 .figures { text-align: right; white-space: nowrap; }
-td.words { overflow-wrap: break-word; max-width: 26rem; }
+td.words { white-space: nowrap; } td.long { white-space: normal; min-width: 18rem; max-width: 30rem; }
 pre { background: var(--panel); padding: .75rem; overflow-x: auto; font-size: .85rem;
   white-space: pre-wrap; margin: .5rem 0; }
 details { margin: .5rem 0; }
@@ -77,9 +77,12 @@ summary { cursor: pointer; color: var(--link); }
 .cell { fill: var(--hot); stroke: var(--ground); stroke-width: .04px; }
 @media (max-width: 600px) { .lane span { flex-basis: 6.5rem; } .l1 { height: 320px; } }
 @media print {
+  @page { size: landscape; margin: 1cm; }
   html { font-size: 11px; } body { max-width: none; padding: 0; } nav, .skip { display: none; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  .wide { overflow: visible; } figure, .lanes, .l1, tr, .verdict { break-inside: avoid; }
+  .wide { overflow: visible; } table { font-size: 8px; } th, td { padding: 1px 4px; }
+  .figures, td.words { white-space: normal; } td.long { min-width: 0; }
+  figure, .lanes, .l1, tr, .verdict { break-inside: avoid; }
   h2, h3 { break-after: avoid; } details::details-content { content-visibility: visible; display: block; height: auto; }
 }
 """
