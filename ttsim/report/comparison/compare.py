@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
+from device.time.stages import nanoseconds
 from ttsim.report.columns import aligned
-from ttsim.report.comparison.read import ReportedOperation
-from ttsim.report.cycles.explain import cycles
+from ttsim.report.comparison.read import Reported, ReportedOperation
+from ttsim.report.cycles.explain import cycles, time
 from ttsim.report.printable import printable
 
 HEADINGS = ("operation", "before", "after", "change", "of it", "why")
@@ -48,6 +49,9 @@ class Comparison:
         after: Of the second.
         change: What the second has more.
         share: That, of the first; None if it has none.
+        before_nanoseconds: Time of the first, by its clock.
+        after_nanoseconds: Of the second.
+        same_clock: Whether both have one clock, so that cycles compare as time does.
         pairs: Operations, matched in order by their names.
     """
 
@@ -55,11 +59,16 @@ class Comparison:
     after: int
     change: int
     share: float | None
+    before_nanoseconds: float
+    after_nanoseconds: float
+    same_clock: bool
     pairs: tuple[Pair, ...]
 
     def fails(self, most_share: float) -> bool:
-        """Whether the second takes longer than the first by more than a share of it."""
-        return self.change > most_share * self.before
+        """Whether the second takes longer than the first by more than a share of its time."""
+        if self.same_clock:
+            return self.change > most_share * self.before
+        return self.after_nanoseconds > (1 + most_share) * self.before_nanoseconds
 
     def __str__(self) -> str:
         """A table of what differs, and both sums."""
@@ -67,18 +76,24 @@ class Comparison:
         same = len(self.pairs) - len(rows)
         total = ("together", cycles(self.before), cycles(self.after), f"{self.change:+,}", _percent(self.share), "")
         alike = [f"{same} operations are the same in both."] if same else []
-        return "\n".join([*aligned([HEADINGS, *rows, total], words=(0, 5)), *alike])
+        times = f"{time(self.before_nanoseconds)} before, {time(self.after_nanoseconds)} after"
+        clocks = [] if self.same_clock else [f"Clocks differ, cycles are those of each: {times}."]
+        return "\n".join([*aligned([HEADINGS, *rows, total], words=(0, 5)), *alike, *clocks])
 
 
-def compare(before: Sequence[ReportedOperation], after: Sequence[ReportedOperation]) -> Comparison:
+def compare(before: Reported, after: Reported) -> Comparison:
     """The comparison of two reports, whose operations are matched in order."""
-    sums = [sum(one.cycles or 0 for one in side) for side in (before, after)]
+    first, second = (sum(one.cycles or 0 for one in side.operations) for side in (before, after))
+    clock, other = (side.clock_hz or before.clock_hz or after.clock_hz or 1 for side in (before, after))
     return Comparison(
-        before=sums[0],
-        after=sums[1],
-        change=sums[1] - sums[0],
-        share=_share(sums[1] - sums[0], sums[0]),
-        pairs=tuple(_pair(*both) for both in _matched(before, after)),
+        before=first,
+        after=second,
+        change=second - first,
+        share=_share(second - first, first),
+        before_nanoseconds=nanoseconds(first, clock),
+        after_nanoseconds=nanoseconds(second, other),
+        same_clock=clock == other,
+        pairs=tuple(_pair(*both) for both in _matched(before.operations, after.operations)),
     )
 
 
@@ -114,6 +129,8 @@ def _causes(before: ReportedOperation | None, after: ReportedOperation | None) -
         yield f"{before.core_count} -> {after.core_count} cores"
     if before.bound_by != after.bound_by:
         yield f"bound by {before.bound_by} -> {after.bound_by}"
+    if not before.stages or not after.stages:  # a network's report has none
+        return
     were, are = dict(before.stages), dict(after.stages)
     changes = {name: are.get(name, 0) - were.get(name, 0) for name in {**were, **are}}
     most = sorted((name for name in changes if changes[name]), key=lambda name: -abs(changes[name]))

@@ -28,8 +28,23 @@ class ReportedOperation:
     stages: tuple[tuple[str, int], ...] = ()
 
 
-def read_report(path: Path) -> tuple[ReportedOperation, ...]:
-    """The operations of a report, in order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """What a report tells.
+
+    Attributes:
+        device: Name of the device; empty if nothing ran.
+        clock_hz: Its clock; 0 likewise.
+        operations: In order.
+    """
+
+    device: str
+    clock_hz: int
+    operations: tuple[ReportedOperation, ...]
+
+
+def read_report(path: Path) -> Reported:
+    """What a report in a file tells.
 
     Args:
         path: What ``to_json()`` of a report, ``run --json`` or ``exec --report`` wrote.
@@ -40,7 +55,11 @@ def read_report(path: Path) -> tuple[ReportedOperation, ...]:
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        return tuple(_operation(one) for one in _operations(document))
+        reports = _reports(document)
+        operations = tuple(_operation(one) for report in reports for one in _operations(report))
+        if not reports:
+            return Reported(device="", clock_hz=0, operations=operations)
+        return Reported(device=str(reports[0]["device"]), clock_hz=int(reports[0]["clock_hz"]), operations=operations)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArgumentError(
             f"compare: {shown(str(path))} is no report in JSON ({shown(str(error))}); give a file that run --json, "
@@ -48,15 +67,20 @@ def read_report(path: Path) -> tuple[ReportedOperation, ...]:
         ) from None
 
 
-def _operations(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Of a network, of calls, or of layers that ran."""
-    if "operations" in document:
-        found: Sequence[Mapping[str, Any]] = document["operations"]
+def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Those of the layers that ran, or the document itself."""
+    if "layers" not in document or "launches" in document:  # a network has layers of its own
+        return [document]
+    summaries = [layer["summary"] for layer in document["layers"]]
+    return [one["cycles"] for one in summaries if one is not None and one["cycles"] is not None]
+
+
+def _operations(report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Of a network, or of calls."""
+    if "operations" in report:
+        found: Sequence[Mapping[str, Any]] = report["operations"]
         return found
-    if "calls" in document:
-        return [one for call in document["calls"] for one in call["operations"]]
-    reports = [layer["summary"]["cycles"] for layer in document["layers"] if layer["summary"] is not None]
-    return [one for report in reports if report is not None for one in _operations(report)]
+    return [one for call in report["calls"] for one in call["operations"]]
 
 
 def _operation(one: Mapping[str, Any]) -> ReportedOperation:

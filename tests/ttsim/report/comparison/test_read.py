@@ -17,7 +17,9 @@ from ttsim.types.layer import Layer
 
 def test_calls(report, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(report.to_json())
-    halo, conv = read_report(tmp_path / "r.json")
+    read = read_report(tmp_path / "r.json")
+    assert (read.device, read.clock_hz) == ("wormhole_n150", 1_000_000_000)
+    halo, conv = read.operations
     assert (halo.name, halo.cycles, halo.bound_by, halo.core_count) == ("HaloDeviceOperation", 1000, "network", 4)
     assert halo.stages == (("start", 100), ("network", 900))  # busy: no path is known
     assert conv.stages == (("reader", 500), ("math", 2500), ("dram", 1000))
@@ -32,7 +34,7 @@ def test_a_network(spec, tmp_path: Path) -> None:
         for taken in (7, None)
     ]  # fmt: skip
     (tmp_path / "r.json").write_text(network_report(ran, (), spec).to_json())
-    assert [one.cycles for one in read_report(tmp_path / "r.json")] == [7, None]
+    assert [one.cycles for one in read_report(tmp_path / "r.json").operations] == [7, None]
 
 
 def test_layers(tmp_path: Path) -> None:
@@ -42,7 +44,7 @@ def test_layers(tmp_path: Path) -> None:
     assert result.summary is not None
     assert result.summary.cycles is not None
     (tmp_path / "r.json").write_text(layers_as_json([result, result]))
-    found = read_report(tmp_path / "r.json")
+    found = read_report(tmp_path / "r.json").operations
     assert [one.cycles for one in found] == 2 * [one.cycles for one in result.summary.cycles.operations]
 
 
