@@ -81,7 +81,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
             "tracer",
             "types",
         },
-        "dropin": {"__init__", "recording", "report", "runtime"},
+        "dropin": {"__init__", "recording", "runtime"},
         "pytest_plugin": {"dropin", "runtime"},
         "__main__": {"dropin", "layers", "report", "runtime", "types"},
     },

@@ -9,11 +9,8 @@ from pathlib import Path
 from types import TracebackType
 
 from ttsim.dropin.finder import ttnn_is_ttsim
+from ttsim.recording.pages import page_files
 from ttsim.recording.profiling import Profile
-from ttsim.report.page.pages import page_of_network
-from ttsim.report.page.trace import trace_of
-from ttsim.report.writers.chrome_trace import trace_json_gz
-from ttsim.report.writers.html.document import page_html
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
 
@@ -90,7 +87,6 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
         network = profile.network()
         (folder / f"network{number}.txt").write_text(f"{network}\n", encoding="utf-8")
         (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")
-        page = page_of_network(network, report, profile.device.spec)
-        (folder / f"report{number}.html").write_text(page_html(page), encoding="utf-8")
-        timeline = trace_of(page.parts[0], profile.device.spec)
-        (folder / f"trace{number}.json.gz").write_bytes(trace_json_gz(timeline))
+        for name, content in page_files(network, report, profile.device.spec).items():
+            stem, _, suffix = name.partition(".")
+            (folder / f"{stem}{number}.{suffix}").write_bytes(content)
