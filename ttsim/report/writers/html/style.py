@@ -42,7 +42,8 @@ th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); vertical-al
 th { font-weight: 600; white-space: nowrap; }
 .words { text-align: left; }
 .figures { text-align: right; white-space: nowrap; }
-td.words { white-space: nowrap; } td.long { white-space: normal; min-width: 18rem; max-width: 30rem; }
+td.words { white-space: nowrap; }
+td.long { white-space: normal; overflow-wrap: anywhere; min-width: 18rem; max-width: 30rem; }
 pre { background: var(--panel); padding: .75rem; overflow-x: auto; font-size: .85rem;
   white-space: pre-wrap; margin: .5rem 0; }
 details { margin: .5rem 0; }
