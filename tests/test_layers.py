@@ -92,7 +92,7 @@ IDS = [str(path.relative_to(ROOT)) for path in FILES]
 each_file = pytest.mark.parametrize("path", FILES, ids=IDS)
 
 FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
-WRITERS = sorted(path for room in ("export", "writers") for path in (ROOT / "ttsim" / "report" / room).glob("*.py"))
+WRITERS = sorted(path for room in ("export", "writers") for path in (ROOT / "ttsim" / "report" / room).rglob("*.py"))
 MAY_PRINT = {"ttsim/__main__.py"}
 WRITERS_WITH_RICH = ("table", "cycle_table", "field_table")
 RICH_IS_WELCOME = {"ttsim/__main__.py", *(f"ttsim/report/writers/{name}.py" for name in WRITERS_WITH_RICH)}

@@ -1,9 +1,10 @@
 """The command line: run transposed convolutions and look at devices.
 
 usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
-                           [--no-suggestions] [--report DIR]
+                           [--no-suggestions] [--html FILE] [--report DIR]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
+       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
 """
 
@@ -29,9 +30,13 @@ from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, run_layer
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
+from ttsim.report.comparison.compare import compare
+from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
+from ttsim.report.page.pages import page_of_layers
 from ttsim.report.printable import printable
 from ttsim.report.writers.field_table import print_fields
+from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.table import print_devices, print_layers
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values, default_spec
@@ -81,6 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--report", type=Path, metavar="DIR", help="write what ttnn-visualizer and tt-perf-report open, for each layer"
     )
+    run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
     add_layer_flags(run)
     devices = commands.add_parser("devices", help="list devices and show their figures")
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
@@ -96,6 +102,16 @@ def build_parser() -> argparse.ArgumentParser:
     script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
     script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
+    compared = commands.add_parser(
+        "compare",
+        help="compare two reports in JSON",
+        description="Matches the device operations of two reports in order: what takes longer, and what is different.",
+    )
+    compared.add_argument("before", type=Path, metavar="BEFORE", help="of run --json, exec --report or to_json()")
+    compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
+    compared.add_argument(
+        "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
+    )
     tests = commands.add_parser(
         "pytest",
         help="run tests that import ttnn",
@@ -138,6 +154,8 @@ def run_command(options: argparse.Namespace) -> int:
         run_layer(layer, settings, watch=_saver(options.report, number))
         for number, layer in enumerate(chosen_layers(options))
     ]
+    if options.html is not None:
+        options.html.write_text(page_html(page_of_layers(results, settings.spec)), encoding="utf-8")
     if options.json:
         print(layers_as_json(results))
     else:
@@ -183,6 +201,28 @@ def exec_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def compare_command(options: argparse.Namespace) -> int:
+    """Compare two reports. Returns the exit code."""
+    found = compare(read_report(options.before), read_report(options.after))
+    print(found)
+    return int(options.fail_over is not None and found.fails(options.fail_over))
+
+
+def percent_share(text: str) -> float:
+    """A share, from 5 or 5%.
+
+    Raises:
+        argparse.ArgumentTypeError: It is no such number, or below 0.
+    """
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise argparse.ArgumentTypeError(f"give a percentage from 0 on, such as 5%, not {shown(text)}")
+    return share
+
+
 def pytest_command(options: argparse.Namespace) -> int:
     """Run tests. Returns the exit code."""
     with environment(chosen(options)):
@@ -202,7 +242,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.arguments = rest
     elif rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    commands = {"run": run_command, "devices": devices_command, "exec": exec_command, "pytest": pytest_command}
+    commands = {
+        "run": run_command,
+        "devices": devices_command,
+        "exec": exec_command,
+        "compare": compare_command,
+        "pytest": pytest_command,
+    }
     try:
         code = commands[options.command](options)
         sys.stdout.flush()

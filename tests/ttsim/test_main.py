@@ -38,6 +38,13 @@ def test_run_writes_a_report_of_each_layer(capsys, tmp_path):
     assert [one["cycles"]["total"]["cycles"] for one in written] == [one["total"]["cycles"] for one in shown]
 
 
+def test_run_writes_a_page(capsys, tmp_path):
+    page = tmp_path / "report.html"
+    assert main(["run", *SMALL, "--values", "off", "--no-suggestions", "--html", str(page)]) == 0
+    assert "cycles  " in capsys.readouterr().out
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
 def test_run_as_json(capsys):
     assert main(["run", *SMALL, "--json", "--device", "blackhole_p150"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)["layers"]
@@ -171,3 +178,19 @@ def test_suggestions_can_be_left_out(capsys):
     assert "What would help (" in capsys.readouterr().out
     assert main([*small, "--no-suggestions"]) == 0
     assert "What would help (" not in capsys.readouterr().out
+
+
+def test_two_reports_are_compared(capsys, tmp_path):
+    main(["run", *SMALL, "--values", "off", "--no-suggestions", "--json"])
+    document = capsys.readouterr().out
+    (tmp_path / "a.json").write_text(document)
+    faster = json.loads(document)
+    faster["layers"][0]["summary"]["cycles"]["calls"][0]["operations"][0]["cycles"] //= 2
+    (tmp_path / "b.json").write_text(json.dumps(faster))
+    files = str(tmp_path / "b.json"), str(tmp_path / "a.json")
+    assert main(["compare", *files]) == 0
+    assert "together" in capsys.readouterr().out
+    assert main(["compare", *files, "--fail-over", "0.1%"]) == 1
+    assert main(["compare", *reversed(files), "--fail-over", "0"]) == 0
+    with pytest.raises(SystemExit):
+        main(["compare", *files, "--fail-over", "-1"])

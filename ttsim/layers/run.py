@@ -18,6 +18,7 @@ from ops.programs.phase_conv2d.work import PhaseConvWork
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.layers.arguments import compute_config, conv_config, dtype, member, slice_config
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
+from ttsim.layers.source import layer_source
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.memory.accuracy import Accuracy, measure
@@ -96,18 +97,21 @@ def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], ob
         placed = place(layer, inputs, settings)
     except (TTSimError, MemoryError) as error:
         return LayerResult(layer=layer, error=str(error))
+    source = layer_source(layer, placed.arguments)
     with placed.device:
         try:
             called = call(placed)
         except (TTSimError, MemoryError) as error:
-            return LayerResult(layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)))
+            return LayerResult(
+                layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)), source=source
+            )
         accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
         summary = summary_of(placed, called, accuracy)
         if watch is not None:
             watch(called.profile)
     if summary.cycles is not None and settings.suggestions:
         summary = replace(summary, cycles=replace(summary.cycles, advice=advice_on(layer, settings)))
-    return LayerResult(layer=layer, summary=summary)
+    return LayerResult(layer=layer, summary=summary, source=source)
 
 
 def advice_on(layer: Layer, settings: Settings) -> Advice | None:

@@ -201,12 +201,20 @@ class CoreTime:
         row: Where.
         cycles: From the start to the end of its own work, added up over the operations.
         share: Of all cycles: the rest it waits for other cores, or has nothing to do.
+        busy_cycles: Of its busiest stage in each operation, added up.
+        busy_share: The same, of all cycles.
+        stall_cycles: Of the stage that waits most in each operation, added up; 0 where waiting is not modeled.
+        stall_share: The same, of all cycles.
     """
 
     column: int
     row: int
     cycles: int
     share: float
+    busy_cycles: int
+    busy_share: float
+    stall_cycles: int
+    stall_share: float
 
 
 @dataclass(frozen=True, kw_only=True)

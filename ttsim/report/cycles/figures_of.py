@@ -258,18 +258,33 @@ def _group_time(group: CoreGroupCycles, of_cycles: int, words: Mapping[Stage, st
 
 def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tuple[CoreTime, ...]:
     """Every core's cycles, added up; a core of several groups of an operation is there until the last of them ends."""
-    added: dict[tuple[int, int], int] = {}
+    added: dict[tuple[int, int], tuple[int, int, int]] = {}
     for operation in operations:
-        ends: dict[tuple[int, int], int] = {}
+        own: dict[tuple[int, int], tuple[int, int, int]] = {}
         for group in operation.cycles.groups:
+            took = (
+                whole(group.cycles),
+                max((whole(stage.busy_cycles) for stage in group.stages), default=0),
+                max((whole(stage.stall_cycles) for stage in group.stages), default=0),
+            )
             for core in group.cores.cores():
                 at = (core.y, core.x)
-                ends[at] = max(ends.get(at, 0), whole(group.cycles))
-        for at, cycles in ends.items():
-            added[at] = added.get(at, 0) + cycles
+                own[at] = max(own.get(at, took), took)
+        for at, (cycles, busy, stall) in own.items():
+            before = added.get(at, (0, 0, 0))
+            added[at] = (before[0] + cycles, before[1] + busy, before[2] + stall)
     return tuple(
-        CoreTime(column=column, row=row, cycles=cycles, share=share_of(cycles, of_cycles))
-        for (row, column), cycles in sorted(added.items())
+        CoreTime(
+            column=column,
+            row=row,
+            cycles=cycles,
+            share=share_of(cycles, of_cycles),
+            busy_cycles=busy,
+            busy_share=share_of(busy, of_cycles),
+            stall_cycles=stall,
+            stall_share=share_of(stall, of_cycles),
+        )
+        for (row, column), (cycles, busy, stall) in sorted(added.items())
     )
 
 

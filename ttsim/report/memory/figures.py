@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from device.time.late import Late
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
+from ttsim.report.memory.l1_map import Ranges
 from ttsim.types.layer import Layer
 
 
@@ -23,6 +24,7 @@ class CircularBufferUse:
         core_count: How many cores.
         view: It lies on a tensor's shard and takes no L1 of its own.
         l1_share: Of the L1 a program can use, 0 to 1; 0 for a view.
+        ranges: Its cores as rectangles: first column, first row, last column, last row.
     """
 
     name: str
@@ -32,6 +34,7 @@ class CircularBufferUse:
     core_count: int
     view: bool
     l1_share: float
+    ranges: Ranges = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,9 +201,11 @@ class LayerResult:
         summary: What it gave; None if it failed.
         error: Why it failed; None if it did not.
         reached: Of a failed layer, the device operations it came to, the one that failed last.
+        source: The call as Python; empty if its arguments do not exist.
     """
 
     layer: Layer
     summary: Summary | None = None
     error: str | None = None
     reached: tuple[OperationUse, ...] = ()
+    source: str = ""

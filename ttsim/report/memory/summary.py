@@ -26,6 +26,7 @@ from ops.programs.conv2d.layout import ConvLayout
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition, Summary
+from ttsim.report.memory.l1_map import ranges_of
 
 IN_L1 = (BufferType.L1, BufferType.L1_SMALL)
 DEVICE_OPERATION = "DeviceOperation"
@@ -195,6 +196,7 @@ def circular_buffer_use(event: CircularBufferAllocated, usable_bytes: int) -> Ci
         core_count=event.cores.num_cores(),
         view=event.view,
         l1_share=0.0 if event.view else event.size_bytes / usable_bytes,
+        ranges=ranges_of(event.cores),
     )
 
 

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from device.cores import CoreRangeSet
+from device.memory.circular_buffers import place
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
+from ttsim.report.memory.l1_map import CIRCULAR, Held, ranges_of
 from ttsim.report.memory.summary import fullest_core_bytes
 from ttsim.report.network.figures import HighWater, LivingBuffer, LivingCircularBuffer, PassOperation, Sum
 
@@ -114,6 +116,35 @@ def high_water(ran: Sequence[RanOperation], operations: Sequence[PassOperation],
         share=fullest.l1_bytes / usable,
         circular_buffers=tuple(_circular(one.name, one.size_bytes, one.cores) for one in there.circular_buffers),
         buffers=there.buffers,
+    )
+
+
+def held(one: RanOperation, spec: DeviceSpec) -> tuple[Held, ...]:
+    """What lies in L1 at the fullest moment of an operation: its circular buffers, and buffers, oldest first."""
+    requests = [(circular.size_bytes, circular.cores) for circular in one.circular_buffers]
+    addresses = place(requests, spec.l1).addresses
+    return (
+        *(
+            Held(
+                name=circular.name,
+                kind=CIRCULAR,
+                address=address,
+                size_bytes=circular.size_bytes,
+                cores=str(circular.cores),
+                ranges=ranges_of(circular.cores),
+            )
+            for circular, address in zip(one.circular_buffers, addresses, strict=True)
+        ),
+        *(
+            Held(
+                name=buffer.name,
+                kind=buffer.memory,
+                address=buffer.address,
+                size_bytes=buffer.bank_bytes,
+                made=f"{buffer.function}, {buffer.where}" if buffer.where else buffer.function,
+            )
+            for buffer in one.buffers
+        ),
     )
 
 

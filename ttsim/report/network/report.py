@@ -11,8 +11,9 @@ from ttsim.report.columns import aligned
 from ttsim.report.cycles.explain import cycles, explain_inclusion, percent, time
 from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles.report import INCLUDES, LEAVES_OUT
+from ttsim.report.memory.l1_map import L1Map, l1_map
 from ttsim.report.network.figures import HighWater, LivingBuffer, PassOperation, Sum
-from ttsim.report.network.figures_of import RanOperation, high_water, pass_operations, sums
+from ttsim.report.network.figures_of import RanOperation, held, high_water, pass_operations, sums
 from ttsim.report.plain import text
 
 FORMAT = 1  # raised when a field changes its meaning or goes
@@ -38,6 +39,7 @@ class NetworkReport:
         kinds: Sums over operations of one name, in order of the first.
         layers: Sums over operations that the same lines of the script ran, likewise.
         high_water: L1 at its fullest moment.
+        l1: What lies in L1 of a core over all operations, each at its fullest moment.
         launches: What passes between operations; no other figure has it in.
         includes: What the cycles count.
         leaves_out: What they do not count.
@@ -52,6 +54,7 @@ class NetworkReport:
     kinds: tuple[Sum, ...]
     layers: tuple[Sum, ...]
     high_water: HighWater
+    l1: L1Map
     launches: LaunchTimes
     includes: tuple[str, ...] = INCLUDES
     leaves_out: tuple[str, ...] = LEAVES_OUT
@@ -113,6 +116,7 @@ def network_report(ran: Sequence[RanOperation], launches: Sequence[Launch], spec
         kinds=sums(operations, spec, by=lambda one: one.name),
         layers=sums(operations, spec, by=lambda one: one.where),
         high_water=high_water(ran, operations, spec),
+        l1=l1_map([held(one, spec) for one in ran], spec),
         launches=launch_times(launches, in_time, spec),
     )
 

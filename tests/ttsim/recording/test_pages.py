@@ -1,0 +1,34 @@
+"""A page and a timeline of a call that was profiled."""
+
+import gzip
+import json
+
+import numpy as np
+
+import ttsim as ttnn
+from ttsim.recording.pages import page_files
+
+
+def files() -> dict[str, bytes]:
+    with ttnn.open_device(device_id=0, spec="wormhole_n150", values="off", l1_small_size=32768) as device:
+        x = ttnn.Tensor(np.zeros((1, 1, 64, 32), np.float32), ttnn.bfloat16).to(device, ttnn.L1_MEMORY_CONFIG)
+        w = ttnn.Tensor(np.zeros((32, 32, 2, 2), np.float32), ttnn.bfloat16)
+        with ttnn.profile(device) as made:
+            ttnn.conv_transpose2d(
+                input_tensor=x, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
+                input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2))  # fmt: skip
+        return page_files(made.network(), made.report(), device.spec)
+
+
+def test_a_call_has_a_page_and_a_timeline() -> None:
+    found = files()
+    assert b"HaloDeviceOperation" in found["report.html"]
+    assert b"circular buffer" in found["report.html"]
+    events = json.loads(gzip.decompress(found["trace.json.gz"]))["traceEvents"]
+    names = {one["name"] for one in events if one["ph"] == "X"}
+    assert {"HaloDeviceOperation", "Conv2dDeviceOperation"} <= names
+    assert any(one["ph"] == "C" and one["args"]["circular buffers"] > 0 for one in events)
+
+
+def test_equal_calls_give_equal_bytes() -> None:
+    assert files() == files()

@@ -1,0 +1,58 @@
+"""Reports in JSON, as they are written."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from device.errors import ArgumentError
+from device.spec.device_spec import load_spec
+from ttsim.layers.run import Settings, run_layer
+from ttsim.report.comparison.read import read_report
+from ttsim.report.network.figures_of import RanOperation
+from ttsim.report.network.report import network_report
+from ttsim.report.writers.json import layers_as_json
+from ttsim.types.layer import Layer
+
+
+def test_calls(report, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(report.to_json())
+    read = read_report(tmp_path / "r.json")
+    assert (read.device, read.clock_hz) == ("wormhole_n150", 1_000_000_000)
+    halo, conv = read.operations
+    assert (halo.name, halo.cycles, halo.bound_by, halo.core_count) == ("HaloDeviceOperation", 1000, "network", 4)
+    assert halo.stages == (("start", 100), ("network", 900))  # busy: no path is known
+    assert conv.stages == (("reader", 500), ("math", 2500), ("dram", 1000))
+
+
+def test_a_network(spec, tmp_path: Path) -> None:
+    ran = [
+        RanOperation(
+            name="A", call=0, function="f", where="", cycles=taken, bound_by="", core_count=0,
+            untimed="" if taken else "nobody knows", circular_buffers=(), buffers=(),
+        )
+        for taken in (7, None)
+    ]  # fmt: skip
+    (tmp_path / "r.json").write_text(network_report(ran, (), spec).to_json())
+    assert [one.cycles for one in read_report(tmp_path / "r.json").operations] == [7, None]
+
+
+def test_layers(tmp_path: Path) -> None:
+    layer = Layer(in_channels=32, out_channels=32, input_height=8, input_width=8)
+    settings = Settings(spec=load_spec("wormhole_n150"), values="off", suggestions=False)
+    result = run_layer(layer, settings)
+    assert result.summary is not None
+    assert result.summary.cycles is not None
+    (tmp_path / "r.json").write_text(layers_as_json([result, result]))
+    found = read_report(tmp_path / "r.json").operations
+    assert [one.cycles for one in found] == 2 * [one.cycles for one in result.summary.cycles.operations]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"operations": [{}]}', '{"calls": 1}', json.dumps("x\x1b" * 9000)]
+)
+def test_what_is_no_report_is_refused(content, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(content)
+    with pytest.raises(ArgumentError, match="is no report in JSON") as caught:
+        read_report(tmp_path / "r.json")
+    assert len(str(caught.value)) < 1000

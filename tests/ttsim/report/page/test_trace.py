@@ -1,0 +1,61 @@
+"""The halo and the convolution of conftest as a timeline, at 1 GHz: a cycle is a nanosecond."""
+
+import pytest
+
+from ttsim.report.network.figures_of import RanOperation
+from ttsim.report.network.report import network_report
+from ttsim.report.page.pages import page_of_network
+from ttsim.report.page.trace import Level, Trace, trace_of
+
+
+def ran(name: str, cycles: int) -> RanOperation:
+    return RanOperation(
+        name=name,
+        call=0,
+        function="ttnn.conv_transpose2d",
+        where="",
+        cycles=cycles,
+        bound_by="math",
+        core_count=32,
+        untimed="",
+        circular_buffers=(),
+        buffers=(),
+    )
+
+
+@pytest.fixture
+def trace(report, spec) -> Trace:
+    network = network_report([ran("HaloDeviceOperation", 1000), ran("Conv2dDeviceOperation", 4000)], (), spec)
+    return trace_of(page_of_network(network, report, spec).parts[0], spec)
+
+
+def test_cores_and_stages_are_those_that_do_something(trace) -> None:
+    assert len(trace.cores) == 32
+    assert trace.cores[:9] == (*((column, 0) for column in range(8)), (0, 1))
+    names = [name for name, _ in trace.stages]
+    assert names == ["start", "reader", "math", "network", "dram"]
+    assert dict(trace.stages)["math"] == "TRISC1"
+
+
+def test_operations_and_stages_last_as_long_as_they_work_and_wait(trace) -> None:
+    on_device = [one for one in trace.slices if one.core is None]
+    assert [(one.start_nanoseconds, one.nanoseconds) for one in on_device] == [(0.0, 1000.0), (1000.0, 4000.0)]
+    here = {(one.name, one.stage): one for one in trace.slices if one.core == (0, 0)}
+    assert here["HaloDeviceOperation", "network"].nanoseconds == 900.0
+    reader = here["Conv2dDeviceOperation", "reader"]
+    assert (reader.start_nanoseconds, reader.nanoseconds) == (1000.0, 3500.0)
+    assert reader.arguments == (("busy", 2000), ("waiting", 1500), ("critical", 500))
+    beside = {(one.name, one.stage): one for one in trace.slices if one.core == (1, 0)}
+    assert beside["HaloDeviceOperation", ""].nanoseconds == 400.0
+
+
+def test_halos_flow_into_the_next_operation_on_every_core(trace) -> None:
+    assert [(one.name, one.source, one.target) for one in trace.flows] == [
+        ("halo", (column, 0), (column, 0)) for column in range(4)
+    ]
+    assert {(one.start_nanoseconds, one.end_nanoseconds) for one in trace.flows} == {(0.0, 1000.0)}
+
+
+def test_levels_end_empty(trace) -> None:
+    assert len(trace.levels) == 3
+    assert trace.levels[-1] == Level(start_nanoseconds=5000.0, circular_bytes=0, buffer_bytes=0)

@@ -1,0 +1,173 @@
+"""The figures of a page, as frozen values: those of the reports it shows, and where they stand in its pictures.
+
+Shares lie between 0 and 1.
+"""
+
+from dataclasses import dataclass
+
+from ttsim.report.cycles.advice import Advice
+from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
+from ttsim.report.memory.accuracy import Accuracy
+from ttsim.report.memory.figures import OperationUse, Partition
+from ttsim.report.memory.l1_map import L1Map
+from ttsim.report.network.figures import Sum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """A device operation, as every section tells of it.
+
+    Attributes:
+        number: Counted from 0.
+        name: As a graph capture shows it.
+        place: The function that ran it and the lines of the script; empty for one call.
+        start_nanoseconds: Kernel time of all operations before it.
+        left_share: The same, of all kernel time.
+        width_share: Its kernel time, likewise.
+        time: What it takes; None where no model knows it.
+        untimed: Why; empty if one does.
+        circular_bytes: Circular buffers, on the core that has most.
+        buffer_bytes: Buffers on a core.
+        l1_bytes: Both together.
+        l1_share: The same, of what a program can use.
+    """
+
+    number: int
+    name: str
+    place: str
+    start_nanoseconds: float
+    left_share: float
+    width_share: float
+    time: OperationTime | None
+    untimed: str
+    circular_bytes: int
+    buffer_bytes: int
+    l1_bytes: int
+    l1_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roof:
+    """How near an operation comes to what the machine could do at best.
+
+    Attributes:
+        deed: Which.
+        math_share: Least cycles of the matrix units, of its cycles.
+        dram_share: Of DRAM, likewise.
+        network_share: Of the networks, likewise.
+    """
+
+    deed: Deed
+    math_share: float
+    dram_share: float
+    network_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A core in a picture of the grid.
+
+    Attributes:
+        column: Where.
+        row: Where.
+        cycles: From the start to the end of its own work, added up.
+        share: The same, of all cycles.
+        busy_cycles: Of the busiest stage of each operation, added up.
+        busy_share: The same, of all cycles.
+        stall_cycles: Of the stage of each operation that waits most, added up.
+        stall_share: The same, of all cycles.
+        circular_bytes: Circular buffers of the operation that has most of them there.
+        circular_share: The same, of what a program can use.
+    """
+
+    column: int
+    row: int
+    cycles: int = 0
+    share: float = 0.0
+    busy_cycles: int = 0
+    busy_share: float = 0.0
+    stall_cycles: int = 0
+    stall_share: float = 0.0
+    circular_bytes: int = 0
+    circular_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The worker cores.
+
+    Attributes:
+        columns: How many.
+        rows: How many.
+        cells: Row by row, those that do nothing among them.
+    """
+
+    columns: int
+    rows: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A call, or a network.
+
+    Attributes:
+        name: What the page calls it.
+        asked: What was to run, in lines of name and text.
+        verdict: Lines that say what came out.
+        error: Why it failed; None if it did not.
+        deeds: Device operations in order.
+        total: Of all that are timed; None if nothing is.
+        calls: The calls in the report on cycles, for what is said in words.
+        memory: The device operations with their buffers and headroom; none for a network.
+        l1: L1 of a core over the operations.
+        grid: The worker cores.
+        stages: Names of the stages in which any operation spends time, in the order of the pipeline.
+        roofs: The longest operations, the longest first.
+        kinds: Sums over operations of one name; none for one call.
+        layers: Sums over lines of the script, likewise.
+        partitions: How convolutions were cut up.
+        accuracy: Against float64; None where it is not known.
+        advice: What to change; None where nobody asked.
+        between: What passes between operations.
+        source: The call as Python; empty where it is not known.
+    """
+
+    name: str
+    asked: tuple[tuple[str, str], ...]
+    verdict: tuple[str, ...]
+    error: str | None
+    deeds: tuple[Deed, ...]
+    total: Totals | None
+    calls: tuple[CallTime, ...]
+    memory: tuple[OperationUse, ...]
+    l1: L1Map
+    grid: Grid
+    stages: tuple[str, ...]
+    roofs: tuple[Roof, ...]
+    kinds: tuple[Sum, ...] = ()
+    layers: tuple[Sum, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    accuracy: Accuracy | None = None
+    advice: Advice | None = None
+    between: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page.
+
+    Attributes:
+        title: Of the page.
+        device: Name of the device.
+        clock_hz: Its clock.
+        parts: What ran, each with all its sections.
+        counted: What the cycles count, and what not.
+    """
+
+    title: str
+    device: str
+    clock_hz: int
+    parts: tuple[Part, ...]
+    counted: str

@@ -1,0 +1,217 @@
+"""The timeline of a network for viewers of traces: slices of cores' stages, counters of L1, and flows between them.
+
+The models know how long a stage works and waits, not when each of its blocks begins: a slice begins with its operation
+and lasts as long as its stage works and waits. Groups of equal cores are timed once, and each core gets its slices.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import Stage, nanoseconds
+from ttsim.report.cycles.figures import CoreGroupTime, OperationTime, StageTime
+from ttsim.report.page.figures import Deed, Part
+
+HALO: Final = "HaloDeviceOperation"
+MULTICASTS: Final = (Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST)
+MOVES: Final = "BRISC/NCRISC"  # which of the two does it differs from program to program
+COMPUTES: Final = "TRISC0-2"
+PROCESSORS: Final = {  # which processors of a core a stage keeps busy
+    Stage.START: "all",
+    Stage.TILIZE: COMPUTES,
+    Stage.UNPACK: "TRISC0",
+    Stage.MATH: "TRISC1",
+    Stage.PACK: "TRISC2",
+    Stage.BIAS: COMPUTES,
+    Stage.UNTILIZE: COMPUTES,
+    Stage.NETWORK: "networks",
+    Stage.DRAM: "memory",
+}
+Core = tuple[int, int]
+Arguments = tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """What a core does for a time.
+
+    Attributes:
+        core: Column and row; None for the device.
+        stage: Of the core; empty for the whole operation.
+        name: Of the operation.
+        start_nanoseconds: When it begins.
+        nanoseconds: How long it lasts.
+        arguments: Further figures, by name.
+    """
+
+    core: Core | None
+    stage: str
+    name: str
+    start_nanoseconds: float
+    nanoseconds: float
+    arguments: Arguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """L1 of a core while an operation runs.
+
+    Attributes:
+        start_nanoseconds: From when on.
+        circular_bytes: Circular buffers, on the core that has most.
+        buffer_bytes: Buffers.
+    """
+
+    start_nanoseconds: float
+    circular_bytes: int
+    buffer_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Something that goes from one core to another, or from one operation to the next.
+
+    Attributes:
+        name: "halo", or the stage that sends.
+        source: Core that sends.
+        source_stage: On which of its stages; empty for the whole operation.
+        target: Core that receives.
+        start_nanoseconds: When it leaves.
+        end_nanoseconds: When it arrives.
+    """
+
+    name: str
+    source: Core
+    source_stage: str
+    target: Core
+    start_nanoseconds: float
+    end_nanoseconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A timeline.
+
+    Attributes:
+        device: Name of the device.
+        clock_hz: Its clock.
+        cores: Cores that do something, row by row: column and row.
+        stages: The stages of cores that do something, in the order of the pipeline, with their processors.
+        slices: In order of operations.
+        levels: L1, one for each operation, and one behind the last.
+        flows: In order of operations.
+    """
+
+    device: str
+    clock_hz: int
+    cores: tuple[Core, ...]
+    stages: tuple[tuple[str, str], ...]
+    slices: tuple[Slice, ...]
+    levels: tuple[Level, ...]
+    flows: tuple[Flow, ...]
+
+
+def trace_of(part: Part, spec: DeviceSpec) -> Trace:
+    """The timeline of what a page shows.
+
+    Args:
+        part: What ran.
+        spec: The device.
+    """
+    timed = [(one, one.time) for one in part.deeds if one.time is not None]
+    slices = [one for deed, time in timed for one in _slices(deed, time, spec)]
+    cores = sorted({one.core for one in slices if one.core is not None}, key=lambda core: (core[1], core[0]))
+    used = {one.stage for one in slices}
+    return Trace(
+        device=spec.name,
+        clock_hz=spec.clock_hz,
+        cores=tuple(cores),
+        stages=tuple((one.value, PROCESSORS.get(one, MOVES)) for one in Stage if one.value in used),
+        slices=tuple(slices),
+        levels=tuple(_levels(part)),
+        flows=tuple(_flows(timed, spec)),
+    )
+
+
+def _slices(deed: Deed, time: OperationTime, spec: DeviceSpec) -> Iterator[Slice]:
+    """The operation on the device, then on every core, then its stages there."""
+    arguments = (("cycles", time.cycles), ("bound by", time.bound_by), ("operation", deed.number))
+    yield _slice(None, "", deed, time.nanoseconds, arguments)
+    for group in time.groups:
+        whole = nanoseconds(group.cycles, spec.clock_hz)
+        own = (("cycles", group.cycles), ("operation", deed.number))
+        stages = [(one.stage, *_extent(one, group, spec)) for one in group.stages if one.busy_cycles]
+        for core in group.coordinates:
+            yield _slice(core, "", deed, whole, own)
+            for stage, lasts, told in stages:
+                yield _slice(core, stage, deed, lasts, told)
+
+
+def _slice(core: Core | None, stage: str, deed: Deed, lasts: float, arguments: Arguments) -> Slice:
+    return Slice(
+        core=core,
+        stage=stage,
+        name=deed.name,
+        start_nanoseconds=deed.start_nanoseconds,
+        nanoseconds=lasts,
+        arguments=arguments,
+    )
+
+
+def _extent(stage: StageTime, group: CoreGroupTime, spec: DeviceSpec) -> tuple[float, Arguments]:
+    """How long a stage works and waits, within its core's time; and its figures."""
+    lasts = min(stage.busy_cycles + stage.stall_cycles, group.cycles)
+    told = (("busy", stage.busy_cycles), ("waiting", stage.stall_cycles), ("critical", stage.critical_cycles))
+    return nanoseconds(lasts, spec.clock_hz), told
+
+
+def _levels(part: Part) -> Iterator[Level]:
+    """L1 from each operation on."""
+    for deed in part.deeds:
+        yield Level(
+            start_nanoseconds=deed.start_nanoseconds,
+            circular_bytes=deed.circular_bytes,
+            buffer_bytes=deed.buffer_bytes,
+        )
+    if part.deeds and part.total is not None:
+        yield Level(start_nanoseconds=part.total.nanoseconds, circular_bytes=0, buffer_bytes=0)
+
+
+def _flows(timed: Sequence[tuple[Deed, OperationTime]], spec: DeviceSpec) -> Iterator[Flow]:
+    """What halos leave on each core for the next operation, and from who multicasts to groups that do not."""
+    for at, (deed, time) in enumerate(timed):
+        if deed.name == HALO and at + 1 < len(timed):
+            after = timed[at + 1][0].start_nanoseconds
+            there = {core for group in timed[at + 1][1].groups for core in group.coordinates}
+            for group in time.groups:
+                begins = deed.start_nanoseconds
+                for core in group.coordinates:
+                    if core in there:
+                        yield _flow("halo", core, "", core, begins, after)
+        for stage in MULTICASTS:
+            yield from _multicast(deed, time, stage, spec)
+
+
+def _multicast(deed: Deed, time: OperationTime, stage: Stage, spec: DeviceSpec) -> Iterator[Flow]:
+    """From the first core that sends to the first core of each group that does not."""
+    senders = [group for group in time.groups if any(one.stage == stage and one.busy_cycles for one in group.stages)]
+    if not senders:
+        return
+    source = senders[0].coordinates[0]
+    spent = next(one.busy_cycles for one in senders[0].stages if one.stage == stage)
+    arrives = deed.start_nanoseconds + nanoseconds(min(spent, senders[0].cycles), spec.clock_hz)
+    for group in time.groups:
+        if group not in senders:
+            yield _flow(stage.value, source, stage.value, group.coordinates[0], deed.start_nanoseconds, arrives)
+
+
+def _flow(name: str, source: Core, stage: str, target: Core, begins: float, ends: float) -> Flow:
+    return Flow(
+        name=name,
+        source=source,
+        source_stage=stage,
+        target=target,
+        start_nanoseconds=begins,
+        end_nanoseconds=ends,
+    )

@@ -1,0 +1,87 @@
+"""Elements of a page. What is not `Markup` is text of somebody's own, and is escaped here, once."""
+
+from collections.abc import Collection, Iterable, Sequence
+from html import escape
+from typing import Final, NewType
+
+from ttsim.report.printable import printable, printable_lines
+
+Markup = NewType("Markup", str)
+LONGEST_LABEL: Final = 120  # characters; longer names are cut, since a page shows each many times
+SHORT_CELL: Final = 40  # characters that stay on one line
+LONGEST_TEXT: Final = 20_000
+
+
+def text(value: str) -> Markup:
+    """A text, with its lines."""
+    return Markup(escape(printable_lines(_cut(value, LONGEST_TEXT))))
+
+
+def label(value: str) -> Markup:
+    """A name, on one line."""
+    return Markup(escape(printable(_cut(value, LONGEST_LABEL))))
+
+
+def tag(name: str, *children: Markup, **attributes: object) -> Markup:
+    """An element; `class_` is its class, other underscores are hyphens."""
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{label(str(one))}"' for key, one in attributes.items())
+    return Markup(f"<{name}{given}>{''.join(children)}</{name}>")
+
+
+def joined(parts: Iterable[Markup]) -> Markup:
+    """Elements one after the other."""
+    return Markup("\n".join(one for one in parts if one))
+
+
+def lines(found: Iterable[str]) -> Markup:
+    """A paragraph for each line."""
+    return joined(tag("p", text(one)) for one in found)
+
+
+def section(heading: str, *children: Markup) -> Markup:
+    """A part of a page under a heading; nothing if there is nothing in it."""
+    if not any(children):
+        return Markup("")
+    return tag("section", tag("h3", text(heading)), joined(one for one in children if one))
+
+
+def more(heading: str, content: Markup) -> Markup:
+    """What opens when asked for; nothing if there is nothing in it."""
+    if not content:
+        return Markup("")
+    return tag("details", tag("summary", text(heading)), content)
+
+
+def table(
+    caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[int] = (0,)
+) -> Markup:
+    """A table that scrolls in itself if it is wider than the page; columns without any entry are left out.
+
+    Args:
+        caption: What it shows.
+        headings: Of the columns.
+        rows: The cells.
+        words: Numbers of the columns that hold words.
+    """
+    found = list(rows)
+    kept = [at for at in range(len(headings)) if any(row[at] for row in found)]
+    if not kept:
+        return Markup("")
+    sides = {at: "words" if at in words else "figures" for at in kept}
+    head = tag("tr", *(tag("th", text(headings[at]), scope="col", class_=sides[at]) for at in kept))
+    body = (tag("tr", *(_cell(row[at], sides[at]) for at in kept)) for row in found)
+    whole = tag("table", tag("caption", text(caption)), tag("thead", head), tag("tbody", joined(body)))
+    return tag("div", whole, class_="wide", tabindex=0, role="region", aria_label=caption)
+
+
+def share(value: float) -> str:
+    """A share as a length in a picture."""
+    return f"{100 * value:.4f}%"
+
+
+def _cell(value: str, side: str) -> Markup:
+    return tag("td", label(value), class_=f"{side} long" if len(value) > SHORT_CELL and side == "words" else side)
+
+
+def _cut(value: str, longest: int) -> str:
+    return value if len(value) <= longest else f"{value[:longest]}... ({len(value):,} characters)"
