@@ -122,6 +122,7 @@ class CoreRangeSet:
     ranges: CalledList[CoreRange]
     _num_cores: int = field(init=False, repr=False, compare=False)
     _box: CoreRange | None = field(init=False, repr=False, compare=False)  # found when it is asked for
+    _hash: int | None = field(init=False, repr=False, compare=False)  # the same
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
         """Takes ranges in any collection, or a single one; raises ArgumentError when two overlap."""
@@ -140,7 +141,14 @@ class CoreRangeSet:
             ordered = tuple(sorted(ordered))
         object.__setattr__(self, "ranges", CalledList(ordered))
         object.__setattr__(self, "_box", ordered[0] if len(ordered) == 1 else None)
+        object.__setattr__(self, "_hash", None)
         object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
+
+    def __hash__(self) -> int:
+        """That of its ranges, worked out once: circular buffers by the dozen are told apart by their cores."""
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(self.ranges))
+        return cast(int, self._hash)
 
     def num_cores(self) -> int:
         """Cores in all ranges."""
