@@ -183,16 +183,18 @@ def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     begin, end = runs.begin[edges], runs.end[edges]  # of the first and the last run, which a core's range cuts
     kept = np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)
     lengths = runs.end - runs.begin
-    measures = np.arange(int(lengths.max()) + 1)
-    measures = np.stack([measures, _zero_copies(stick_bytes(halo), measures)])  # sticks and copies of each length
-    total = np.zeros((2, len(lengths) + 1))
-    np.cumsum(measures[:, lengths], axis=1, out=total[:, 1:])
-    cut = measures[:, end - begin] - measures[:, kept * (high > low)]
+    copies = _zero_copies(stick_bytes(halo), np.arange(int(lengths.max()) + 1))  # of each length
+    total = np.zeros((2, len(lengths) + 1), np.int64)
+    np.cumsum(lengths, out=total[0, 1:])
+    np.cumsum(copies[lengths], out=total[1, 1:])
+    whole, kept = end - begin, kept * (high > low)
+    cut = np.stack([whole - kept, copies[whole] - copies[kept]])
     halves = np.diff(total[:, bounds], axis=1)
     several = high - low > 1
     halves[:, 0] -= cut[:, 0] * several
     halves[:, 1] -= np.where(several, cut[:, 1], cut[:, 0] * (high > low))
-    return tuple(starmap(Filling, zip(np.diff(bounds, axis=0).astype(np.float64), *halves, strict=True)))
+    found = np.stack([np.diff(bounds, axis=0), *halves], axis=1, dtype=np.float64)
+    return tuple(starmap(Filling, found))
 
 
 def _sending(mine: _Batches, stick: int, blocks: int, places: Places, torus: Torus, network: Network) -> Sending:
