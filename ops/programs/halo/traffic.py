@@ -166,8 +166,8 @@ def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     runs = padding_runs(halo.frame)
     low = np.searchsorted(runs.end, ranges.starts, side="right")
     high = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left"), low)
-    bounds = np.stack([low, (low + high) // 2, high])
-    edges = np.minimum(np.stack([low, np.maximum(high - 1, low)]), len(runs.begin) - 1)
+    bounds = np.array([low, (low + high) // 2, high])
+    edges = np.minimum(np.array([low, np.maximum(high - 1, low)]), len(runs.begin) - 1)
     begin, end = runs.begin[edges], runs.end[edges]  # of the first and the last run, which a core's range cuts
     kept = np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)
     lengths = runs.end - runs.begin
@@ -176,7 +176,7 @@ def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     np.cumsum(lengths, out=total[0, 1:])
     np.cumsum(copies[lengths], out=total[1, 1:])
     whole, kept = end - begin, kept * (high > low)
-    cut = np.stack([whole - kept, copies[whole] - copies[kept]])
+    cut = np.array([whole - kept, copies[whole] - copies[kept]])
     halves = np.diff(total[:, bounds], axis=1)
     several = high - low > 1
     halves[:, 0] -= cut[:, 0] * several
