@@ -8,12 +8,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import and_, or_
 from operator import index as integer
 from typing import cast
 
 from device.bindings import CalledList
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.rectangles import Cells, Rectangle, combined
+from device.rectangles import Columns, Rectangle, combined, without
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -122,6 +123,7 @@ class CoreRangeSet:
     ranges: CalledList[CoreRange]
     _num_cores: int = field(init=False, repr=False, compare=False)
     _box: CoreRange | None = field(init=False, repr=False, compare=False)  # found when it is asked for
+    _hash: int | None = field(init=False, repr=False, compare=False)  # the same
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
         """Takes ranges in any collection, or a single one; raises ArgumentError when two overlap."""
@@ -140,7 +142,14 @@ class CoreRangeSet:
             ordered = tuple(sorted(ordered))
         object.__setattr__(self, "ranges", CalledList(ordered))
         object.__setattr__(self, "_box", ordered[0] if len(ordered) == 1 else None)
+        object.__setattr__(self, "_hash", None)
         object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
+
+    def __hash__(self) -> int:
+        """That of its ranges, worked out once: circular buffers by the dozen are told apart by their cores."""
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(self.ranges))
+        return cast(int, self._hash)
 
     def num_cores(self) -> int:
         """Cores in all ranges."""
@@ -204,19 +213,19 @@ class CoreRangeSet:
             return self
         if other.contains(self):
             return other
-        return _combined(self, other, set.union)
+        return _combined(self, other, or_)
 
     def shared(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores of both sets, as few ranges as rows stacked on equal rows give."""
-        return self.merged() if self.ranges == other.ranges else _combined(self, other, set.intersection)
+        return self.merged() if self.ranges == other.ranges else _combined(self, other, and_)
 
     def without(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores that the other set does not have, as few ranges as rows stacked on equal rows give."""
-        return CoreRangeSet() if self.ranges == other.ranges else _combined(self, other, set.difference)
+        return CoreRangeSet() if self.ranges == other.ranges else _combined(self, other, without)
 
     def merged(self) -> "CoreRangeSet":
         """The same cores in few ranges: runs within a row, equal runs of neighboring rows put together."""
-        return self if len(self.ranges) < 2 else _combined(self, self, set.union)
+        return self if len(self.ranges) < 2 else _combined(self, self, or_)
 
     def __str__(self) -> str:
         """As the real library prints it: ``{[0-0 - 7-2], [0-3 - 2-3]}``."""
@@ -309,7 +318,7 @@ def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> Core
     return CoreRange(CoreCoord(first_line, 0), CoreCoord(last_line, line_cores - 1))
 
 
-def _combined(one: CoreRangeSet, other: CoreRangeSet, operation: Callable[[Cells, Cells], Cells]) -> CoreRangeSet:
+def _combined(one: CoreRangeSet, other: CoreRangeSet, operation: Callable[[Columns, Columns], Columns]) -> CoreRangeSet:
     """What a set operation makes of two sets, as few ranges as rows stacked on equal rows give."""
     made = combined(_rectangles(one), _rectangles(other), operation)
     return CoreRangeSet(

@@ -125,18 +125,15 @@ class _Leg:
     links: Integers
     size: int
 
-    def meets(self) -> Booleans:
-        """[routes, routes] whether two routes have a link of this axis in common."""
-        narrow = np.min_scalar_type(-2 * self.size)  # tables of all pairs are large; positions are small
+    def reaches(self) -> Booleans:
+        """[routes, routes] whether the link that the second route takes first on this axis is one of the first's."""
+        narrow = np.min_scalar_type(2 * self.size)  # tables of all pairs are large; positions are small
         start, links = (self.start % self.size).astype(narrow), self.links.astype(narrow)
-        ring = self.ring.astype(np.min_scalar_type(int(self.ring.max(initial=0))))
-        ahead = start[None, :] - start[:, None]
-        np.add(ahead, narrow.type(self.size), out=ahead, where=ahead < 0)  # a remainder without a division
-        begins_within = ahead < links[:, None]
-        moving = self.links > 0
-        overlap = (begins_within | begins_within.T) & moving[:, None] & moving[None, :]
-        met: Booleans = (ring[:, None] == ring[None, :]) & overlap
-        return met
+        ring = np.where(self.links > 0, self.ring, -1).astype(np.min_scalar_type(-1 - int(self.ring.max(initial=0))))
+        ahead = start[None, :] - start[:, None]  # unsigned: far too large where the second begins behind
+        reached: Booleans = (ahead < links[:, None]) | (ahead + narrow.type(self.size) < links[:, None])
+        reached &= ring[:, None] == ring[None, :]
+        return reached
 
 
 def _legs(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
@@ -161,7 +158,8 @@ def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers
 def sharing(torus: Torus, network: Network, sources: Places, destinations: Places) -> Booleans:
     """[routes, routes] whether two routes have a link in common; a route has all of its own."""
     along_row, along_column = _legs(torus, network, sources, destinations)
-    shared = along_row.meets() | along_column.meets()
+    reached = along_row.reaches() | along_column.reaches()
+    shared: Booleans = reached | reached.T
     np.fill_diagonal(shared, True)
     return shared
 

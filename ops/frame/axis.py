@@ -244,8 +244,22 @@ def output_phases(axis: FrameAxis, *, whole: bool = False) -> tuple[OutputPhase,
         axis: The axis.
         whole: Keep taps that reach the inputs under none of their outputs, but padding alone, as in a narrow slice.
     """
-    distance = axis.insertion // gcd(axis.insertion, axis.step)
+    distance = _period(axis)
     return tuple(_phase(axis, first, distance, whole=whole) for first in range(min(distance, axis.outputs)))
+
+
+def count_met_taps(axis: FrameAxis) -> int:
+    """Taps of all outputs together that meet an input or the zeros around: those of the `output_phases`."""
+    distance = _period(axis)
+    return sum(
+        div_up(axis.outputs - first, distance) * len(_met_taps(axis, first, distance))
+        for first in range(min(distance, axis.outputs))
+    )
+
+
+def _period(axis: FrameAxis) -> int:
+    """How far outputs lie apart that meet inputs under the same taps."""
+    return axis.insertion // gcd(axis.insertion, axis.step)
 
 
 def tap_classes(axis: FrameAxis) -> tuple[range, ...]:
@@ -263,26 +277,31 @@ def _evenly(taps: list[int]) -> range:
 
 def _phase(axis: FrameAxis, first: int, distance: int, *, whole: bool) -> OutputPhase:
     """The outputs from ``first`` on, ``distance`` apart: so far that the same taps meet inputs again."""
-    outputs = div_up(axis.outputs - first, distance)
-    step = axis.step * distance // axis.insertion
-    begin = first * axis.step + axis.start
-    met = []
-    for tap in range(axis.taps):
-        start, between = divmod(begin + tap * axis.spacing, axis.insertion)
-        if not between and (whole or (start < axis.input_length and start + (outputs - 1) * step >= 0)):
-            met.append(tap)
+    met = _met_taps(axis, first, distance, whole=whole)
     taps = _evenly(met) if met else range(0)
     dense = axis_of_windows(
         input_length=axis.input_length,
-        outputs=outputs,
+        outputs=div_up(axis.outputs - first, distance),
         taps=len(taps),
-        start=(begin + taps.start * axis.spacing) // axis.insertion,
+        start=(first * axis.step + axis.start + taps.start * axis.spacing) // axis.insertion,
         spacing=taps.step * axis.spacing // axis.insertion,
-        step=step,
+        step=axis.step * distance // axis.insertion,
         first=axis.first + first * axis.distance,
         distance=distance * axis.distance,
     )
     return OutputPhase(dense, taps)
+
+
+def _met_taps(axis: FrameAxis, first: int, distance: int, *, whole: bool = False) -> list[int]:
+    """The taps that meet inputs under these outputs; if whole, those as well that reach zeros around alone."""
+    begin = first * axis.step + axis.start
+    farthest = (div_up(axis.outputs - first, distance) - 1) * axis.step * distance // axis.insertion
+    met = []
+    for tap in range(axis.taps):
+        start, between = divmod(begin + tap * axis.spacing, axis.insertion)
+        if not between and (whole or (start < axis.input_length and start + farthest >= 0)):
+            met.append(tap)
+    return met
 
 
 def index_of(taps: range) -> slice:

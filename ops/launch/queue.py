@@ -7,11 +7,12 @@ these hold; before it the prefetching core fetches them. So the time between two
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.launch.costs import DispatchCosts
-from ops.launch.program import LaunchCycles, LaunchedProgram, launch_cycles
+from ops.launch.program import LaunchedProgram, launch_cycles
 
 
 class Replay(StrEnum):
@@ -48,7 +49,7 @@ def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Re
         spec: The device.
         replay: How the commands come.
     """
-    return _ends(queue, [launch_cycles(launch.program, spec) for launch in queue], spec, replay)
+    return _ends(_brought(queue, spec), _made_nanoseconds(queue, spec, replay), spec)
 
 
 def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> dict[Replay, float]:
@@ -56,25 +57,55 @@ def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> di
     if not queue:
         return dict.fromkeys(Replay, 0.0)
     kernels = sum(nanoseconds(launch.kernel_cycles, spec.clock_hz) for launch in queue)
-    cycles = [launch_cycles(launch.program, spec) for launch in queue]
-    return {replay: _ends(queue, cycles, spec, replay)[-1] - kernels for replay in Replay}
+    brought = _brought(queue, spec)
+    return {replay: _ends(brought, _made_nanoseconds(queue, spec, replay), spec)[-1] - kernels for replay in Replay}
 
 
-def _ends(queue: Sequence[Launch], launched: Sequence[LaunchCycles], spec: DeviceSpec, replay: Replay) -> list[float]:
-    """As `kernel_end_nanoseconds`, by what each launch takes."""
+class _Brought(NamedTuple):
+    """What a launch takes, in nanoseconds, however its commands come.
+
+    Attributes:
+        fetch: The prefetching core is busy.
+        write: The dispatching core is busy.
+        run: From the go signal to the end of the kernels.
+        core_bytes: In the configuration buffer of each core meanwhile.
+    """
+
+    fetch: float
+    write: float
+    run: float
+    core_bytes: int
+
+
+def _brought(queue: Sequence[Launch], spec: DeviceSpec) -> list[_Brought]:
+    """Every launch of a queue."""
+    clock_hz, cycles = spec.clock_hz, [launch_cycles(launch.program, spec) for launch in queue]
+    return [
+        _Brought(
+            nanoseconds(taken.fetch, clock_hz),
+            nanoseconds(taken.write, clock_hz),
+            nanoseconds(taken.start + launch.kernel_cycles, clock_hz),
+            launch.program.core_bytes,
+        )
+        for launch, taken in zip(queue, cycles, strict=True)
+    ]
+
+
+def _ends(launched: Sequence[_Brought], made_nanoseconds: Sequence[float], spec: DeviceSpec) -> list[float]:
+    """As `kernel_end_nanoseconds`, by what each launch takes and when its commands are made."""
     room = spec.costs_of(DispatchCosts).config_buffer_bytes
     fetched = written = ended = 0.0
     ends: list[float] = []
     freed, waiting_bytes = 0, 0
-    for launch, cycles, made in zip(queue, launched, _made_nanoseconds(queue, spec, replay), strict=True):
-        waiting_bytes += launch.program.core_bytes
+    for launch, made in zip(launched, made_nanoseconds, strict=True):
+        waiting_bytes += launch.core_bytes
         while waiting_bytes > room and freed < len(ends):
-            waiting_bytes -= queue[freed].program.core_bytes
+            waiting_bytes -= launched[freed].core_bytes
             freed += 1
         has_room = ends[freed - 1] if freed else 0.0
-        fetched = max(fetched, made) + nanoseconds(cycles.fetch, spec.clock_hz)
-        written = max(max(written, has_room) + nanoseconds(cycles.write, spec.clock_hz), fetched)
-        ended = max(written, ended) + nanoseconds(cycles.start + launch.kernel_cycles, spec.clock_hz)
+        fetched = max(fetched, made) + launch.fetch
+        written = max(max(written, has_room) + launch.write, fetched)
+        ended = max(written, ended) + launch.run
         ends.append(ended)
     return ends
 

@@ -5,7 +5,7 @@ the preparation of tensors on the host, transfers between host and device, and t
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,22 +67,29 @@ class PlanCycles:
         return tuple(one for one in self.operations if one.cycles is None)
 
 
-def run_cycles(plan: Plan, spec: DeviceSpec, *, contention: bool = True, meanings: Meanings = MEANINGS) -> PlanCycles:
+def run_cycles(
+    plan: Plan,
+    spec: DeviceSpec,
+    *,
+    ran: Iterable[str] | None = None,
+    contention: bool = True,
+    meanings: Meanings = MEANINGS,
+) -> PlanCycles:
     """What the device operations of a plan take.
 
-    A tensor that is to be relocated counts as moved: whether its address changes, only the memory reading knows.
     Equal programs (slices often are) are timed once.
 
     Args:
         plan: The plan.
         spec: The device.
+        ran: Names of the operations that ran, as of `operations_of`.
         contention: Whether cores wait for each other at links and banks.
         meanings: What the plan's works mean.
     """
     reading = CyclesReading(spec=spec, contention=contention)
     timed: list[TimedOperation] = []
     known: dict[object, TimedOperation] = {}
-    steps = list(operations_of(plan))
+    steps = list(operations_of(plan, ran))
     times = Counter(step.name for step in steps)
     for step in steps:
         ends = _ends(step, plan)
@@ -96,8 +103,17 @@ def run_cycles(plan: Plan, spec: DeviceSpec, *, contention: bool = True, meaning
     return PlanCycles(tuple(timed), spec.clock_hz)
 
 
-def operations_of(plan: Plan) -> Iterator[Operation]:
-    """The device operations of a plan in order, a tensor that is to be relocated as the move that it may need."""
+def operations_of(plan: Plan, ran: Iterable[str] | None = None) -> Iterator[Operation]:
+    """The device operations of a plan in order, a tensor that is to be relocated as the move that it may need.
+
+    Args:
+        plan: The plan.
+        ran: Names of those that ran, in order: a tensor may have stayed where it was, as only the memory reading knows.
+            None: it counts as moved.
+    """
+    if ran is not None:
+        yield from _that_ran(operations_of(plan), list(ran))
+        return
     for step in plan.steps:
         if isinstance(step, Operation):
             yield step
@@ -109,6 +125,15 @@ def operations_of(plan: Plan) -> Iterator[Operation]:
                 work=step.work,
                 key=(MOVE, step.buffer),
             )
+
+
+def _that_ran(planned: Iterable[Operation], names: list[str]) -> Iterator[Operation]:
+    for one in planned:
+        if names and names[0] == one.name:
+            names.pop(0)
+            yield one
+        elif one.name != MOVE:
+            raise AssertionError(f"the plan's {one.name} did not run; next to run was {names[:1]}")
 
 
 def _ends(step: Operation, plan: Plan) -> Ends:

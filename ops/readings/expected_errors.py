@@ -4,9 +4,11 @@ The figures stand in `expected_errors.toml`, by what was measured and on which a
 """
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,18 +27,17 @@ class ExpectedError:
 
 
 @cache
-def expected_errors() -> tuple[tuple[str, tuple[ExpectedError, ...]], ...]:
+def expected_errors() -> Mapping[str, tuple[ExpectedError, ...]]:
     """All errors, by what was measured."""
     table = tomllib.loads(files("ops.readings").joinpath("expected_errors.toml").read_text(encoding="utf-8"))
-    return tuple(
-        (
-            name,
-            tuple(
+    return MappingProxyType(
+        {
+            name: tuple(
                 ExpectedError(share=row["mean"], configurations=row["configurations"], architecture=architecture)
                 for architecture, row in rows.items()
-            ),
-        )
-        for name, rows in table.items()
+            )
+            for name, rows in table.items()
+        }
     )
 
 
@@ -47,6 +48,6 @@ def expected_error(measured_as: str, architecture: str) -> ExpectedError | None:
         measured_as: Under which name it was measured.
         architecture: Where it runs; if it was measured on others alone, the largest of their errors counts.
     """
-    rows = dict(expected_errors()).get(measured_as, ())
+    rows = expected_errors().get(measured_as, ())
     here = [one for one in rows if one.architecture == architecture]
     return max(here or rows, key=lambda one: one.share, default=None)

@@ -4,7 +4,7 @@ A plan knows the cores and circular buffers of its programs, and their model of 
 has no binaries and no runtime arguments; what is taken for them is said here, and in every report.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from device.plan import Operation, Plan
@@ -28,17 +28,20 @@ ASSUMPTIONS: Final = (
 )
 
 
-def launches_of(plan: Plan, timed: Sequence[TimedOperation], spec: DeviceSpec) -> tuple[Launch, ...]:
+def launches_of(
+    plan: Plan, timed: Sequence[TimedOperation], spec: DeviceSpec, *, ran: Iterable[str] | None = None
+) -> tuple[Launch, ...]:
     """The device operations of a plan as a queue of launches; one without a model of its cycles takes none.
 
     Args:
         plan: The plan.
         timed: The reading of its cycles, in the same order.
         spec: The device.
+        ran: Names of the operations that ran, as of `operations_of`.
     """
     return tuple(
         Launch(_program(step, one.cycles, spec), 0.0 if one.cycles is None else one.cycles.cycles)
-        for step, one in zip(operations_of(plan), timed, strict=True)
+        for step, one in zip(operations_of(plan, ran), timed, strict=True)
     )
 
 

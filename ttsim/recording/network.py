@@ -12,7 +12,6 @@ from ops.launch.queue import Launch
 from ops.meaning import Meanings
 from ops.readings.cycles import TimedOperation, operations_of, run_cycles
 from ops.readings.launches import launches_of
-from ttsim.recording.timing import that_ran
 from ttsim.report.cycles.whole import whole
 from ttsim.report.network.figures import LivingBuffer
 from ttsim.report.network.figures_of import RanOperation
@@ -35,13 +34,12 @@ def report_network(calls: Sequence[RanCall], spec: DeviceSpec, meanings: Meaning
     ran: list[RanOperation] = []
     launches: list[Launch] = []
     for number, (call, where) in enumerate(zip(calls, places(calls), strict=True)):
-        planned = run_cycles(call.plan, spec, meanings=meanings).operations
+        timed = run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
         made = (event.number for event in call.events if isinstance(event, BufferAllocated))
         makers.update((buffer, (call.function, where)) for buffer in made)
-        steps = that_ran(operations_of(call.plan), call.ran)
-        for step, timed, live in zip(steps, that_ran(planned, call.ran), fullest_moments(call), strict=True):
-            ran.append(_operation(step, timed, _living(live, makers), call=number, function=call.function, where=where))
-        launches += that_ran(launches_of(call.plan, planned, spec), call.ran)
+        for step, one, live in zip(operations_of(call.plan, call.ran), timed, fullest_moments(call), strict=True):
+            ran.append(_operation(step, one, _living(live, makers), call=number, function=call.function, where=where))
+        launches += launches_of(call.plan, timed, spec, ran=call.ran)
     return network_report(ran, launches, spec)
 
 

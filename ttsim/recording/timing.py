@@ -1,10 +1,7 @@
 """The cycles of a call that ran: the third reading of its plan, without what did not run."""
 
-from collections.abc import Iterable, Iterator
 from math import fsum
-from typing import Protocol, TypeVar
 
-from device.plan import MOVE
 from device.spec.device_spec import DeviceSpec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
@@ -18,8 +15,7 @@ from ttsim.runtime.device import RanCall
 
 def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> TimedCall:
     """What a call took on a device; `meanings` say what its works mean."""
-    planned = run_cycles(call.plan, spec, meanings=meanings).operations
-    ran = list(that_ran(planned, call.ran))
+    ran = run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
     return TimedCall(
         name=call.function,
         operations=tuple(
@@ -35,39 +31,11 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
         untimed=tuple(UntimedOperation(name=one.name, reason=one.reason) for one in ran if one.cycles is None),
         useful_flops=call.useful_flops,
         decisions=call.plan.decisions,
-        launches=tuple(that_ran(launches_of(call.plan, planned, spec), call.ran)),
+        launches=launches_of(call.plan, ran, spec, ran=call.ran),
     )
 
 
 def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> float:
     """Cycles of what a call ran, on any machine; operations without a model count nothing."""
-    ran = that_ran(run_cycles(call.plan, spec, meanings=meanings).operations, call.ran)
+    ran = run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
     return fsum(one.cycles.cycles for one in ran if one.cycles is not None)
-
-
-class _Named(Protocol):
-    """What belongs to a device operation, and says to which."""
-
-    @property
-    def name(self) -> str:
-        """As a graph capture shows it."""
-        ...
-
-
-NamedT = TypeVar("NamedT", bound=_Named)
-
-
-def that_ran(planned: Iterable[NamedT], ran: Iterable[str]) -> Iterator[NamedT]:
-    """Of the device operations of a plan, those that ran: a tensor to be moved may have stayed where it was.
-
-    Args:
-        planned: All operations of the plan in order, or what belongs to each.
-        ran: Names of those that ran, in order.
-    """
-    names = list(ran)
-    for one in planned:
-        if names and names[0] == one.name:
-            names.pop(0)
-            yield one
-        elif one.name != MOVE:
-            raise AssertionError(f"the plan's {one.name} did not run; next to run was {names[:1]}")

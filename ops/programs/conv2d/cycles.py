@@ -8,7 +8,7 @@ from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.frame.axis import FrameAxis, output_phases
+from ops.frame.axis import FrameAxis, count_met_taps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
 from ops.programs.conv2d.problem import ConvProblem
@@ -204,4 +204,4 @@ def useful_flops(problem: ConvProblem) -> int:
 
 def _taps(axis: FrameAxis) -> int:
     """Kernel positions that meet an input or padding around the image, of all outputs along an axis."""
-    return sum(phase.axis.outputs * len(phase.taps) for phase in output_phases(axis)) if axis.data else 0
+    return count_met_taps(axis) if axis.data else 0

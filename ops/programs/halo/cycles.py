@@ -112,7 +112,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     alone = spec.data_movement.processors == 1  # it does what both would, in turn
     begun = costs.start_cycles + _in_turn(_config_cycles(plan, spec), alone=alone)
     stick, zero = stick_bytes(halo), not filled_by_stick
-    filled = np.stack([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
+    filled = np.array([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
     padded = begun[:, None] + _in_turn(filled, alone=alone)
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
     ends = list(np.repeat(padded[:, None], 2, axis=1))  # of both: with the links to themselves, and as it is
@@ -128,7 +128,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
         ends[processor] = np.maximum(before, untilized) + transfers[processor][..., block]
         given_back[processor].append(ends[processor])
     answers = [_answer_cycles(spec, *work) for work in zip(traffic.filling, traffic.sending, strict=True)]
-    free_ends, last_ends = np.stack(ends, axis=1) + np.stack(answers)
+    free_ends, last_ends = np.stack(ends, axis=1) + np.array(answers)
     sending, together = np.stack([one.sum(axis=2) for one in transfers], axis=1)
     return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends)
 
@@ -171,7 +171,7 @@ def _transfer_cycles(spec: DeviceSpec, sending: Sending) -> Floats:
     """[2, cores, blocks] cycles until all transfers of a block have arrived: with the links to itself, and as it is."""
     link, issued = spec.noc.link_bytes_per_cycle, spec.costs_of(TransferCosts).write_issue_cycles * sending.transfers
     local, crossing = sending.local_bytes / link, sending.crossing_bytes / spec.noc.flit_bytes
-    meanwhile = np.stack([local, np.maximum(local, crossing)])
+    meanwhile = np.array([local, np.maximum(local, crossing)])
     cycles: Floats = np.maximum(issued, sending.away_bytes / link + meanwhile)
     return cycles
 

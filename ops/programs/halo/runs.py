@@ -55,7 +55,7 @@ def padding_runs(frame: Frame) -> Runs:
     begin, end = np.append(0, data.end), np.append(data.begin, frame.sticks)
     filled = end > begin
     filled[-1] = True
-    return Runs(begin[filled], end[filled])
+    return Runs(begin, end) if filled.all() else Runs(begin[filled], end[filled])
 
 
 def _data_runs(frame: Frame) -> Runs | None:

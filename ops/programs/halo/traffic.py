@@ -6,8 +6,7 @@ first each copies what stays on it, then it serves one receiver after the other.
 stays, what goes to the first receiver, to the second, and so on; in a round, transfers of all cores meet.
 """
 
-from dataclasses import dataclass, fields
-from functools import partial
+from dataclasses import dataclass
 from itertools import starmap
 from typing import TypeAlias
 
@@ -102,11 +101,6 @@ class _Batches:
     transfers: Integers
     sticks: Integers
 
-    def of(self, processor: int) -> "_Batches":
-        """Those of one processor of every core."""
-        mine = np.flatnonzero(self.processor == processor)
-        return _Batches(*(getattr(self, one.name)[mine] for one in fields(self)))
-
 
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     """The work of all cores of a halo."""
@@ -115,13 +109,7 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)
     if not halo.tiled:
         blocks = PROCESSORS * (1 + int(batches.block.max(initial=0)))
-    torus, order = torus_of(spec), core_order(halo)
-    places = torus.places(order.x, order.y)
-    sending = []
-    for processor, network in enumerate(NETWORKS):
-        count = max(1, (blocks + PROCESSORS - 1 - processor) // PROCESSORS)
-        sending.append(_sending(batches.of(processor), stick_bytes(halo), count, places, torus, network))
-    return HaloTraffic(blocks, _filling(halo, plan.ranges), tuple(sending))
+    return HaloTraffic(blocks, _filling(halo, plan.ranges), _sending(batches, halo, blocks, spec))
 
 
 def stick_bytes(halo: HaloArguments) -> int:
@@ -178,52 +166,70 @@ def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     runs = padding_runs(halo.frame)
     low = np.searchsorted(runs.end, ranges.starts, side="right")
     high = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left"), low)
-    bounds = np.stack([low, (low + high) // 2, high])
-    edges = np.minimum(np.stack([low, np.maximum(high - 1, low)]), len(runs.begin) - 1)
+    bounds = np.array([low, (low + high) // 2, high])
+    edges = np.minimum(np.array([low, np.maximum(high - 1, low)]), len(runs.begin) - 1)
     begin, end = runs.begin[edges], runs.end[edges]  # of the first and the last run, which a core's range cuts
     kept = np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)
     lengths = runs.end - runs.begin
-    measures = np.arange(int(lengths.max()) + 1)
-    measures = np.stack([measures, _zero_copies(stick_bytes(halo), measures)])  # sticks and copies of each length
-    total = np.zeros((2, len(lengths) + 1))
-    np.cumsum(measures[:, lengths], axis=1, out=total[:, 1:])
-    cut = measures[:, end - begin] - measures[:, kept * (high > low)]
+    copies = _zero_copies(stick_bytes(halo), np.arange(int(lengths.max()) + 1))  # of each length
+    total = np.zeros((2, len(lengths) + 1), np.int64)
+    np.cumsum(lengths, out=total[0, 1:])
+    np.cumsum(copies[lengths], out=total[1, 1:])
+    whole, kept = end - begin, kept * (high > low)
+    cut = np.array([whole - kept, copies[whole] - copies[kept]])
     halves = np.diff(total[:, bounds], axis=1)
     several = high - low > 1
     halves[:, 0] -= cut[:, 0] * several
     halves[:, 1] -= np.where(several, cut[:, 1], cut[:, 0] * (high > low))
-    return tuple(starmap(Filling, zip(np.diff(bounds, axis=0).astype(np.float64), *halves, strict=True)))
+    found = np.stack([np.diff(bounds, axis=0), *halves], axis=1, dtype=np.float64)
+    return tuple(starmap(Filling, found))
 
 
-def _sending(mine: _Batches, stick: int, blocks: int, places: Places, torus: Torus, network: Network) -> Sending:
-    """What one processor of every core sends in every block.
+def _sending(batches: _Batches, halo: HaloArguments, blocks: int, spec: DeviceSpec) -> tuple[Sending, ...]:
+    """What both processors of every core send, in so many blocks of both together."""
+    cores = halo.nhw_cores
+    shape = PROCESSORS * cores, max(1, div_up(blocks, PROCESSORS))
+    queue, sent = batches.processor * cores + batches.source, stick_bytes(halo) * batches.sticks
+    away = batches.source != batches.destination
+    of_all = [_table(queue, batches.block, shape, done) for done in (batches.transfers, sent * ~away, sent * away)]
+    torus, order = torus_of(spec), core_order(halo)
+    places = torus.places(order.x, order.y)
+    sending = []
+    for processor, network in enumerate(NETWORKS):
+        count = max(1, (blocks + PROCESSORS - 1 - processor) // PROCESSORS)
+        transfers, local, own = (table[processor * cores : (processor + 1) * cores, :count] for table in of_all)
+        gone = np.flatnonzero(away & (batches.processor == processor))
+        crossing, farthest = _crossing(batches, gone, sent[gone], count, places, torus, network)
+        others = np.maximum(crossing - own, 0.0)  # what a core sends on its other routes is its own already
+        sending.append(Sending(transfers, local, own, others, farthest))
+    return tuple(sending)
+
+
+def _crossing(
+    batches: _Batches, gone: Integers, sent: Integers, blocks: int, places: Places, torus: Torus, network: Network
+) -> tuple[Floats, Integers]:
+    """[cores, blocks] bytes on the route of a core that meets most, and [cores] links to its farthest receiver.
 
     Args:
-        mine: All that it sends.
-        stick: Bytes of a stick.
-        blocks: Blocks that it has.
+        batches: What is sent.
+        gone: Those that one processor of every core sends to other cores.
+        sent: [gone] their bytes.
+        blocks: Blocks that the processor has.
         places: Where the cores lie.
         torus: The networks.
-        network: The one that it uses.
+        network: The one that the processor uses.
     """
-    cores, sent, away = len(places.col), stick * mine.sticks, mine.source != mine.destination
-    sums = partial(_table, mine.source, mine.block, (cores, blocks))
-    own, gone = sums(sent * away), np.flatnonzero(away)
+    cores = len(places.col)
     crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)
     if len(gone):
-        first = np.diff(mine.source[gone] * cores + mine.destination[gone], prepend=-1) != 0
-        source, destination, route = mine.source[gone[first]], mine.destination[gone[first]], np.cumsum(first) - 1
+        source, destination = batches.source[gone], batches.destination[gone]
+        first = np.diff(source * cores + destination, prepend=-1) != 0
+        route, source, destination = np.cumsum(first) - 1, source[first], destination[first]
         senders, receivers = places.take(source), places.take(destination)
-        routed = _table(route, mine.block[gone], (len(source), blocks), sent[gone])
+        routed = _table(route, batches.block[gone], (len(source), blocks), sent)
         np.maximum.at(crossing, source, passing_bytes(sharing(torus, network, senders, receivers), routed))
         np.maximum.at(farthest, source, round_links(torus, senders, receivers))
-    return Sending(
-        transfers=sums(mine.transfers),
-        local_bytes=sums(sent * ~away),
-        away_bytes=own,
-        crossing_bytes=np.maximum(crossing - own, 0.0),  # what a core sends on its other routes is its own already
-        farthest_links=farthest,
-    )
+    return crossing, farthest
 
 
 def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers) -> Floats:

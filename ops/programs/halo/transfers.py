@@ -161,7 +161,7 @@ def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block
     block_rows = block_rows or input_rows
     shard_blocks = div_up(input_rows, block_rows)
     first, last = ranges.first_data, ranges.stop_data
-    ends = np.stack([first, last - 1])
+    ends = np.array([first, last - 1])
     first_block, last_block = ends // input_rows * shard_blocks + ends % input_rows // block_rows
     blocks = np.where(last > first, last_block - first_block + 1, 0)
     destination = np.repeat(np.arange(len(blocks), dtype=np.int64), blocks)
@@ -169,7 +169,7 @@ def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block
     block_begin = source * input_rows + block * block_rows
     begin = np.maximum(first[destination], block_begin)
     end = np.minimum(last[destination], np.minimum(block_begin + block_rows, (source + 1) * input_rows))
-    breaks = count_breaks(frame, np.stack([begin, end - 1]))
+    breaks = count_breaks(frame, np.array([begin, end - 1]))
     return PairCounts(
         source_core=source,
         source_block=block,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from device.numbers.formats import Array
-from ops.frame.axis import FrameAxis, index_of, output_phases
+from ops.frame.axis import FrameAxis, count_met_taps, index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
 from ops.programs.patch_matmul.gather import Margin, Scratch, places, run_rows, runs
 from ops.programs.patch_matmul.work import PatchMatmul
@@ -88,7 +88,7 @@ def _scatters(axes: Sequence[FrameAxis], batch: int, weights: Array) -> bool:
         return False
     ins, outs = weights.shape[-2:]
     single = _singly(axes)
-    met = prod(sum(len(phase.taps) * phase.axis.outputs for phase in output_phases(axis)) for axis in axes)
+    met = prod(map(count_met_taps, axes))
     copied = 0 if _merges(weights, tuple(range(weights.ndim - 1))) else weights.size
     gathered = 0 if single else 2 * batch * met * ins
     added = batch * prod(axis.input_length * axis.taps for axis in axes) * outs * (1 if single else ADDING)

@@ -9,7 +9,7 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, Operation, Plan, Relocate, Work
+from device.plan import MOVE, Allocate, Operation, Plan, Relocate, Work
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import (
@@ -22,9 +22,16 @@ from ops.calls.convolution.arguments import (
 from ops.calls.convolution.plan import plan_convolution
 from ops.meaning import Meaning, NoModelError, values_of_first
 from ops.meanings import MEANINGS
-from ops.readings.cycles import TimedOperation, run_cycles
+from ops.readings.cycles import TimedOperation, operations_of, run_cycles
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p150")]
+TENSOR = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE)
+SLICE = (
+    Operation(name="Halo", inputs=("x",)),
+    Relocate("x", TENSOR.buffer(SPECS[0])),
+    Operation(name="Conv", inputs=("x",)),
+)
+PLANNED = Plan(steps=(*SLICE, *SLICE), tensors={"x": TENSOR})
 each_device = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
 
@@ -89,6 +96,32 @@ def test_a_relocation_counts_as_a_move(spec):
     without = replace(made, steps=tuple(step for step in made.steps if not isinstance(step, Relocate)))
     names = [[one.name for one in run_cycles(p, spec).operations] for p in (made, without)]
     assert names[0].count("MoveDeviceOperation") == names[1].count("MoveDeviceOperation") + 1
+
+
+@pytest.mark.parametrize(
+    "ran",
+    [
+        ("Halo", MOVE, "Conv", "Halo", MOVE, "Conv"),
+        ("Halo", "Conv", "Halo", "Conv"),
+        ("Halo", "Conv", "Halo", MOVE, "Conv"),
+        ("Halo", MOVE, "Conv", "Halo", "Conv"),
+    ],
+)
+def test_a_tensor_may_stay_where_it_is(ran):
+    assert [one.name for one in operations_of(PLANNED, ran)] == list(ran)
+
+
+def test_all_but_moves_runs():
+    with pytest.raises(AssertionError, match=r"the plan's Conv did not run; next to run was \['Halo'\]"):
+        list(operations_of(PLANNED, ("Halo", "Halo", "Conv")))
+
+
+@each_device
+def test_only_what_ran_is_timed(spec):
+    made = plan(spec)
+    whole = run_cycles(made, spec).operations
+    ran = tuple(one.name for one in whole if one.name != MOVE)
+    assert run_cycles(made, spec, ran=ran).operations == tuple(one for one in whole if one.name != MOVE)
 
 
 @dataclass(frozen=True, slots=True)

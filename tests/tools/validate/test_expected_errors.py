@@ -37,12 +37,12 @@ def in_sample():
 
 
 def test_every_kind_that_was_measured_is_there(in_sample):
-    table = {(name, row.architecture): row.configurations for name, rows in expected_errors() for row in rows}
+    table = {(name, row.architecture): row.configurations for name, rows in expected_errors().items() for row in rows}
     assert table == {key: errors.configurations for key, errors in in_sample.items()}
 
 
 def test_the_figures_are_those_of_the_models(in_sample):
-    for name, rows in expected_errors():
+    for name, rows in expected_errors().items():
         for row in rows:
             seen = in_sample[name, row.architecture]
             if seen.configurations < TELLING:
@@ -51,7 +51,7 @@ def test_the_figures_are_those_of_the_models(in_sample):
 
 
 def test_every_movement_was_measured_or_says_that_it_was_not():
-    known = {name for name, _ in expected_errors()}
+    known = set(expected_errors())
     assert {one.value for one in Conversion} <= known | set(UNMEASURED)
     assert not known & set(UNMEASURED)
 

@@ -1,16 +1,14 @@
 import pytest
 
-from device.plan import MOVE
 from device.spec.device_spec import load_spec
-from ops.readings.cycles import TimedOperation, run_cycles
+from ops.readings.cycles import run_cycles
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.run import Settings, call, place
-from ttsim.recording.timing import that_ran, timed_call
+from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.whole import whole_operation
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
-PLANNED = [TimedOperation(name, None) for name in ("Halo", MOVE, "Conv", "Halo", MOVE, "Conv")]
 
 
 def ran_call(**changes):
@@ -19,24 +17,6 @@ def ran_call(**changes):
     placed = place(layer, make_inputs(layer), Settings(spec=SPEC, values="off"))
     with placed.device:
         return call(placed).profile.calls[0]
-
-
-@pytest.mark.parametrize(
-    "ran",
-    [
-        ("Halo", MOVE, "Conv", "Halo", MOVE, "Conv"),
-        ("Halo", "Conv", "Halo", "Conv"),
-        ("Halo", "Conv", "Halo", MOVE, "Conv"),
-        ("Halo", MOVE, "Conv", "Halo", "Conv"),
-    ],
-)
-def test_a_tensor_may_stay_where_it_is(ran):
-    assert [one.name for one in that_ran(PLANNED, ran)] == list(ran)
-
-
-def test_all_else_runs():
-    with pytest.raises(AssertionError, match=r"the plan's Conv did not run; next to run was \['Halo'\]"):
-        list(that_ran(PLANNED, ("Halo", "Halo", "Conv")))
 
 
 @pytest.mark.parametrize("fidelity", ["LoFi", "HiFi2", "HiFi3", "HiFi4"])

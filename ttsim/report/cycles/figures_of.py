@@ -120,7 +120,7 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         of_cycles: Cycles of the call, for its share.
     """
     timed, sums = operation.cycles, sums_of(operation, spec)
-    words = {stage: operation.account.stages.get(stage, does) for stage, does in DOES.items()}
+    words = {**DOES, **operation.account.stages}
     stages = stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=words)
     return OperationTime(
         name=operation.name,

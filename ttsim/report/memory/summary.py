@@ -128,14 +128,16 @@ def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[Opera
 
 def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:
     """The device operations of a call, each with what lay in memory when it ended, or when it failed."""
-    live: dict[int, BufferAllocated] = {}
-    track(live, before)
+    live = allocated(before)
     found: list[OperationUse] = []
     circular: list[CircularBufferAllocated] = []
     running: str | None = None
     for event in events:
-        track(live, (event,))
-        if isinstance(event, CircularBufferAllocated):
+        if isinstance(event, BufferAllocated):
+            live[event.number] = event
+        elif isinstance(event, BufferFreed):
+            live.pop(event.number, None)
+        elif isinstance(event, CircularBufferAllocated):
             circular.append(event)
         elif isinstance(event, CircularBuffersFreed):
             circular = []
@@ -154,13 +156,15 @@ def is_program(name: str) -> bool:
     return name.endswith(DEVICE_OPERATION)
 
 
-def track(live: dict[int, BufferAllocated], events: Iterable[Event]) -> None:
-    """Keep the buffers that are allocated, by their running number."""
+def allocated(events: Iterable[Event]) -> dict[int, BufferAllocated]:
+    """The buffers that are left, by their running number."""
+    live: dict[int, BufferAllocated] = {}
     for event in events:
         if isinstance(event, BufferAllocated):
             live[event.number] = event
         elif isinstance(event, BufferFreed):
             live.pop(event.number, None)
+    return live
 
 
 def operation_use(
