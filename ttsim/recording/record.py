@@ -13,7 +13,7 @@ from ttsim.recording import capture_nodes
 from ttsim.recording.capture_nodes import Node
 from ttsim.recording.network import places
 from ttsim.recording.profiling import Profile
-from ttsim.recording.timing import that_ran, timed_call
+from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.report import cycle_report
 from ttsim.report.record.figures import Record, RecordedCall, RecordedOperation
 from ttsim.report.record.figures_of import (
@@ -64,7 +64,7 @@ def record_of(profile: Profile, name: str) -> Record:
 
 def _steps(call: RanCall, profile: Profile) -> Iterator[RanStep]:
     """The device operations of a call that ran."""
-    steps = that_ran(operations_of(call.plan), call.ran)
+    steps = operations_of(call.plan, call.ran)
     for step, end in zip(steps, _ends_of_operations(call.events), strict=True):
         inputs = tuple(call.plan.tensors[name] for name in _reads(step))
         output = _output(step, call.plan)
@@ -168,7 +168,7 @@ def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
 
     A capture leaves those out of programs that were found in the cache, and of those that have dataflow buffers.
     """
-    steps = that_ran(operations_of(call.plan), call.ran)
+    steps = operations_of(call.plan, call.ran)
     told = False
     for event in call.events:
         if isinstance(event, OperationEnd):
