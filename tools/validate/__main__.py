@@ -23,6 +23,30 @@ from tools.validate.report import architecture_errors, console, error_table, gro
 from ttsim.report.printable import printable
 
 LARGEST = 1 << 20  # of a size in a row; larger ones are no measurement, and would be planned for ever
+COUNTS = frozenset(  # columns of which there is at least one
+    [
+        "M",
+        "K",
+        "N",
+        "batch",
+        "cores",
+        "cores_nhw",
+        "cores_c",
+        "cores_c_in",
+        "in_h",
+        "in_w",
+        "in_c",
+        "out_c",
+        "k",
+        "k_h",
+        "k_w",
+        "s_h",
+        "s_w",
+        "d_h",
+        "d_w",
+        "groups",
+    ]
+) | {"num_transactions", "transaction_bytes", "subordinates"}
 LONGEST = 12  # digits of a number that an error shows
 UNBOUNDED = ("value", "row", "commit")  # what was measured, the number of a row, and a hash that may be digits alone
 
@@ -105,7 +129,8 @@ def require_plausible(row: Row) -> None:
     """Refuses what no measurement can have said.
 
     Raises:
-        NotPredictedError: A field is missing, or a size is larger than any that was ever measured.
+        NotPredictedError: A field is missing, a size is larger than any that was ever measured, or there is none of
+            something.
     """
     for name, value in row.items():
         if not isinstance(name, str) or not isinstance(value, str):
@@ -116,6 +141,8 @@ def require_plausible(row: Row) -> None:
             and (len(value) > LONGEST or int(value) > LARGEST)
         ):
             raise NotPredictedError(f"{name} must be at most {LARGEST}, not {value[:LONGEST]}")
+        if name in COUNTS and (value.startswith("-") or value.strip("0") == "" != value):
+            raise NotPredictedError(f"{name} must be at least 1, not {value[:LONGEST]}")
 
 
 def json_rows(path: Path, predicted: list[Prediction], skipped: list[NotPredicted]) -> list[dict[str, Any]]:

@@ -34,6 +34,13 @@ def written(path: Path, kind: str, **changed: str) -> Path:
     return target
 
 
+@pytest.mark.parametrize("value", ["0", "00", "-1"])
+def test_there_is_at_least_one_batch(tmp_path: Path, value: str) -> None:
+    """Which may be left out, where there is one."""
+    (skipped,) = validate(written(tmp_path, "gemm", batch=value))[1]
+    assert skipped.reason == f"batch must be at least 1, not {value}"
+
+
 @pytest.mark.parametrize("value", ["x", "nan", "-1", "0", "", "99999999999999999999", "4000000", "[/]", "\x1b[31m"])
 @pytest.mark.parametrize(
     ("kind", "column"),
