@@ -79,8 +79,8 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
     """Writes what each device did that made a call, in order of opening.
 
     device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network;
-    report0.html is a page about it that needs nothing else, trace0.json.gz its timeline for Perfetto; report0.json and
-    what lies in generated is what other tools open, see `save_report`.
+    report0.html is a page about it that needs nothing else; report0.json, report0.trace.json.gz and what lies in
+    generated is what other tools open, see `save_report`.
     """
     for number, profile in enumerate(one for one in profiles if one.calls):
         report = profile.report()
@@ -90,6 +90,5 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
         (folder / f"network{number}.txt").write_text(f"{network}\n", encoding="utf-8")
         (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")
         save_report(folder, profile, name=f"report{number}")
-        for name, content in page_files(network, report, profile.device.spec).items():
-            stem, _, suffix = name.partition(".")
-            (folder / f"{stem}{number}.{suffix}").write_bytes(content)
+        page = page_files(network, report, profile.device.spec)["report.html"]
+        (folder / f"report{number}.html").write_bytes(page)

@@ -16,6 +16,7 @@ FILES = {
     "generated/ttnn/reports/report/config.json",
     "generated/ttnn/reports/report/db.sqlite",
     "report.json",
+    "report.trace.json.gz",
 }
 
 
