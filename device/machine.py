@@ -11,7 +11,7 @@ from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated,
 from device.memory.allocator import Allocator
 from device.memory.buffers import Buffer, Memory
 from device.memory.circular_buffers import Region, check, check_count, place
-from device.memory.layouts import BufferSpec
+from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.memory.turn import Turn
 from device.numbers.formats import Array
@@ -115,7 +115,13 @@ class Machine:
             recorder.append(event)
 
     def allocate(
-        self, buffer: BufferSpec, name: str = "", *, by: str = "tt::tt_metal::create_device_tensor", placed: bool = True
+        self,
+        buffer: BufferSpec,
+        name: str = "",
+        *,
+        by: str = "tt::tt_metal::create_device_tensor",
+        placed: bool = True,
+        tensor: TensorSpec | None = None,
     ) -> Buffer:
         """Make a buffer; it is poison until something is stored.
 
@@ -124,6 +130,7 @@ class Machine:
             name: What it is for.
             by: The function of the real library that asks.
             placed: False: it gets address 0 and takes no memory, as in a capture without dispatch.
+            tensor: The tensor that it is for, for whoever listens.
 
         Raises:
             OutOfMemoryError: No free block is large enough.
@@ -137,7 +144,7 @@ class Machine:
             made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
             if placed:
                 self.memory.add(made)
-            self.record(BufferAllocated(made.number, name, address, buffer, by))
+            self.record(BufferAllocated(made.number, name, address, buffer, by, tensor))
             return made
         except OutOfMemoryError as error:
             self.record(Refused(str(error), buffer))

@@ -29,7 +29,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "matrix_unit": {"numbers", "spec"},
         "time": {"cores", "errors", "numbers", "spec"},
         "plan": {"cores", "memory", "numbers"},
-        "events": {"cores", "memory", "plan"},
+        "events": {"cores", "memory", "plan", "spec"},
         "machine": {"errors", "events", "memory", "numbers", "plan", "spec"},
     },
     "ops": {

@@ -10,7 +10,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.meaning import Ends, meaning_of
 from ops.readings.cycles import operations_of
 from ttsim.recording import capture_nodes
-from ttsim.recording.capture_nodes import Node
+from ttsim.recording.capture_nodes import Node, Told
 from ttsim.recording.network import places
 from ttsim.recording.profiling import Profile
 from ttsim.recording.timing import timed_call
@@ -109,17 +109,16 @@ def _call(
 ) -> RecordedCall:
     """A call, whose device operations are known."""
     read = {name for step in operations_of(call.plan) for name in _reads(step)}
-    nanoseconds = [0 if one.nanoseconds is None else one.nanoseconds.kernel for one in operations]
     return RecordedCall(
         number=operations[0].call + 1,
         function=call.function,
         where=where,
-        nanoseconds=sum(nanoseconds),
+        nanoseconds=sum(map(_nanoseconds, operations)),
         arguments=tuple(_arguments(call)),
         inputs=tuple(tensors[one] for name, one in call.inputs if name in read),
         outputs=tuple(tensors[one] for _, one in call.results),
         living=living_after(call.before, call.events),
-        nodes=tuple(_nodes(call, nanoseconds, spec)),
+        nodes=tuple(_nodes(call, operations, spec)),
     )
 
 
@@ -148,19 +147,15 @@ def _makes(step: Step) -> tuple[Allocate, ...]:
     return (step,) if isinstance(step, Allocate) else ()
 
 
-def _nodes(call: RanCall, nanoseconds: Sequence[int], spec: DeviceSpec) -> list[Node]:
+def _nodes(call: RanCall, operations: Sequence[RecordedOperation], spec: DeviceSpec) -> list[Node]:
     """The graph of a call: its function around all that it did, and what each of its device operations took."""
     events = [OperationBegin(call.function), *_with_circular_buffers(call, spec), OperationEnd(call.function)]
-    nodes = capture_nodes.nodes(events)
-    ends = [node for node in nodes if node["node_type"] == "function_end"]
-    taken = iter(zip(call.ran, nanoseconds, strict=True))
-    name, duration = next(taken)
-    for node in ends[:-1]:
-        if node["params"]["name"] == name:
-            node["duration_ns"] = duration
-            name, duration = next(taken, ("", 0))
-    ends[-1]["duration_ns"] = sum(nanoseconds)
-    return nodes
+    told = (Told(_nanoseconds(one), one.attributes) for one in operations)
+    return capture_nodes.nodes(events, lambda begin, end: next(told))
+
+
+def _nanoseconds(operation: RecordedOperation) -> int:
+    return 0 if operation.nanoseconds is None else operation.nanoseconds.kernel
 
 
 def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:

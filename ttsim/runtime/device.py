@@ -125,7 +125,7 @@ class Device:
     def listened(self) -> Machine:
         """The machine, with every running graph capture listening: to be used for whatever a capture should see."""
         for capture in current().captures:
-            capture.listen(self.machine)
+            capture.listen(self.machine, self.meanings)
         return self.machine
 
     @contextmanager

@@ -95,20 +95,21 @@ def core_spans(time: OperationTime) -> tuple[CoreSpan, ...]:
 
 
 def kernel_time(time: OperationTime, spans: Sequence[CoreSpan], spec: DeviceSpec) -> KernelTime:
-    """The times of an operation; a kernel takes at least `LEAST_NANOSECONDS`."""
-
-    def whole(cycles: float) -> int:
-        return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
-
+    """The times of an operation."""
     ends = [one.cycles for one in spans] or [time.cycles]
     return KernelTime(
-        kernel=whole(time.cycles),
-        least=whole(min(ends)),
-        mean=whole(sum(ends) / len(ends)),
-        ideal=whole(time.roofline.cycles),
-        products=whole(time.roofline.math_cycles),
-        dram=whole(time.roofline.dram_cycles),
+        kernel=kernel_nanoseconds(time.cycles, spec),
+        least=kernel_nanoseconds(min(ends), spec),
+        mean=kernel_nanoseconds(sum(ends) / len(ends), spec),
+        ideal=kernel_nanoseconds(time.roofline.cycles, spec),
+        products=kernel_nanoseconds(time.roofline.math_cycles, spec),
+        dram=kernel_nanoseconds(time.roofline.dram_cycles, spec),
     )
+
+
+def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
+    """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
+    return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
 
 
 def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> tuple[BufferAllocated, ...]:
