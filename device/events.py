@@ -101,13 +101,14 @@ class BufferAllocated(NamedTuple):
 
 
 class BufferFreed(NamedTuple):
-    """A buffer died; the fields are those of ``BufferAllocated``, but for the tensor."""
+    """A buffer died; the fields are those of ``BufferAllocated``; what it held is not told."""
 
     number: int
     name: str
     address: int
     buffer: BufferSpec
     by: str = ""
+    tensor: TensorSpec | None = None
 
 
 class CircularBufferAllocated(NamedTuple):

@@ -37,7 +37,7 @@ class Profile:
 
     Attributes:
         device: Where.
-        calls: What ran, in order.
+        calls: What ran, or did not fit, in order.
     """
 
     def __init__(self, device: Device) -> None:

@@ -1,6 +1,7 @@
 """The record of what a profile saw, from which files for other tools are written."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from device.events import CircularBufferAllocated, CircularBuffersFreed, Event, MadeTensor, OperationBegin, OperationEnd
 from device.memory.circular_buffers import place
@@ -11,7 +12,7 @@ from ops.meaning import Ends, meaning_of
 from ops.readings.cycles import operations_of
 from ttsim.recording import capture_nodes
 from ttsim.recording.capture_nodes import Node, Told
-from ttsim.recording.network import places
+from ttsim.recording.network import places, sources
 from ttsim.recording.profiling import Profile
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.report import cycle_report
@@ -20,10 +21,10 @@ from ttsim.report.record.figures_of import (
     RanStep,
     device_figures,
     known_arch,
-    living_after,
     numbered,
     recorded_operations,
 )
+from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, living_after, until_refused
 from ttsim.runtime.device import RanCall
 
 
@@ -35,7 +36,8 @@ def record_of(profile: Profile, name: str) -> Record:
         name: Of the report.
     """
     device, spec = profile.device, profile.device.spec
-    calls = [call for call in profile.calls if call.ran]
+    told = [call for call in profile.calls if call.ran or call.error]
+    calls = [call for call in told if call.ran]
     timed = [timed_call(call, spec, meanings=device.meanings) for call in calls]
     cycles, network = cycle_report(timed, spec), profile.network()
     operations = recorded_operations(
@@ -45,18 +47,25 @@ def record_of(profile: Profile, name: str) -> Record:
         [launch for call in timed for launch in call.launches],
         spec,
     )
-    tensors = numbered(tensor for call in calls for tensor in _tensors(call))
+    tensors = numbered(tensor for call in told for tensor in _tensors(call))
+    of_calls = groupby(operations, key=lambda one: one.call)
+    seen = [
+        SeenCall(number=number, before=call.before, events=call.events, at=at)
+        for number, (call, at) in enumerate(zip(told, sources(told), strict=True), start=1)
+    ]
+    chunks = Chunks({one.number: one.spec for one in reversed(tensors)}, spec)
     return Record(
         name=name,
         arch=known_arch(spec),
         device=device_figures(spec, device.machine.l1_small_bytes),
         clock_mhz=round(spec.clock_hz / 1e6),
         calls=tuple(
-            _call(call, [one for one in operations if one.call == number], where, tensors, spec)
-            for number, (call, where) in enumerate(zip(calls, places(calls), strict=True))
+            _call(call, number, list(next(of_calls)[1]) if call.ran else [], where, tensors, chunks, spec)
+            for number, (call, where) in enumerate(zip(told, places(told), strict=True), start=1)
         ),
         operations=operations,
         tensors=tuple((number, tensor) for tensor, number in tensors.items()),
+        lifetimes=lifetimes(seen, tensors),
         cycles=cycles,
         network=network,
     )
@@ -102,22 +111,27 @@ def _ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
 
 def _call(
     call: RanCall,
+    number: int,
     operations: Sequence[RecordedOperation],
     where: str,
     tensors: Mapping[MadeTensor, int],
+    chunks: Chunks,
     spec: DeviceSpec,
 ) -> RecordedCall:
     """A call, whose device operations are known."""
+    living = living_after(call.before, until_refused(call.events))
     read = {name for step in operations_of(call.plan) for name in _reads(step)}
     return RecordedCall(
-        number=operations[0].call + 1,
+        number=number,
         function=call.function,
         where=where,
         nanoseconds=sum(map(_nanoseconds, operations)),
         arguments=tuple(_arguments(call)),
         inputs=tuple(tensors[one] for name, one in call.inputs if name in read),
         outputs=tuple(tensors[one] for _, one in call.results),
-        living=living_after(call.before, call.events),
+        living=living,
+        chunks=tuple(chunks.of(living)),
+        error=call.error,
         nodes=tuple(_nodes(call, operations, spec)),
     )
 
@@ -149,9 +163,18 @@ def _makes(step: Step) -> tuple[Allocate, ...]:
 
 def _nodes(call: RanCall, operations: Sequence[RecordedOperation], spec: DeviceSpec) -> list[Node]:
     """The graph of a call: its function around all that it did, and what each of its device operations took."""
+    if call.error:
+        return capture_nodes.nodes(_that_failed(call))
     events = [OperationBegin(call.function), *_with_circular_buffers(call, spec), OperationEnd(call.function)]
     told = (Told(_nanoseconds(one), one.attributes) for one in operations)
     return capture_nodes.nodes(events, lambda begin, end: next(told))
+
+
+def _that_failed(call: RanCall) -> list[Event]:
+    """A call that did not fit, and the device operation that could not be made: nothing else of it ran."""
+    refused = [event for event in call.events if isinstance(event, OperationEnd) and event.aborted]
+    inside = [event for end in refused for event in (OperationBegin(end.name), end)]
+    return [OperationBegin(call.function), *inside, OperationEnd(call.function, aborted=True)]
 
 
 def _nanoseconds(operation: RecordedOperation) -> int:

@@ -57,6 +57,7 @@ class RanCall:
         events: What happened on the device meanwhile.
         inputs: What it read that was on the device already, by name in the plan.
         results: What it returned, likewise.
+        error: Why it did not fit; empty if it did. Nothing ran then, and the events are those of its planning.
     """
 
     function: str
@@ -68,6 +69,7 @@ class RanCall:
     events: tuple[Event, ...] = ()
     inputs: tuple[tuple[str, MadeTensor], ...] = ()
     results: tuple[tuple[str, MadeTensor], ...] = ()
+    error: str = ""
 
 
 class Device:

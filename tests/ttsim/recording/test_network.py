@@ -60,8 +60,8 @@ def test_the_fullest_moment_of_an_operation_is_found() -> None:
     old, output, table, later = buffer(1, 1), buffer(2, 4), buffer(3, 1), buffer(4, 9)
     events = (
         OperationBegin("HaloDeviceOperation"), output, buffer(5, 50, BufferType.DRAM), table,
-        BufferFreed(*table[:5]), OperationEnd("HaloDeviceOperation"),
-        BufferFreed(*old[:5]), later,
+        BufferFreed(*table), OperationEnd("HaloDeviceOperation"),
+        BufferFreed(*old), later,
         OperationBegin("MoveDeviceOperation"), OperationEnd("MoveDeviceOperation"),
     )  # fmt: skip
     found = list(fullest_moments(call(before=(old,), events=events)))

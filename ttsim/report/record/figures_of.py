@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from device.events import BufferAllocated, BufferFreed, Event, MadeTensor
+from device.events import MadeTensor
 from device.memory.layouts import TensorSpec
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 from device.time.stages import nanoseconds
@@ -110,17 +110,6 @@ def kernel_time(time: OperationTime, spans: Sequence[CoreSpan], spec: DeviceSpec
 def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
     """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
     return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
-
-
-def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> tuple[BufferAllocated, ...]:
-    """The buffers that live after some events, oldest first."""
-    live = {one.number: one for one in before}
-    for event in events:
-        if isinstance(event, BufferAllocated):
-            live[event.number] = event
-        elif isinstance(event, BufferFreed):
-            live.pop(event.number, None)
-    return tuple(live.values())
 
 
 def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:
