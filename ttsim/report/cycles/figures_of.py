@@ -12,6 +12,7 @@ from device.memory.tiles import TILE
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import bandwidth
+from device.time.late import Late
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch.queue import Launch
 from ops.meaning import NOTHING_TOLD, Account
@@ -72,7 +73,7 @@ class OperationReading:
         return self.cycles.issued_flops / FLOPS_OF_A_PRODUCT * max(self.fidelity_phases, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TimedCall:
     """A call and the device operations that it ran.
 
@@ -82,7 +83,7 @@ class TimedCall:
         untimed: Those that no model knows; figures leave them out.
         useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
         decisions: What the planner chose for the caller.
-        launches: What was launched, untimed operations included, in order.
+        launches: What was launched, untimed operations included, in order; found out when asked for.
     """
 
     name: str
@@ -90,7 +91,7 @@ class TimedCall:
     untimed: tuple[UntimedOperation, ...] = ()
     useful_flops: int | None = None
     decisions: tuple[Decision, ...] = ()
-    launches: tuple[Launch, ...] = ()
+    launches: Late[tuple[Launch, ...]] = Late(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
 
 
 def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
