@@ -5,7 +5,7 @@ Operations run one after the other, as on the device: figures of a call are sums
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from device.memory.tiles import TILE
@@ -121,23 +121,22 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         of_cycles: Cycles of the call, for its share.
     """
     timed, sums = operation.cycles, sums_of(operation, spec)
-    words = {**DOES, **operation.account.stages}
-    stages = stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=words)
+    stages = cache(partial(_stages_of, operation))
     return OperationTime(
         name=operation.name,
         cycles=whole(timed.cycles),
         nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
         share=share_of(timed.cycles, of_cycles),
         bound_by=timed.bound_by.value,
-        tied_with=tied_stages(stages, timed.bound_by.value, whole(timed.cycles)),
-        facts=operation.account.facts,
+        tied_with=lambda: tied_stages(stages(), timed.bound_by.value, whole(timed.cycles)),
+        facts=lambda: operation.account.facts,
         error=error_bar(operation.account, spec.arch),
         core_count=timed.cores,
         fidelity_phases=operation.fidelity_phases,
         contention_cycles=whole(timed.contention_cycles),
         cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
         stages=stages,
-        groups=partial(_group_times, timed, words),
+        groups=partial(_group_times, operation),
         traffic=traffic(sums, spec),
         math=math_use(sums, spec, useful_flops=timed.useful_flops),
         roofline=roofline(sums),
@@ -241,7 +240,19 @@ def sums_of(operation: OperationReading, spec: DeviceSpec) -> Sums:
     )
 
 
-def _group_times(timed: OperationCycles, words: Mapping[Stage, str]) -> tuple[CoreGroupTime, ...]:
+def _words(operation: OperationReading) -> dict[Stage, str]:
+    """What its stages do."""
+    return {**DOES, **operation.account.stages}
+
+
+def _stages_of(operation: OperationReading) -> tuple[StageTime, ...]:
+    """Those of the cores that end last."""
+    timed = operation.cycles
+    return stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=_words(operation))
+
+
+def _group_times(operation: OperationReading) -> tuple[CoreGroupTime, ...]:
+    timed, words = operation.cycles, _words(operation)
     groups = sorted(timed.groups, key=lambda group: -group.cycles)
     return tuple(_group_time(group, whole(timed.cycles), words) for group in groups)
 
