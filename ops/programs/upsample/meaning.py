@@ -4,6 +4,7 @@ Cycles are composed: sticks are gathered, or pages waited for and written, as in
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from device.memory.layouts import TensorSpec
@@ -57,7 +58,7 @@ def _cycles(work: Upsample, ends: Ends, reading: CyclesReading) -> OperationCycl
 
 
 def _account(work: Upsample, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(upsample_movement(work, ends.read, ends.written, spec))
+    return movement_account(partial(upsample_movement, work, ends.read, ends.written, spec))
 
 
 MEANINGS: Final = (Meaning(work=Upsample, values=values_of_first(upsampled), cycles=_cycles, account=_account),)
