@@ -21,7 +21,7 @@ from rich.console import Console
 
 from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
-from ops.meanings import load_spec
+from ops.fields.changed import load_spec
 from ttsim.dropin.choices import add_choices, chosen, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests

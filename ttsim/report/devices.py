@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
+from ops.fields.changed import load_spec
 from ops.fields.effects import CYCLES, LAUNCHES, Effect, effects
 from ops.fields.field import fields_of
 from ops.fields.samples import planners_samples, samples
 from ops.fields.sources import source_of, sources_of
 from ops.fields.words import words_of
-from ops.meanings import load_spec
 
 TIMED = (CYCLES, LAUNCHES)
 SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
