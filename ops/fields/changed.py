@@ -21,6 +21,7 @@ GRID: Final = "grid"
 SEPARATOR: Final = ", "
 _GRID_SIZE: Final = re.compile(r"(\d{1,6})x(\d{1,6})")
 _NEXT_CHANGE: Final = re.compile(r",\s*(?=[a-z]\w*(?:[.\[]\w+\]?)*=)")
+_NO_CHANGE: Final = "a change is FIELD=VALUE, not {}; such as dram.banks=16"
 _LONGEST_BASE: Final = 60  # characters of a device's name, where its changes are too long to be said
 
 
@@ -76,11 +77,23 @@ def split_changes(device: str) -> tuple[str, tuple[str, ...]]:
     return base, tuple(changes)
 
 
+def with_changes(device: str, changes: Sequence[str]) -> str:
+    """The text of a device with further changes, as `load_spec` takes it.
+
+    Raises:
+        SpecError: One of them is no change.
+    """
+    for text in changes:
+        if not _NEXT_CHANGE.match(f"{SEPARATOR}{text.strip()}"):
+            raise SpecError(_NO_CHANGE.format(shown(text)))
+    return SEPARATOR.join((device, *(text.strip() for text in changes)))
+
+
 def _read(text: str, fields: Mapping[str, Field]) -> Iterator[tuple[Field, Value]]:
     """Fields that a change names, and their values."""
     name, equals, value = (part.strip() for part in str(text).partition("="))
     if not (name and equals and value):
-        raise SpecError(f"a change is FIELD=VALUE, not {shown(text)}; such as dram.banks=16")
+        raise SpecError(_NO_CHANGE.format(shown(text)))
     if name == GRID:
         size = _GRID_SIZE.fullmatch(value)
         if size is None:
