@@ -3,7 +3,6 @@
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.network.report import NetworkReport
-from ttsim.report.page.figures import Page
 from ttsim.report.page.pages import page_of_network
 from ttsim.report.page.trace import trace_of
 from ttsim.report.writers.chrome_trace import trace_json_gz
@@ -11,7 +10,7 @@ from ttsim.report.writers.html.document import page_html
 
 
 def page_files(network: NetworkReport, report: CycleReport, spec: DeviceSpec) -> dict[str, bytes]:
-    """Files by their names: ``report.html``, which needs nothing else, and ``trace.json.gz`` for Perfetto.
+    """Files by the ends of their names: ``html``, which needs nothing else, and ``trace.json.gz`` for Perfetto.
 
     Args:
         network: The operations in order.
@@ -19,13 +18,7 @@ def page_files(network: NetworkReport, report: CycleReport, spec: DeviceSpec) ->
         spec: The device.
     """
     page = page_of_network(network, report, spec)
-    return {"report.html": page_html(page).encode("utf-8"), "trace.json.gz": _timeline(page, spec)}
-
-
-def timeline_file(network: NetworkReport, report: CycleReport, spec: DeviceSpec) -> bytes:
-    """The timeline alone; the arguments are those of `page_files`."""
-    return _timeline(page_of_network(network, report, spec), spec)
-
-
-def _timeline(page: Page, spec: DeviceSpec) -> bytes:
-    return trace_json_gz(trace_of(page.parts[0], spec))
+    return {
+        "html": page_html(page).encode("utf-8"),
+        "trace.json.gz": trace_json_gz(trace_of(page.parts[0], spec)),
+    }

@@ -22,8 +22,8 @@ def files(side: int = 8) -> dict[str, bytes]:
 
 def test_a_call_has_a_page_and_a_timeline() -> None:
     found = files()
-    assert b"HaloDeviceOperation" in found["report.html"]
-    assert b"circular buffer" in found["report.html"]
+    assert b"HaloDeviceOperation" in found["html"]
+    assert b"circular buffer" in found["html"]
     events = json.loads(gzip.decompress(found["trace.json.gz"]))["traceEvents"]
     names = {one["name"] for one in events if one["ph"] == "X"}
     assert {"HaloDeviceOperation", "Conv2dDeviceOperation"} <= names
