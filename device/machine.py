@@ -54,6 +54,7 @@ class Machine:
         keeps_programs: Whether programs are cached at all.
         recorders: Lists to which every event is appended.
         closed: Whether it was closed.
+        at_close: What lay in its memories before it was closed; None while it is open.
         turn: Held by the thread whose call runs; taken by whoever changes what lies on the device.
         caller: Identifier of that thread.
 
@@ -76,6 +77,7 @@ class Machine:
         self.keeps_programs = True
         self.recorders: list[list[Event]] = []
         self.closed = False
+        self.at_close: Allocator | None = None
         self._buffers_made = 0
         self._programs_made = 0
 
@@ -259,6 +261,8 @@ class Machine:
 
     def close(self) -> None:
         """Free everything; closing twice is harmless."""
+        if not self.closed:
+            self.at_close = self.allocator.copy()
         self.clear_program_cache()
         self.closed = True
         for buffer in self.memory.live():

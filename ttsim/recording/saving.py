@@ -26,9 +26,9 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 
     The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite and
     config.json), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which tt-perf-report reads, too, and
-    profile_log_device.csv), generated/reports/<name>_*.csv (how full the memories are now, as
-    ``dump_device_memory_state`` tells it), <name>.html (a page that needs nothing else), <name>.trace.json.gz (a
-    timeline for Perfetto) and <name>.json. Several reports may share one.
+    profile_log_device.csv), generated/reports/<name>_*.csv (how full the memories are now, or were before the device
+    was closed, as ``dump_device_memory_state`` tells it), <name>.html (a page that needs nothing else),
+    <name>.trace.json.gz (a timeline for Perfetto) and <name>.json. Several reports may share one.
 
     Args:
         directory: Where; it is made. Files of an earlier report of the same name are replaced.
@@ -68,12 +68,13 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     """The files of a report, by their paths below its directory."""
     record = record_of(profile, name)
     pages = page_files(record.network, record.cycles, profile.device.spec)
+    usage = memory_reports(profile.device, before_closing=True)
     texts = {
         MEMORY / name / "config.json": config(record),
         PERFORMANCE / name / f"ops_perf_results_{name}.csv": ops_perf_results(record),
         PERFORMANCE / name / "profile_log_device.csv": device_log(record),
         Path(f"{name}.json"): report_json(record),
-        **{USAGE / f"{name}_{file}": text for file, text in memory_reports(profile.device).items()},
+        **{USAGE / f"{name}_{file}": text for file, text in usage.items()},
     }
     return {
         MEMORY / name / "db.sqlite": database(record),

@@ -74,3 +74,20 @@ def test_arguments_of_other_types_are_refused(tmp_path):
             ttnn.save_report(1, profile)
         with pytest.raises(ttnn.ArgumentTypeError, match="profile must be a Profile"):
             ttnn.save_report(tmp_path, device)
+
+
+def test_a_closed_device_is_told_as_it_was_before(tmp_path):
+    device = ttnn.open_device(spec="wormhole_n150", values="off")
+    with ttnn.profile(device) as profile:
+        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
+        x = x.to(device, ttnn.L1_MEMORY_CONFIG)
+        y = ttnn.relu(x)
+        ttnn.save_report(tmp_path / "open", profile)
+        ttnn.close_device(device)
+        ttnn.close_device(device)
+        assert not y.is_allocated()
+        ttnn.save_report(tmp_path / "closed", profile)
+    usage = "generated/reports/report_memory_usage_summary.csv"
+    told = (tmp_path / "closed" / usage).read_text()
+    assert told == (tmp_path / "open" / usage).read_text()
+    assert told.splitlines()[2].split(",")[2] == str(2 * 2048)  # L1: two tiles
