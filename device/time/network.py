@@ -5,8 +5,9 @@ second up, then left. A neighbor on the wrong side is reached round the whole ri
 that ring is in the way: a packet holds every link from its sender to its receiver until its last flit has passed.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +148,41 @@ def _legs(torus: Torus, network: Network, sources: Places, destinations: Places)
         _Leg(row_ring, network.step * sources.col, right, torus.cols),
         _Leg(col_ring, network.step * sources.row, down, torus.rows),
     )
+
+
+class Link(NamedTuple):
+    """A link of a network.
+
+    Attributes:
+        col: Torus column of the node that it leaves.
+        row: Torus row of that node.
+        along_row: Whether it leads to another column.
+    """
+
+    col: int
+    row: int
+    along_row: bool
+
+
+def route(torus: Torus, network: Network, source: tuple[int, int], destination: tuple[int, int]) -> tuple[Link, ...]:
+    """The links from one node to another, in order; nodes by torus column and row."""
+    ends = (Places(np.array([col]), np.array([row])) for col, row in (source, destination))
+    along_row, along_column = _legs(torus, network, *ends)
+    found = [
+        [
+            Link(at, ring, along_row=True) if leg is along_row else Link(ring, at, along_row=False)
+            for ring, at in _nodes(leg, network)
+        ]
+        for leg in (along_row, along_column)
+    ]
+    return tuple(link for leg in (found if network.along_row_first else reversed(found)) for link in leg)
+
+
+def _nodes(leg: _Leg, network: Network) -> Iterator[tuple[int, int]]:
+    """The ring of a leg's only route, and the positions of the nodes that it leaves."""
+    start, ring = int(leg.start[0]), int(leg.ring[0])
+    for passed in range(int(leg.links[0])):
+        yield ring, network.step * (start + passed) % leg.size
 
 
 def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers:

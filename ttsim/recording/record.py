@@ -25,6 +25,7 @@ from ttsim.report.record.figures_of import (
     recorded_operations,
 )
 from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, living_after, until_refused
+from ttsim.report.record.timelines import Timeline, timeline
 from ttsim.runtime.device import RanCall
 
 
@@ -66,6 +67,7 @@ def record_of(profile: Profile, name: str) -> Record:
         operations=operations,
         tensors=tuple((number, tensor) for tensor, number in tensors.items()),
         lifetimes=lifetimes(seen, tensors),
+        timelines=tuple(_timelines(calls, operations, profile)),
         cycles=cycles,
         network=network,
     )
@@ -88,6 +90,22 @@ def _steps(call: RanCall, profile: Profile) -> Iterator[RanStep]:
             attributes=account.attributes,
             fidelity_phases=meaning.fidelity_phases(step.work),
         )
+
+
+def _timelines(
+    calls: Sequence[RanCall], operations: Sequence[RecordedOperation], profile: Profile
+) -> Iterator[tuple[int, Timeline]]:
+    """What programs send over the networks, each program once."""
+    steps = (step for call in calls for step in operations_of(call.plan, call.ran))
+    told = set()
+    for step, one in zip(steps, operations, strict=True):
+        if one.program in told:
+            continue
+        told.add(one.program)
+        meaning = meaning_of(step.work, profile.device.meanings)
+        sent = () if meaning.sent is None else meaning.sent(step.work, profile.device.spec)
+        if sent:
+            yield one.program, timeline(sent, profile.device.spec)
 
 
 def _reads(step: Operation) -> tuple[str, ...]:

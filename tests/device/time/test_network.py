@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from device.spec.device_spec import load_spec
 from device.time.network import (
     NETWORKS,
+    Link,
     Places,
     answer_cycles,
     passing_bytes,
     round_links,
+    route,
     sharing,
     torus_of,
 )
@@ -103,3 +105,18 @@ def test_an_answer_takes_as_long_as_its_links():
     noc = load_spec("blackhole_p100").noc
     assert answer_cycles(noc, 0) == 119
     assert answer_cycles(noc, TORUS.cols + TORUS.rows) == TORUS.round_trip_cycles == 119 + 9 * 29
+
+
+@given(st.sampled_from(NETWORKS), st.tuples(points, points))
+def test_a_route_is_what_a_walk_passes(network, ends):
+    found = [
+        ("row", one.row, one.col) if one.along_row else ("column", one.col, one.row)
+        for one in route(TORUS, network, *ends)
+    ]
+    assert found == walked(network, *ends)
+
+
+def test_a_neighbor_on_the_wrong_side_is_reached_round_the_ring():
+    first, second = (route(TORUS, network, (3, 2), (2, 2)) for network in NETWORKS)
+    assert [one.col for one in first] == [*range(3, TORUS.cols), 0, 1]
+    assert second == (Link(col=3, row=2, along_row=True),)

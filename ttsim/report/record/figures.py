@@ -9,6 +9,7 @@ from device.memory.layouts import TensorSpec
 from ttsim.report.cycles.figures import OperationTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.network.report import NetworkReport
+from ttsim.report.record.timelines import Timeline
 
 CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
 
@@ -215,6 +216,7 @@ class Record:
         operations: Of all calls, in order.
         tensors: Tensors on the device that calls read or made, by number.
         lifetimes: Of these, in the same order.
+        timelines: What programs send over the networks, by their number, of those whose model knows routes.
         cycles: The report on cycles.
         network: The report on all calls as one network.
     """
@@ -227,5 +229,6 @@ class Record:
     operations: tuple[RecordedOperation, ...]
     tensors: tuple[tuple[int, MadeTensor], ...]
     lifetimes: tuple[Lifetime, ...]
+    timelines: tuple[tuple[int, Timeline], ...]
     cycles: CycleReport
     network: NetworkReport
