@@ -164,25 +164,23 @@ class Link(NamedTuple):
     along_row: bool
 
 
-def route(torus: Torus, network: Network, source: tuple[int, int], destination: tuple[int, int]) -> tuple[Link, ...]:
-    """The links from one node to another, in order; nodes by torus column and row."""
-    ends = (Places(np.array([col]), np.array([row])) for col, row in (source, destination))
-    along_row, along_column = _legs(torus, network, *ends)
-    found = [
-        [
-            Link(at, ring, along_row=True) if leg is along_row else Link(ring, at, along_row=False)
-            for ring, at in _nodes(leg, network)
-        ]
-        for leg in (along_row, along_column)
+def routes(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[tuple[Link, ...], ...]:
+    """[routes] the links from each source to its destination, in order."""
+    along_row, along_column = _legs(torus, network, sources, destinations)
+    in_row = [
+        [Link(col, row, along_row=True) for row, col in nodes] for nodes in _nodes_of_legs(along_row, network.step)
     ]
-    return tuple(link for leg in (found if network.along_row_first else reversed(found)) for link in leg)
+    in_column = [
+        [Link(col, row, along_row=False) for col, row in nodes] for nodes in _nodes_of_legs(along_column, network.step)
+    ]
+    legs = (in_row, in_column) if network.along_row_first else (in_column, in_row)
+    return tuple((*first, *then) for first, then in zip(*legs, strict=True))
 
 
-def _nodes(leg: _Leg, network: Network) -> Iterator[tuple[int, int]]:
-    """The ring of a leg's only route, and the positions of the nodes that it leaves."""
-    start, ring = int(leg.start[0]), int(leg.ring[0])
-    for passed in range(int(leg.links[0])):
-        yield ring, network.step * (start + passed) % leg.size
+def _nodes_of_legs(leg: _Leg, step: int) -> Iterator[list[tuple[int, int]]]:
+    """Of each route the nodes that it leaves: their ring, and the position on it."""
+    for ring, start, links in zip(leg.ring.tolist(), leg.start.tolist(), leg.links.tolist(), strict=True):
+        yield [(ring, step * (start + passed) % leg.size) for passed in range(links)]
 
 
 def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers:

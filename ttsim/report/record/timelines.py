@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.network import NETWORKS, Link, Torus, route, torus_of
+from device.time.network import NETWORKS, Link, Torus, routes, torus_of
 from ops.meaning import Sent
 from ttsim.report.cycles.whole import whole
 
@@ -109,7 +111,8 @@ def timeline(sent: Sequence[Sent], spec: DeviceSpec) -> Timeline:
         spec: The device.
     """
     torus = torus_of(spec)
-    transfers = tuple(_transfer(number, one, torus) for number, one in enumerate(sent))
+    passed = zip(sent, _routes(sent, torus), strict=True)
+    transfers = tuple(_transfer(number, one, links, torus) for number, (one, links) in enumerate(passed))
     end = max(one.end_cycle for one in transfers)
     length = div_up(end, STEPS)
     links = 2 * torus.cols * torus.rows
@@ -126,20 +129,19 @@ def timeline(sent: Sequence[Sent], spec: DeviceSpec) -> Timeline:
     )
 
 
-def _transfer(number: int, one: Sent, torus: Torus) -> Transfer:
-    source, destination = (_node(torus, core) for core in (one.source, one.destination))
+def _transfer(number: int, one: Sent, links: tuple[Link, ...], torus: Torus) -> Transfer:
     start = whole(one.start_cycle)
     end = max(whole(one.end_cycle), start + 1)
     return Transfer(
         number=number,
         network=one.network,
-        source=source,
-        destination=destination,
+        source=_node(torus, one.source),
+        destination=_node(torus, one.destination),
         size_bytes=one.size_bytes,
         start_cycle=start,
         end_cycle=end,
         bytes_per_cycle=one.size_bytes / (end - start),
-        links=route(torus, NETWORKS[one.network], source, destination),
+        links=links,
     )
 
 
@@ -148,14 +150,26 @@ def _node(torus: Torus, core: tuple[int, int]) -> tuple[int, int]:
     return torus.worker_cols[column], torus.worker_rows[row]
 
 
+def _routes(sent: Sequence[Sent], torus: Torus) -> list[tuple[Link, ...]]:
+    """The links of each, in the order of what is sent."""
+    found: dict[int, tuple[Link, ...]] = {}
+    for number, network in enumerate(NETWORKS):
+        own = [at for at, one in enumerate(sent) if one.network == number]
+        ends = np.array([(*sent[at].source, *sent[at].destination) for at in own], np.int64).reshape(-1, 4).T
+        passed = routes(torus, network, torus.places(ends[0], ends[1]), torus.places(ends[2], ends[3]))
+        found.update(zip(own, passed, strict=True))
+    return [found[at] for at in range(len(sent))]
+
+
 def _step(start: int, end: int, transfers: Iterable[Transfer], flit_bytes: int, links: int) -> TimelineStep:
     """What is asked from one cycle to another of networks with so many links each."""
     live = [one for one in transfers if one.start_cycle < end and one.end_cycle > start]
     demand: defaultdict[tuple[int, Link], float] = defaultdict(float)
     for one in live:
         share = (min(end, one.end_cycle) - max(start, one.start_cycle)) / (end - start)
+        asked = FULL * one.bytes_per_cycle / flit_bytes * share
         for link in one.links:
-            demand[one.network, link] += FULL * one.bytes_per_cycle / flit_bytes * share
+            demand[one.network, link] += asked
     of_networks = [[part for (number, _), part in demand.items() if number == one] for one in range(len(NETWORKS))]
     return TimelineStep(
         start_cycle=start,
