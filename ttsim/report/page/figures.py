@@ -24,7 +24,11 @@ class Deed:
         start_nanoseconds: Kernel time of all operations before it.
         left_share: The same, of all kernel time.
         width_share: Its kernel time, likewise.
-        time: What it takes; None where no model knows it.
+        cycles: What it takes; None where no model knows it.
+        nanoseconds: The same in time; 0 likewise.
+        bound_by: The stage that binds it; empty likewise.
+        core_count: Cores that take part; 0 likewise.
+        time: The same in detail; None where no model knows it, or only its sum is known.
         untimed: Why; empty if one does.
         circular_bytes: Circular buffers, on the core that has most.
         buffer_bytes: Buffers on a core.
@@ -38,6 +42,10 @@ class Deed:
     start_nanoseconds: float
     left_share: float
     width_share: float
+    cycles: int | None
+    nanoseconds: float
+    bound_by: str
+    core_count: int
     time: OperationTime | None
     untimed: str
     circular_bytes: int
@@ -61,6 +69,51 @@ class Roof:
     math_share: float
     dram_share: float
     network_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """How far an operation is above the least that the machine needs for it: where there is most to gain.
+
+    Attributes:
+        deed: Which.
+        cycles: Above its roof.
+        share: The same, of all cycles.
+        stages: What binds it, and what does so just as well.
+        does: What the stage that binds it does.
+    """
+
+    deed: Deed
+    cycles: int
+    share: float
+    stages: tuple[str, ...]
+    does: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A mark on an axis.
+
+    Attributes:
+        text: What it says.
+        share: Where it stands.
+    """
+
+    text: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A call as Python.
+
+    Attributes:
+        name: Which.
+        text: To paste.
+    """
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +177,17 @@ class Part:
         grid: The worker cores.
         stages: Names of the stages in which any operation spends time, in the order of the pipeline.
         roofs: The longest operations, the longest first.
+        excesses: The operations that are farthest above their roofs, the farthest first.
+        steps: The axis of operations.
+        times: The axis of time.
         kinds: Sums over operations of one name; none for one call.
         layers: Sums over lines of the script, likewise.
         partitions: How convolutions were cut up.
         accuracy: Against float64; None where it is not known.
+        unknown_accuracy: Why it is not; empty if it is, or nothing came out.
         advice: What to change; None where nobody asked.
         between: What passes between operations.
-        source: The call as Python; empty where it is not known.
+        sources: Calls as Python, where they are known.
     """
 
     name: str
@@ -145,13 +202,17 @@ class Part:
     grid: Grid
     stages: tuple[str, ...]
     roofs: tuple[Roof, ...]
+    excesses: tuple[Excess, ...] = ()
+    steps: tuple[Tick, ...] = ()
+    times: tuple[Tick, ...] = ()
     kinds: tuple[Sum, ...] = ()
     layers: tuple[Sum, ...] = ()
     partitions: tuple[Partition, ...] = ()
     accuracy: Accuracy | None = None
+    unknown_accuracy: str = ""
     advice: Advice | None = None
     between: tuple[str, ...] = ()
-    source: str = ""
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ Markup = NewType("Markup", str)
 LONGEST_LABEL: Final = 120  # characters; longer names are cut, since a page shows each many times
 SHORT_CELL: Final = 40  # characters that stay on one line
 LONGEST_TEXT: Final = 20_000
+LONGEST_HINT: Final = 400  # characters of what a part of a picture says
 
 
 def text(value: str) -> Markup:
@@ -20,6 +21,26 @@ def text(value: str) -> Markup:
 def label(value: str) -> Markup:
     """A name, on one line."""
     return Markup(escape(printable(_cut(value, LONGEST_LABEL))))
+
+
+def short(name: str) -> str:
+    """A name within a longer text."""
+    return name if len(name) <= LONGEST_LABEL else f"{name[:LONGEST_LABEL]}..."
+
+
+def hint(value: str) -> Markup:
+    """What a part of a picture says of itself, as its first child."""
+    return tag("title", Markup(escape(printable(_cut(value, LONGEST_HINT)))))
+
+
+def picture(name: str, *children: Markup) -> Markup:
+    """A picture whose parts can be asked what they are; `script` sees to it.
+
+    Args:
+        name: What it shows.
+        children: The picture itself, its axes and keys.
+    """
+    return tag("div", *(one for one in children if one), class_="picture", role="group", aria_label=name)
 
 
 def tag(name: str, *children: Markup, **attributes: object) -> Markup:

@@ -70,8 +70,11 @@ summary { cursor: pointer; color: var(--link); }
 .l1 { display: block; width: 100%; height: 420px; background: var(--cold); }
 .l1 rect { stroke: var(--ground); stroke-width: 1px; }
 .l1 text { font-size: 11px; fill: var(--ground); } .l1 .on-circular { fill: #000; }
-.axis { display: flex; font-size: .75rem; color: var(--quiet); }
-.axis span { flex: 1 1 0; min-width: 0; overflow: hidden; white-space: nowrap; }
+.axis { display: block; width: 100%; height: 16px; overflow: visible; background: none !important; }
+.axis text { font-size: 11px; fill: var(--quiet); } .axis line { stroke: var(--quiet); }
+.picture { margin: .5rem 0; } .told { stroke: var(--ink) !important; stroke-width: 2px !important; }
+.picture output { display: block; min-height: 2.6em; padding: .25rem .5rem; background: var(--panel);
+  font-size: .85rem; }
 .maps { display: flex; flex-wrap: wrap; gap: 1rem; }
 .maps figure { margin: 0; flex: 1 1 150px; max-width: 340px; }
 .grid { display: block; width: 100%; background: var(--cold); }
@@ -79,7 +82,7 @@ summary { cursor: pointer; color: var(--link); }
 @media (max-width: 600px) { .lane span { flex-basis: 6.5rem; } .l1 { height: 320px; } }
 @media print {
   @page { size: landscape; margin: 1cm; }
-  html { font-size: 11px; } body { max-width: none; padding: 0; } nav, .skip { display: none; }
+  html { font-size: 11px; } body { max-width: none; padding: 0; } nav, .skip, output { display: none !important; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .wide { overflow: visible; } table { font-size: 8px; } th, td { padding: 1px 4px; }
   .figures, td.words { white-space: normal; } td.long { min-width: 0; }

@@ -10,7 +10,7 @@ from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import OperationUse, Partition
 from ttsim.report.memory.l1_map import L1Map
 from ttsim.report.network.figures import Sum
-from ttsim.report.page.figures import Deed, Grid, Page, Roof
+from ttsim.report.page.figures import Deed, Excess, Grid, Page, Roof
 from ttsim.report.writers.html.elements import Markup, table
 
 DEED_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
@@ -115,6 +115,25 @@ def roof_table(roofs: Sequence[Roof]) -> Markup:
     return table("What the machine needs at least, of what each operation takes", headings, rows, words=(1, 6))
 
 
+def excesses_table(excesses: Sequence[Excess]) -> Markup:
+    """Operations far above their roofs."""
+    rows = [
+        (
+            f"{one.deed.number}",
+            one.deed.name,
+            one.deed.place,
+            cycles(one.deed.cycles or 0),
+            cycles(one.cycles),
+            percent(one.share),
+            ", ".join(one.stages),
+            one.does,
+        )
+        for one in excesses
+    ]
+    headings = ("#", "operation", "called by", "cycles", "above its roof", "of all cycles", "bound by", "which is that")
+    return table("Operations far above their roofs", headings, rows, words=(1, 2, 6, 7))
+
+
 def flops_table(total: Totals) -> Markup:
     """Issued against useful work."""
     math = total.math
@@ -194,19 +213,17 @@ def sums_table(caption: str, sums: Sequence[Sum]) -> Markup:
 def _deed_row(one: Deed) -> tuple[str, ...]:
     l1 = (f"{one.l1_bytes:,}", percent(one.l1_share))
     number = f"{one.number}"
+    if one.cycles is None:
+        return (number, one.name, one.place, *[""] * 11, *l1, "", "", one.untimed)
+    told = (number, one.name, one.place, cycles(one.cycles), time(one.nanoseconds), percent(one.width_share))
     took = one.time
     if took is None:
-        return (number, one.name, one.place, *[""] * 11, *l1, "", "", one.untimed)
+        return (*told, one.bound_by, f"{one.core_count}", *[""] * 6, *l1, "", "", "")
     math, traffic = took.math, took.traffic
     return (
-        number,
-        one.name,
-        one.place,
-        cycles(took.cycles),
-        time(took.nanoseconds),
-        percent(one.width_share),
-        took.bound_by,
-        f"{took.core_count}",
+        *told,
+        one.bound_by,
+        f"{one.core_count}",
         FIDELITIES.get(took.fidelity_phases, ""),
         count_of(math.issued_flops) if math.issued_flops else "",
         count_of(math.useful_flops) if math.issued_flops else "",
