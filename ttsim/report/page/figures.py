@@ -131,6 +131,8 @@ class Cell:
         stall_share: The same, of all cycles.
         circular_bytes: Circular buffers of the operation that has most of them there.
         circular_share: The same, of what a program can use.
+        dram_bytes: It moves from and to DRAM.
+        network_bytes: That leave it over a network.
     """
 
     column: int
@@ -143,6 +145,31 @@ class Cell:
     stall_share: float = 0.0
     circular_bytes: int = 0
     circular_share: float = 0.0
+    dram_bytes: int = 0
+    network_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreMap:
+    """A figure of every core, as a picture shows it.
+
+    Attributes:
+        name: Which.
+        unit: Its unit: "cycles" or "B".
+        whole: What shares are of.
+        figures: Row by row, as the cells of the grid.
+        shares: How strong the color is, likewise.
+        least: The smallest figure.
+        most: The largest one.
+    """
+
+    name: str
+    unit: str
+    whole: str
+    figures: tuple[int, ...]
+    shares: tuple[float, ...]
+    least: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +180,13 @@ class Grid:
         columns: How many.
         rows: How many.
         cells: Row by row, those that do nothing among them.
+        maps: Their figures; those that no core has are left out.
     """
 
     columns: int
     rows: int
     cells: tuple[Cell, ...]
+    maps: tuple[CoreMap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

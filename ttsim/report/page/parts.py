@@ -1,6 +1,6 @@
 """What the parts of a page have in common: operations along the time, cores of the grid, distances to the roof."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from device.spec.device_spec import DeviceSpec
@@ -8,7 +8,7 @@ from device.time.stages import Stage
 from ttsim.report.cycles.figures import CallTime, CoreTime, OperationTime
 from ttsim.report.memory.l1_map import CIRCULAR, L1Map
 from ttsim.report.network.figures import PassOperation
-from ttsim.report.page.figures import Cell, Deed, Excess, Grid, Roof, Tick
+from ttsim.report.page.figures import Cell, CoreMap, Deed, Excess, Grid, Roof, Tick
 
 SHOWN_ROOFS: Final = 16  # operations
 SHOWN_EXCESSES: Final = 8
@@ -185,15 +185,44 @@ def _grid(
     columns: int, rows: int, cores: Iterable[CoreTime], held: Mapping[tuple[int, int], int], usable_bytes: int
 ) -> Grid:
     known = {(one.column, one.row): one for one in cores}
-    return Grid(
-        columns=columns,
-        rows=rows,
-        cells=tuple(
-            _cell(column, row, known.get((column, row)), held.get((column, row), 0), usable_bytes)
-            for row in range(rows)
-            for column in range(columns)
-        ),
+    cells = tuple(
+        _cell(column, row, known.get((column, row)), held.get((column, row), 0), usable_bytes)
+        for row in range(rows)
+        for column in range(columns)
     )
+    return Grid(columns=columns, rows=rows, cells=cells, maps=tuple(_maps(cells)))
+
+
+def _maps(cells: Sequence[Cell]) -> Iterator[CoreMap]:
+    """Their pictures; bytes that are moved have no whole but the core that moves most of them."""
+    measured: tuple[tuple[str, str, str, list[int], list[float]], ...] = (
+        ("at work", "cycles", "of all cycles", [one.cycles for one in cells], [one.share for one in cells]),
+        (
+            "busiest stage", "cycles", "of all cycles",
+            [one.busy_cycles for one in cells], [one.busy_share for one in cells]),
+        ("waiting", "cycles", "of all cycles", [one.stall_cycles for one in cells], [one.stall_share for one in cells]),
+        (
+            "circular buffers", "B", "of L1",
+            [one.circular_bytes for one in cells], [one.circular_share for one in cells]),
+        ("from and to DRAM", "B", "of the most", *_of_the_most([one.dram_bytes for one in cells])),
+        ("over the networks", "B", "of the most", *_of_the_most([one.network_bytes for one in cells])),
+    )  # fmt: skip
+    for name, unit, whole, figures, shares in measured:
+        if any(figures):
+            yield CoreMap(
+                name=name,
+                unit=unit,
+                whole=whole,
+                figures=tuple(figures),
+                shares=tuple(shares),
+                least=min(figures),
+                most=max(figures),
+            )
+
+
+def _of_the_most(figures: list[int]) -> tuple[list[int], list[float]]:
+    most = max(figures, default=0)
+    return figures, [one / most if most else 0.0 for one in figures]
 
 
 def _cell(column: int, row: int, time: CoreTime | None, circular_bytes: int, usable_bytes: int) -> Cell:
@@ -211,6 +240,8 @@ def _cell(column: int, row: int, time: CoreTime | None, circular_bytes: int, usa
         stall_share=time.stall_share,
         circular_bytes=circular_bytes,
         circular_share=circular_share,
+        dram_bytes=time.dram_bytes,
+        network_bytes=time.network_bytes,
     )
 
 

@@ -16,7 +16,10 @@ TIMELINE: Final = (
     "Kernel time from left to right. Below, for each stage of the slowest cores, how busy it is while the operation "
     "runs (wide bar), and how much of the critical path is its (narrow bar): the stronger the color, the more."
 )
-CORES: Final = "The stronger the color, the more: cycles of all cycles, circular buffers of L1."
+CORES: Final = (
+    "The stronger the color, the more: cycles of all cycles, circular buffers of L1, bytes that are moved of the core "
+    "that moves most. Where a model does not tell cores apart, each moves as many bytes as the others."
+)
 GAINS: Final = (
     "Where there is most to gain: what operations take above the least that matrix units, DRAM and networks need for "
     "them. No operation gets all of it back."

@@ -1,16 +1,16 @@
 """Pictures of a page, as inline SVG in shares of their width and height; each is told in a table, too."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import cycle
 from typing import Final
 
 from ttsim.report.cycles.explain import cycles, percent, time
 from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
-from ttsim.report.page.figures import Cell, Deed, Grid, Roof, Tick
+from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, Tick
 from ttsim.report.writers.html.elements import Markup, hint, label, picture, share, short, tag, text
+from ttsim.report.writers.html.tables import DEVICE_OPERATION
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
-DEVICE_OPERATION: Final = "DeviceOperation"  # what a lane has no room for
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}
 NAMED_HEIGHT: Final = 0.035  # of the picture: lower blocks have no room for a name
 NAMED_WIDTH: Final = 0.1  # nor have narrower ones
@@ -52,14 +52,8 @@ def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
 
 
 def heat_maps(grid: Grid) -> Markup:
-    """Four pictures of the same cores."""
-    shown: tuple[tuple[str, Callable[[Cell], float], Callable[[Cell], str]], ...] = (
-        ("at work", lambda one: one.share, lambda one: f"{cycles(one.cycles)} cycles"),
-        ("busiest stage", lambda one: one.busy_share, lambda one: f"{cycles(one.busy_cycles)} cycles"),
-        ("waiting", lambda one: one.stall_share, lambda one: f"{cycles(one.stall_cycles)} cycles"),
-        ("circular buffers", lambda one: one.circular_share, lambda one: f"{one.circular_bytes:,} B"),
-    )
-    maps = tag("div", *(_heat_map(name, grid, of, told) for name, of, told in shown), class_="maps")
+    """Pictures of the same cores, one for each figure."""
+    maps = tag("div", *(_heat_map(one, grid) for one in grid.maps), class_="maps")
     return picture("Cores of the grid; the table below has the numbers", maps)
 
 
@@ -158,19 +152,19 @@ def _block(one: L1Block) -> Markup:
     )
 
 
-def _heat_map(name: str, grid: Grid, of: Callable[[Cell], float], told: Callable[[Cell], str]) -> Markup:
+def _heat_map(shown: CoreMap, grid: Grid) -> Markup:
     cells = (
         tag(
             "rect",
-            hint(f"core {one.column}-{one.row}: {name} {told(one)}, {percent(of(one))}"),
+            hint(f"core {cell.column}-{cell.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"),
             class_="cell",
-            x=one.column,
-            y=one.row,
+            x=cell.column,
+            y=cell.row,
             width=1,
             height=1,
-            fill_opacity=f"{of(one):.3f}",
+            fill_opacity=f"{part:.3f}",
         )
-        for one in grid.cells
+        for cell, figure, part in zip(grid.cells, shown.figures, shown.shares, strict=True)
     )
     drawn = tag(
         "svg",
@@ -178,6 +172,9 @@ def _heat_map(name: str, grid: Grid, of: Callable[[Cell], float], told: Callable
         class_="grid",
         viewBox=f"0 0 {grid.columns} {grid.rows}",
         role="img",
-        aria_label=f"{name}, core by core; the table below has the numbers",
+        aria_label=f"{shown.name}, core by core; the table below has the numbers",
     )
-    return tag("figure", drawn, tag("figcaption", text(name)))
+    span = f"{shown.most:,} {shown.unit}"
+    if shown.least < shown.most:
+        span = f"{shown.least:,} to {span}"
+    return tag("figure", drawn, tag("figcaption", tag("b", text(shown.name)), text(f" {span}")))

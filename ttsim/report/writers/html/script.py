@@ -14,10 +14,11 @@ for (const picture of document.querySelectorAll(".picture")) {
   if (!parts.length) continue;
   const told = document.createElement("output");
   let at = -1;
-  const hint = "Arrow keys go from one to the next.";
+  const hint = "Point at a part of the picture, touch it, or go there with the arrow keys.";
   const tell = (part) => {
     for (const one of picture.querySelectorAll(".told")) one.classList.remove("told");
     if (part) part.classList.add("told");
+    told.className = part ? "" : "hint";
     told.textContent = part ? part.firstElementChild.textContent : hint;
   };
   const find = (target) => parts.find((one) => one === target || one.contains(target));
@@ -27,7 +28,6 @@ for (const picture of document.querySelectorAll(".picture")) {
   };
   picture.addEventListener("mouseover", look);
   picture.addEventListener("click", look);
-  picture.addEventListener("focus", () => { if (at < 0) told.textContent = hint; });
   picture.addEventListener("keydown", (event) => {
     const ends = { Home: 0, End: parts.length - 1 };
     const ways = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
@@ -37,7 +37,7 @@ for (const picture of document.querySelectorAll(".picture")) {
     event.preventDefault();
     tell(parts[at]);
   });
-  told.textContent = "\\u00a0";
+  tell();
   picture.tabIndex = 0;
   picture.append(told);
 }

@@ -73,6 +73,7 @@ summary { cursor: pointer; color: var(--link); }
 .axis { display: block; width: 100%; height: 16px; overflow: visible; background: none !important; }
 .axis text { font-size: 11px; fill: var(--quiet); } .axis line { stroke: var(--quiet); }
 .picture { margin: .5rem 0; } .told { stroke: var(--ink) !important; stroke-width: 2px !important; }
+figcaption b { display: block; } .picture output.hint { color: var(--quiet); }
 .picture output { display: block; min-height: 2.6em; padding: .25rem .5rem; background: var(--panel);
   font-size: .85rem; }
 .maps { display: flex; flex-wrap: wrap; gap: 1rem; }

@@ -1,6 +1,7 @@
 """Tables of a page. Every figure is taken from the reports as it is."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from ttsim.report.cycles.advice import Advice, Change
 from ttsim.report.cycles.advise import SENSITIVITY_HEADINGS, sensitivity_rows
@@ -13,6 +14,7 @@ from ttsim.report.network.figures import Sum
 from ttsim.report.page.figures import Deed, Excess, Grid, Page, Roof
 from ttsim.report.writers.html.elements import Markup, table
 
+DEVICE_OPERATION: Final = "DeviceOperation"  # the end of most names, left out where there is little room
 DEED_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
                  "issued FLOP", "useful FLOP", "DRAM read B", "DRAM written B", "network B", "L1 B a core", "of L1",
                  "of roof", "error expected", "not timed")  # fmt: skip
@@ -95,11 +97,14 @@ def grid_table(grid: Grid) -> Markup:
             cycles(one.stall_cycles),
             percent(one.stall_share),
             f"{one.circular_bytes:,}",
+            f"{one.dram_bytes:,}",
+            f"{one.network_bytes:,}",
         )
         for one in grid.cells
     ]
-    headings = ("core", "at work", "share", "busiest stage", "share", "waiting", "share", "circular buffers B")
-    return table("Cycles and circular buffers of each core (column-row)", headings, rows)
+    headings = ("core", "at work", "share", "busiest stage", "share", "waiting", "share", "circular buffers B",
+                "DRAM B", "networks B")  # fmt: skip
+    return table("Cycles and bytes of each core (column-row)", headings, rows)
 
 
 def roof_table(roofs: Sequence[Roof]) -> Markup:
@@ -120,18 +125,17 @@ def excesses_table(excesses: Sequence[Excess]) -> Markup:
     rows = [
         (
             f"{one.deed.number}",
-            one.deed.name,
-            one.deed.place,
+            one.deed.name.removesuffix(DEVICE_OPERATION),
             cycles(one.deed.cycles or 0),
             cycles(one.cycles),
             percent(one.share),
-            ", ".join(one.stages),
-            one.does,
+            f"{', '.join(one.stages)}: {one.does}" if one.does else ", ".join(one.stages),
+            one.deed.place,
         )
         for one in excesses
     ]
-    headings = ("#", "operation", "called by", "cycles", "above its roof", "of all cycles", "bound by", "which is that")
-    return table("Operations far above their roofs", headings, rows, words=(1, 2, 6, 7))
+    headings = ("#", "operation", "cycles", "above its roof", "of all", "bound by", "called by")
+    return table("Operations far above their roofs", headings, rows, words=(1, 5, 6))
 
 
 def flops_table(total: Totals) -> Markup:
