@@ -22,7 +22,7 @@ from ttsim.layers.source import layer_source
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.memory.accuracy import Accuracy, measure
-from ttsim.report.memory.results import LayerResult, Summary
+from ttsim.report.memory.figures import LayerResult, Summary
 from ttsim.report.memory.summary import operation_uses, summarize
 from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values
 from ttsim.runtime.device import Device

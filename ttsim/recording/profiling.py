@@ -14,6 +14,7 @@ from ops.programs.conv2d.auto_shard import SCHEME_DECISION
 from ops.readings.sensitivity import sensitivities
 from ttsim.recording.network import report_network
 from ttsim.recording.pages import page_of_run
+from ttsim.recording.shown import shown_cycles, shown_network
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.recording.timing import cycles_of, timed_call
 from ttsim.report.cycles.advice import Advice, machine_changes
@@ -54,7 +55,7 @@ class Profile:
                 cycles again for every figure. (What other configs would give, `estimate_cycles` finds out.)
         """
         spec = self.device.spec
-        report = cycle_report(self._timed(spec), spec)
+        report = shown_cycles(cycle_report(self._timed(spec), spec))
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
 
     def network(self) -> NetworkReport:
@@ -62,7 +63,7 @@ class Profile:
 
         All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
         """
-        return report_network(self.ran, self.device.spec, self.device.meanings)
+        return shown_network(report_network(self.ran, self.device.spec, self.device.meanings))
 
     def _repr_html_(self) -> str:
         """A page in a frame, for notebooks."""

@@ -21,9 +21,7 @@ from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
 from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles.rows import text_table
-from ttsim.report.page.calls import Subject, page_of_calls
 from ttsim.report.plain import text
-from ttsim.report.writers.html.notebook import page_frame
 
 FORMAT = 2  # raised when a field changes its meaning or goes
 INCLUDES = (
@@ -97,12 +95,6 @@ class CycleReport:
     def to_json(self) -> str:
         """All figures; the same bytes for the same calls."""
         return text(self.to_dict())
-
-    def _repr_html_(self) -> str:
-        """A page in a frame, for notebooks."""
-        counted = explain_inclusion(self.includes, self.leaves_out)
-        subject = Subject(name=self.device, clock_hz=self.clock_hz, counted=counted)
-        return page_frame(page_of_calls(subject, self.calls, self.total, self.launches, self.advice))
 
     def __str__(self) -> str:
         """A table, and what it counts."""

@@ -25,9 +25,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
-from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition
+from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition, Summary
 from ttsim.report.memory.l1_map import ranges_of
-from ttsim.report.memory.results import Summary
 
 IN_L1 = (BufferType.L1, BufferType.L1_SMALL)
 DEVICE_OPERATION = "DeviceOperation"

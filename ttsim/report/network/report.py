@@ -14,10 +14,7 @@ from ttsim.report.cycles.report import INCLUDES, LEAVES_OUT
 from ttsim.report.memory.l1_map import L1Map, l1_map
 from ttsim.report.network.figures import HighWater, LivingBuffer, PassOperation, Sum
 from ttsim.report.network.figures_of import RanOperation, held, high_water, pass_operations, sums
-from ttsim.report.page.calls import Subject, part_of_pass
-from ttsim.report.page.figures import Part
 from ttsim.report.plain import text
-from ttsim.report.writers.html.notebook import page_frame
 
 FORMAT = 1  # raised when a field changes its meaning or goes
 NOWHERE = "(no line of a script)"
@@ -67,18 +64,6 @@ class NetworkReport:
         """Operations that no model knows."""
         return tuple(one for one in self.operations if one.untimed)
 
-    def part(self) -> Part:
-        """The report as a part of a page."""
-        return part_of_pass(
-            self.operations,
-            calls=self.calls,
-            kinds=self.kinds,
-            layers=self.layers,
-            high_water=self.high_water,
-            l1=self.l1,
-            launches=self.launches,
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
         return {"format": FORMAT, **asdict(self)}
@@ -86,13 +71,6 @@ class NetworkReport:
     def to_json(self) -> str:
         """All figures; the same bytes for the same calls."""
         return text(self.to_dict())
-
-    def _repr_html_(self) -> str:
-        """A page in a frame, for notebooks."""
-        counted = explain_inclusion(self.includes, self.leaves_out)
-        return page_frame(
-            Subject(name=self.device, clock_hz=self.clock_hz, counted=counted).page("network", self.part())
-        )
 
     def __str__(self) -> str:
         """Tables: operations, kinds, layers; then the fullest moment of L1."""

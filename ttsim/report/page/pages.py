@@ -7,11 +7,10 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.explain import cycles, explain_inclusion, percent, time
 from ttsim.report.cycles.launches import launch_lines
 from ttsim.report.cycles.report import INCLUDES, LEAVES_OUT, CycleReport
-from ttsim.report.memory.figures import OperationUse
+from ttsim.report.memory.figures import LayerResult, OperationUse, Summary
 from ttsim.report.memory.l1_map import CIRCULAR, Held, l1_map
-from ttsim.report.memory.results import LayerResult, Summary
 from ttsim.report.network.report import NetworkReport
-from ttsim.report.page.calls import Subject
+from ttsim.report.page.calls import page_of_pass, part_of_pass
 from ttsim.report.page.figures import Page, Part, Source
 from ttsim.report.page.parts import deeds, deeds_of_pass, excesses, grid_of, roofs, stages_of, steps, times
 from ttsim.types.layer import Layer
@@ -52,7 +51,7 @@ def page_of_network(
     """
     found = deeds_of_pass(network.operations, spec.l1.usable_bytes, report.operations)
     part = replace(
-        network.part(),
+        part_of_pass(network),
         deeds=found,
         total=report.total if report.operations else None,
         calls=report.calls,
@@ -63,7 +62,7 @@ def page_of_network(
         advice=report.advice,
         sources=tuple(sources),
     )
-    return Subject(name=spec.name, clock_hz=spec.clock_hz, counted=COUNTED).page("network", part)
+    return replace(page_of_pass(network), parts=(part,))
 
 
 def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:

@@ -6,7 +6,7 @@ from typing import Any
 
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.devices import DeviceFigures
-from ttsim.report.memory.results import LayerResult
+from ttsim.report.memory.figures import LayerResult
 from ttsim.report.plain import text
 
 FORMAT = 2  # raised when a field changes its meaning or goes

@@ -10,8 +10,7 @@ from ttsim.report.columns import fitting_columns
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
 from ttsim.report.cycles.launches import launch_summary
 from ttsim.report.memory.accuracy import Accuracy
-from ttsim.report.memory.figures import L1Use, OperationUse, Partition
-from ttsim.report.memory.results import LayerResult, Summary
+from ttsim.report.memory.figures import L1Use, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.cycle_table import cycles_line, escaped, print_advice, print_call
 
 WIDE = 160

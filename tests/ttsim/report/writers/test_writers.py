@@ -10,11 +10,12 @@ from ttsim.report.memory.figures import (
     BufferUse,
     CircularBufferUse,
     L1Use,
+    LayerResult,
     OperationUse,
     OutputUse,
     Partition,
+    Summary,
 )
-from ttsim.report.memory.results import LayerResult, Summary
 from ttsim.report.writers.cycle_table import cycles_table
 from ttsim.report.writers.json import devices_as_json, layers_as_json
 from ttsim.report.writers.table import overview, print_devices, print_layers

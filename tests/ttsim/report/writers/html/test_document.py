@@ -8,7 +8,7 @@ import pytest
 from device.spec.device_spec import load_spec
 from ttsim.layers.run import Settings, run_layer
 from ttsim.report.cycles.explain import cycles
-from ttsim.report.memory.results import LayerResult
+from ttsim.report.memory.figures import LayerResult
 from ttsim.report.page.pages import page_of_layers
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.html.script import HASH, SCRIPT
