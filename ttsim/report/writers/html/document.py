@@ -169,7 +169,7 @@ def _changes(part: Part) -> Markup:
 def _words(part: Part) -> tuple[Markup, ...]:
     if len(part.calls) > TOLD_CALLS:
         return ()
-    return tuple(lines(operation_lines(call)) for call in part.calls)
+    return tuple(lines(line.removeprefix("- ") for line in operation_lines(call)) for call in part.calls)
 
 
 def _accuracy(part: Part) -> Markup:

@@ -43,6 +43,11 @@ def picture(name: str, *children: Markup) -> Markup:
     return tag("div", *(one for one in children if one), class_="picture", role="group", aria_label=name)
 
 
+def image(name: str, *children: Markup, **attributes: object) -> Markup:
+    """A drawing that is one image to screen readers, with all its parts."""
+    return tag("svg", tag("g", *children, aria_hidden="true"), role="img", aria_label=name, **attributes)
+
+
 def tag(name: str, *children: Markup, **attributes: object) -> Markup:
     """An element; `class_` is its class, other underscores are hyphens."""
     given = "".join(f' {key.rstrip("_").replace("_", "-")}="{label(str(one))}"' for key, one in attributes.items())
@@ -89,8 +94,9 @@ def table(
     if not kept:
         return Markup("")
     sides = {at: "words" if at in words else "figures" for at in kept}
+    named = next((at for at in kept if at in words), kept[0])  # what a row is about
     head = tag("tr", *(tag("th", text(headings[at]), scope="col", class_=sides[at]) for at in kept))
-    body = (tag("tr", *(_cell(row[at], sides[at]) for at in kept)) for row in found)
+    body = (tag("tr", *(_cell(row[at], sides[at], heads_row=at == named) for at in kept)) for row in found)
     whole = tag("table", tag("caption", text(caption)), tag("thead", head), tag("tbody", joined(body)))
     return tag("div", whole, class_="wide", tabindex=0, role="region", aria_label=caption)
 
@@ -100,8 +106,9 @@ def share(value: float) -> str:
     return f"{100 * value:.4f}%"
 
 
-def _cell(value: str, side: str) -> Markup:
-    return tag("td", label(value), class_=f"{side} long" if len(value) > SHORT_CELL and side == "words" else side)
+def _cell(value: str, side: str, *, heads_row: bool) -> Markup:
+    kind = f"{side} long" if len(value) > SHORT_CELL and side == "words" else side
+    return tag("th", label(value), scope="row", class_=kind) if heads_row else tag("td", label(value), class_=kind)
 
 
 def _cut(value: str, longest: int) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 from ttsim.report.cycles.explain import cycles, percent, time
 from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
 from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, Tick
-from ttsim.report.writers.html.elements import Markup, hint, label, picture, share, short, tag, text
+from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 from ttsim.report.writers.html.tables import DEVICE_OPERATION
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
@@ -47,7 +47,7 @@ def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
     )
     keys = (tag("li", tag("i", class_=style), text(kind)) for kind, style in KIND_CLASSES.items())
     name = f"Buffers in L1 of a core over {memory.operations} operations; the table below lists them"
-    drawn = tag("svg", firmware, *map(_block, memory.blocks), class_="l1", role="img", aria_label=name)
+    drawn = image(name, firmware, *map(_block, memory.blocks), class_="l1")
     return picture(name, drawn, _axis(steps), tag("ul", *keys, class_="key"))
 
 
@@ -166,14 +166,8 @@ def _heat_map(shown: CoreMap, grid: Grid) -> Markup:
         )
         for cell, figure, part in zip(grid.cells, shown.figures, shown.shares, strict=True)
     )
-    drawn = tag(
-        "svg",
-        *cells,
-        class_="grid",
-        viewBox=f"0 0 {grid.columns} {grid.rows}",
-        role="img",
-        aria_label=f"{shown.name}, core by core; the table below has the numbers",
-    )
+    name = f"{shown.name}, core by core; the table below has the numbers"
+    drawn = image(name, *cells, class_="grid", viewBox=f"0 0 {grid.columns} {grid.rows}")
     span = f"{shown.most:,} {shown.unit}"
     if shown.least < shown.most:
         span = f"{shown.least:,} to {span}"
