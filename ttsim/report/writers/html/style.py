@@ -72,7 +72,7 @@ summary { cursor: pointer; color: var(--link); }
 .l1 text { font-size: 11px; fill: var(--ground); } .l1 .on-circular { fill: #000; }
 .axis { display: block; width: 100%; height: 16px; overflow: visible; background: none !important; }
 .axis text { font-size: 11px; fill: var(--quiet); } .axis line { stroke: var(--quiet); }
-.picture { margin: .5rem 0; } 
+.picture { margin: .5rem 0; }
 .told, .told rect { stroke: var(--ink) !important; stroke-width: 2px !important; vector-effect: non-scaling-stroke; }
 figcaption b { display: block; } .picture output.hint { color: var(--quiet); }
 .picture output { display: block; min-height: 2.6em; padding: .25rem .5rem; background: var(--panel);
