@@ -87,7 +87,7 @@ figcaption b { display: block; } .picture output.hint { color: var(--quiet); }
   html { font-size: 11px; } body { max-width: none; padding: 0; } nav, .skip, output { display: none !important; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .wide { overflow: visible; } table { font-size: 8px; } th, td { padding: 1px 4px; }
-  .figures, tbody .words { white-space: normal; } tbody .long { min-width: 0; }
+  thead th, tbody .words { white-space: normal; } tbody .long { min-width: 0; }
   figure, .lanes, .l1, tr, .verdict { break-inside: avoid; }
   h2, h3 { break-after: avoid; } details::details-content { content-visibility: visible; display: block; height: auto; }
 }
