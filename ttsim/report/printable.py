@@ -1,11 +1,14 @@
 """Text of a user's own, such as names, without the characters that would steer a terminal."""
 
 import unicodedata
+from typing import Final
+
+STEERING: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode
 
 
 def printable(text: str) -> str:
-    """The text with control, formatting and lone surrogate characters written out by their numbers."""
-    return "".join(_written(one) if unicodedata.category(one) in ("Cc", "Cf", "Cs") else one for one in text)
+    """The text with control, formatting, line separating and lone surrogate characters written out by their numbers."""
+    return "".join(_written(one) if unicodedata.category(one) in STEERING else one for one in text)
 
 
 def printable_lines(text: str) -> str:
