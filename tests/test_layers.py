@@ -50,6 +50,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "missing": set(),
         "database": set(),
         "tracer": set(),
+        "version": set(),
         "types": set(),
         "runtime": {"types"},
         "cluster": {"runtime"},
@@ -84,7 +85,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         },
         "dropin": {"__init__", "recording", "runtime"},
         "pytest_plugin": {"dropin", "runtime"},
-        "__main__": {"dropin", "layers", "recording", "report", "runtime", "types"},
+        "__main__": {"dropin", "layers", "recording", "report", "runtime", "types", "version"},
     },
 }
 FILES = sorted(path for package in ARROWS for path in (ROOT / package).rglob("*.py"))

@@ -1,6 +1,7 @@
 """The command line: run transposed convolutions and look at devices.
 
-usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
+usage: python -m ttsim --version
+       python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
                            [--no-suggestions] [--html FILE] [--report DIR]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
@@ -41,6 +42,7 @@ from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as
 from ttsim.report.writers.table import print_devices, print_layers
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.types.layer import Layer
+from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
 
@@ -56,6 +58,7 @@ class Parser(argparse.ArgumentParser):
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = Parser(prog="ttsim", description="Transposed convolution on a simulated device.")
+    parser.add_argument("--version", action="version", version=version_line())
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
         "run",

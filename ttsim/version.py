@@ -1,0 +1,11 @@
+"""Which version this is, and which one of the real library it follows."""
+
+from typing import Final
+
+VERSION = "0.1.0"
+FOLLOWED: Final = "ttnn 0.81.1"  # plans, memory, errors and values are compared with recorded runs of it
+
+
+def version_line() -> str:
+    """Both in one line."""
+    return f"ttsim {VERSION}, following {FOLLOWED}"
