@@ -2,7 +2,7 @@
 
 usage: python -m ttsim --version
        python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
-                           [--no-suggestions] [--html FILE] [--report DIR]
+                           [-v] [--no-suggestions] [--html FILE] [--report DIR]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
        python -m ttsim compare BEFORE AFTER [--fail-over PERCENT]
@@ -84,6 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="do not look for what would fit, or be faster, and what the cycles hang on",
     )
+    run.add_argument("-v", "--verbose", action="store_true", help="every buffer, what each stage does, and all advice")
     run.add_argument("--summary", action="store_true", help="of several layers, one line for each alone")
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")
     run.add_argument(
@@ -162,7 +163,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.json:
         print(layers_as_json(results))
     else:
-        print_layers(console(), results, details=not options.summary)
+        print_layers(console(), results, each=not options.summary, details=options.verbose)
     return int(any(result.error is not None for result in results))
 
 
