@@ -39,6 +39,7 @@ from ttsim.report.printable import printable
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
+from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_devices, print_layers
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.types.layer import Layer
@@ -154,10 +155,12 @@ def run_command(options: argparse.Namespace) -> int:
         strict=not options.no_strict,
         suggestions=not options.no_suggestions,
     )
-    results = [
-        run_layer(layer, settings, watch=_saver(options.report, number))
-        for number, layer in enumerate(chosen_layers(options))
-    ]
+    layers, results = chosen_layers(options), []
+    with progress("layers") as begin:
+        done = begin(len(layers))
+        for number, layer in enumerate(layers):
+            results.append(run_layer(layer, settings, watch=_saver(options.report, number)))
+            done()
     if options.html is not None:
         options.html.write_text(page_html(page_of_layers(results, settings.spec)), encoding="utf-8")
     if options.json:
@@ -178,7 +181,10 @@ def devices_command(options: argparse.Namespace) -> int:
         raise ArgumentError("devices: --only chooses among the fields of --explain; give both or neither")
     names = options.names or catalog_names()
     if options.explain:
-        explained_devices = [explained(name, options.only) for name in names]
+        explained_devices = []
+        for name in names:
+            with progress(f"fields of {name}") as begin:
+                explained_devices.append(explained(name, options.only, watch=begin))
         if options.json:
             print(fields_as_json(explained_devices))
         for device in () if options.json else explained_devices:
