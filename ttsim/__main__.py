@@ -5,7 +5,7 @@ usage: python -m ttsim --version
                            [-v] [--no-suggestions] [--html FILE] [--report DIR]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
-       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT]
+       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT] [--device-id NUMBER]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
 """
 
@@ -35,7 +35,7 @@ from ttsim.report.comparison.compare import compare
 from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
 from ttsim.report.page.pages import page_of_layers
-from ttsim.report.printable import printable
+from ttsim.report.printable import printable, short_name
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
@@ -46,6 +46,8 @@ from ttsim.types.layer import Layer
 from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
+LONGEST_MESSAGE = 1000  # places of what the parser says
+LONGEST_PATH = 200  # characters of a path that cannot be opened
 
 
 class Parser(argparse.ArgumentParser):
@@ -53,7 +55,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with exit status 2."""
-        super().error(printable(message))
+        super().error(short_name(message, LONGEST_MESSAGE))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -109,14 +111,18 @@ def build_parser() -> argparse.ArgumentParser:
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
     compared = commands.add_parser(
         "compare",
-        help="compare two reports in JSON",
-        description="Matches the device operations of two reports in order: what takes longer, and what is different.",
+        help="compare two reports, or a report and what a card's profiler wrote",
+        description="Matches the device operations of two reports in order: what takes longer, and what is different. "
+        "A file ending in .csv is an ops_perf_results of tt-metal's profiler, or ours; any other a report in JSON.",
     )
-    compared.add_argument("before", type=Path, metavar="BEFORE", help="of run --json, exec --report or to_json()")
+    compared.add_argument(
+        "before", type=Path, metavar="BEFORE", help="of run --json, --report or to_json(), or of a card"
+    )
     compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
     compared.add_argument(
         "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
     )
+    compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
     tests = commands.add_parser(
         "pytest",
         help="run tests that import ttnn",
@@ -213,9 +219,12 @@ def exec_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Compare two reports. Returns the exit code."""
-    found = compare(read_report(options.before), read_report(options.after))
+    found = compare(*(read_report(path, options.device_id) for path in (options.before, options.after)))
     print(found)
-    return int(options.fail_over is not None and found.fails(options.fail_over))
+    if options.fail_over is None or not found.fails(options.fail_over):
+        return 0
+    print(f"ttsim: compare: it takes longer by more than {100 * options.fail_over:g} %", file=sys.stderr)
+    return 1
 
 
 def percent_share(text: str) -> float:
@@ -266,9 +275,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (TTSimError, OSError, MemoryError) as error:
-        print(f"ttsim: {printable(str(error) or type(error).__name__)}", file=sys.stderr)
+        print(f"ttsim: {printable(told(error))}", file=sys.stderr)
         return 2
     return code
+
+
+def told(error: BaseException) -> str:
+    """An error in a line; a path that is too long for one is cut."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.strerror}: {shown(str(error.filename), LONGEST_PATH)}"
+    return str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

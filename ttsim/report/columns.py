@@ -4,7 +4,6 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Sequence
-from textwrap import wrap
 
 from ttsim.report.printable import cells_of
 
@@ -83,10 +82,15 @@ def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:
     """
     if width is None:
         return [text]
-    kept = UNIT.sub(NO_BREAK, text)
-    room = max(width, LEAST_WRAPPED)
-    found = wrap(kept, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
-    return [line.replace(NO_BREAK, " ") for line in found] or [""]
+    first, *words = UNIT.sub(NO_BREAK, text).split(" ")
+    lines, room = [first], max(width, LEAST_WRAPPED)
+    for word in words:
+        longer = f"{lines[-1]} {word}"
+        if cells_of(longer) <= room or not lines[-1].strip():
+            lines[-1] = longer
+        else:
+            lines.append(" " * indent + word)
+    return [line.replace(NO_BREAK, " ").rstrip() for line in lines]
 
 
 def terminal_width() -> int | None:

@@ -47,6 +47,7 @@ def test_words_break_between_words_and_not_before_a_unit() -> None:
     assert wrapped("a 100 us", 2) == wrapped("a 100 us", 40)
     assert wrapped("x" * 100, 50) == ["x" * 100]
     assert wrapped("word " * 40, None) == ["word " * 40]
+    assert wrapped("層" * 20 + " " + "層" * 10, 40) == ["層" * 20, "層" * 10]
     assert wrapped("", 40) == [""]
     assert wrapped("  is indented", 80) == ["  is indented"]
 
