@@ -50,7 +50,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "missing": set(),
         "database": set(),
         "tracer": set(),
-        "version": set(),
+        "version": {"experiments"},
         "types": set(),
         "runtime": {"types"},
         "cluster": {"runtime"},
@@ -60,6 +60,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "functions": {"fitting", "runtime", "types"},
         "recording": {"fitting", "report", "runtime", "types"},
         "layers": {"functions", "recording", "report", "runtime", "types"},
+        "experiments": {"layers", "recording", "report", "runtime", "types"},
         "graph": {"recording", "runtime", "types"},
         "experimental": {"functions", "runtime", "types"},
         "onednn": {"functions", "runtime"},
@@ -95,7 +96,7 @@ each_file = pytest.mark.parametrize("path", FILES, ids=IDS)
 FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
 WRITERS = sorted(path for room in ("export", "writers") for path in (ROOT / "ttsim" / "report" / room).rglob("*.py"))
 MAY_PRINT = {"ttsim/__main__.py"}
-WRITERS_WITH_RICH = ("table", "cycle_table", "field_table", "progress", "terminal")
+WRITERS_WITH_RICH = ("table", "cycle_table", "device_table", "field_table", "progress", "terminal")
 RICH_IS_WELCOME = {"ttsim/__main__.py", *(f"ttsim/report/writers/{name}.py" for name in WRITERS_WITH_RICH)}
 DEVICE_NAMES = {path.stem for path in (ROOT / "device" / "spec" / "catalog").glob("*.toml")}
 ARCHITECTURES = {"wormhole", "wormhole_b0", "blackhole", "grayskull", "wh", "bh"}

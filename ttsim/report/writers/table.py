@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from device.spec.device_spec import DeviceSpec
 from ttsim.report.columns import fitted
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
 from ttsim.report.cycles.launches import launch_summary
@@ -22,7 +21,6 @@ OVERVIEW_WORDS = ("layer", "output", "scheme")
 OVERVIEW_LEAST_NEEDED = ("max error", "peak L1", "output", "time", "cores", "headroom", "scheme", "of L1", "PCC")
 MEMORY = ("operation", "circular", "buffers", "of L1", "headroom")
 BUFFERS = ("(circular) buffer", "bytes a core", "of L1", "address", "where")
-DEVICES = ("device", "architecture", "cores", "clock", "L1 a core", "DRAM banks", "DRAM")
 
 
 def print_layers(console: Console, results: Sequence[LayerResult], *, each: bool = True, details: bool = False) -> None:
@@ -182,37 +180,6 @@ def overview_row(result: LayerResult) -> tuple[str, ...]:
         "" if summary.cycles is None else cycles(summary.cycles.cycles),
         "" if summary.cycles is None else time(summary.cycles.nanoseconds),
     )
-
-
-def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
-    """One line for each device; all figures if there is only one."""
-    show(
-        console, fitted([DEVICES, *map(device_row, specs)], console.width, words=DEVICES[:2], least_needed=DEVICES[1:])
-    )
-    if len(specs) == 1:
-        for key, value in flat(specs[0].to_dict()):
-            say(console, f"{key} = {value}", indent=4)
-
-
-def device_row(spec: DeviceSpec) -> tuple[str, ...]:
-    """The figures of a device that tell most."""
-    return (
-        short_name(spec.name),
-        short_name(spec.arch),
-        f"{spec.grid.cols}x{spec.grid.rows}",
-        f"{spec.clock_hz / 1e9:g} GHz",
-        kib(spec.l1.usable_bytes),
-        str(spec.dram.banks),
-        f"{spec.dram.peak_bytes_per_second / 1e9:g} GB/s",
-    )
-
-
-def flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """Nested names as part.field, in order."""
-    found: list[tuple[str, object]] = []
-    for key, value in values.items():
-        found += flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
-    return found
 
 
 def kib(size_bytes: int) -> str:

@@ -26,3 +26,8 @@ def show(console: Console, lines: Iterable[str], *, style: str = "") -> None:
     """Lines as they are, such as those of a table."""
     for line in lines:
         console.print(escape(line), highlight=False, soft_wrap=True, style=style or None)
+
+
+def escaped(text: str) -> str:
+    """A text as a cell of a table shows it: nothing in it is markup, or steers the terminal."""
+    return escape(printable_lines(text))

@@ -5,8 +5,6 @@ import json
 import pytest
 from rich.console import Console
 
-from device.spec.device_spec import catalog_names, load_spec
-from ttsim.report.columns import cells_of
 from ttsim.report.devices import DeviceFigures, FieldFigures
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import (
@@ -19,9 +17,10 @@ from ttsim.report.memory.figures import (
     Partition,
     Summary,
 )
+from ttsim.report.printable import cells_of
 from ttsim.report.writers.field_table import print_fields
-from ttsim.report.writers.json import devices_as_json, layers_as_json
-from ttsim.report.writers.table import print_devices, print_layers, print_overview
+from ttsim.report.writers.json import layers_as_json
+from ttsim.report.writers.table import print_layers, print_overview
 from ttsim.types.layer import Layer
 
 LAYER = Layer(name="up[1]", in_channels=32, out_channels=16, input_height=4, input_width=5)
@@ -166,21 +165,6 @@ def fields(summary):
     return {name: getattr(summary, name) for name in summary.__dataclass_fields__}
 
 
-@pytest.mark.parametrize("name", catalog_names())
-def test_devices(name):
-    spec = load_spec(name)
-    text = drawn(print_devices, [spec])
-    assert name in text
-    assert f"l1.bytes = {spec.l1.bytes}" in text
-    assert json.loads(devices_as_json([spec]))["devices"][0]["name"] == name
-
-
-def test_several_devices_are_a_line_each():
-    text = drawn(print_devices, [load_spec(name) for name in catalog_names()])
-    assert "l1.bytes" not in text
-    assert all(name in text for name in catalog_names())
-
-
 def test_cycles_of_a_layer_are_shown(report):
     result = LayerResult(layer=LAYER, summary=Summary(**{**fields(SUMMARY), "cycles": report}))
     text = drawn(print_layers, [result, GOOD])
@@ -250,14 +234,6 @@ def test_a_hostile_name_stays_on_its_row(report, name):
     overview = drawn(print_overview, [good, bad], width=80)
     assert len(overview.splitlines()) == 3
     assert len(plain.splitlines()) > 0
-
-
-def test_hostile_names_of_devices_stay_on_their_rows():
-    specs = [load_spec("wormhole_n150").replace(name=name) for name in ("[red]x", "<b>'\"", "層" * 50)]
-    text = drawn(print_devices, specs, width=80)
-    assert len(text.splitlines()) == 4
-    assert max(map(cells_of, text.splitlines())) <= 80
-    assert all(shown in text for shown in ("[red]x", "<b>'\"", "…"))
 
 
 def test_fields_of_a_device_fit(monkeypatch):
