@@ -44,6 +44,7 @@ from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
 from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
+from ttsim.report.writers.terminal import say
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values
 from ttsim.types.layer import Layer
 from ttsim.version import version_line
@@ -224,7 +225,8 @@ def exec_command(options: argparse.Namespace) -> int:
     variables = chosen(options)
     try:
         with environment(variables):
-            run_script(options.script, options.arguments, options.report)
+            errors = Console(stderr=True)
+            run_script(options.script, options.arguments, options.report, lambda line: say(errors, line, indent=2))
     except Exception as error:
         sys.stdout.flush()
         traceback.print_exception(error.with_traceback(within(error.__traceback__, options.script)))

@@ -70,6 +70,16 @@ class NetworkReport:
         """Operations that no model knows."""
         return tuple(one for one in self.operations if one.untimed)
 
+    @property
+    def headline(self) -> str:
+        """What ran, and how long it took, in a line."""
+        missing = f", not counting {len(self.untimed)} of them" if self.untimed else ", all of them timed"
+        calls = "one call" if self.calls == 1 else f"{self.calls} calls"
+        return (
+            f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz,"
+            f" in {len(self.operations)} device operations of {calls}{missing}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
         return {"format": FORMAT, **asdict(self)}
@@ -96,7 +106,7 @@ class NetworkReport:
         ]
         return "\n".join(
             [
-                *wrapped(_head(self), width, indent=2),
+                *wrapped(self.headline, width, indent=2),
                 "",
                 *fitted(operations, width, words=WORDS, least_needed=OPERATION_LEAST_NEEDED),
                 "\nBy kind",
@@ -140,15 +150,6 @@ def network_report(ran: Sequence[RanOperation], launches: Sequence[Launch], spec
         high_water=high_water(ran, operations, spec),
         l1=l1_map([held(one, spec) for one in ran], spec),
         launches=launch_times(launches, in_time, spec),
-    )
-
-
-def _head(report: NetworkReport) -> str:
-    missing = f", not counting {len(report.untimed)} of them" if report.untimed else ", all of them timed"
-    calls = "one call" if report.calls == 1 else f"{report.calls} calls"
-    return (
-        f"{report.device}: {cycles(report.cycles)} cycles, {time(report.nanoseconds)} at {report.clock_hz / 1e9:g} GHz,"
-        f" in {len(report.operations)} device operations of {calls}{missing}"
     )
 
 
