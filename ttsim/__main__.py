@@ -37,7 +37,7 @@ from ttsim.report.comparison.compare import compare
 from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
 from ttsim.report.page.pages import page_of_layers
-from ttsim.report.printable import printable, short_name
+from ttsim.report.printable import printable, printable_lines, short_name
 from ttsim.report.writers.device_table import print_devices
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.html.document import page_html
@@ -220,7 +220,7 @@ def devices_command(options: argparse.Namespace) -> int:
 
 
 def exec_command(options: argparse.Namespace) -> int:
-    """Run a script; what it raises is shown as Python would show it. Returns the exit code."""
+    """Run a script; what it raises is shown as Python would show it, steering no terminal. Returns the exit code."""
     options.script.open("rb").close()  # a script that is not there is told in one line
     variables = chosen(options)
     try:
@@ -229,7 +229,8 @@ def exec_command(options: argparse.Namespace) -> int:
             run_script(options.script, options.arguments, options.report, lambda line: say(errors, line, indent=2))
     except Exception as error:
         sys.stdout.flush()
-        traceback.print_exception(error.with_traceback(within(error.__traceback__, options.script)))
+        lines = traceback.format_exception(error.with_traceback(within(error.__traceback__, options.script)))
+        sys.stderr.write("\t".join(map(printable_lines, "".join(lines).split("\t"))))
         return 1
     return 0
 

@@ -65,6 +65,17 @@ def test_a_script_whose_name_means_harm_is_told_without(
     assert "\\'\\n\"': wormhole_n150: " in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.skipif(os.name == "nt", reason="names of files are narrower there")
+def test_what_a_script_raises_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "a\x1b[31m\u202e.py"
+    script.write_text('def f():\n    raise ValueError("\\x1b[2J",\t1)\nf()\n')
+    assert main(["exec", str(script)]) == 1
+    told = capsys.readouterr().err
+    assert not set(told) & set("\x1b\u202e")
+    assert "a\\x1b[31m\\u202e.py" in told
+    assert '    raise ValueError("\\x1b[2J",\t1)\n' in told
+
+
 def test_what_a_script_raises_is_shown_from_its_own_line_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "script.py"
     script.write_text("import ttnn\nttnn.softmax\n")
