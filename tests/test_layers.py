@@ -95,7 +95,7 @@ each_file = pytest.mark.parametrize("path", FILES, ids=IDS)
 FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
 WRITERS = sorted(path for room in ("export", "writers") for path in (ROOT / "ttsim" / "report" / room).rglob("*.py"))
 MAY_PRINT = {"ttsim/__main__.py"}
-WRITERS_WITH_RICH = ("table", "cycle_table", "field_table")
+WRITERS_WITH_RICH = ("table", "cycle_table", "device_table", "field_table")
 RICH_IS_WELCOME = {"ttsim/__main__.py", *(f"ttsim/report/writers/{name}.py" for name in WRITERS_WITH_RICH)}
 DEVICE_NAMES = {path.stem for path in (ROOT / "device" / "spec" / "catalog").glob("*.toml")}
 ARCHITECTURES = {"wormhole", "wormhole_b0", "blackhole", "grayskull", "wh", "bh"}

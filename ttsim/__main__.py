@@ -37,10 +37,11 @@ from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
 from ttsim.report.page.pages import page_of_layers
 from ttsim.report.printable import printable
+from ttsim.report.writers.device_table import print_devices
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
-from ttsim.report.writers.table import print_devices, print_layers
+from ttsim.report.writers.table import print_layers
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values
 from ttsim.types.layer import Layer
 
@@ -91,7 +92,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
     add_layer_flags(run)
-    devices = commands.add_parser("devices", help="list devices and show their figures")
+    devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
     add_changes(devices)
     devices.add_argument("--explain", action="store_true", help="each field's unit and source, and what it moves")
