@@ -60,13 +60,12 @@ def test_killed_twenty_times(folder):
     for _ in range(KILLS):
         with started(folder, path) as run:
             seen.append(int(run.stdout.readline()))
-            wanted = min(POINTS - 1, seen[-1] + chance.randint(0, 2 * POINTS // KILLS))
-            while int(run.stdout.readline() or POINTS) < wanted:
-                pass
-            time.sleep(chance.uniform(0, 0.05))
+            if chance.random() < 0.5:
+                run.stdout.readline()  # until some rows are written
+            time.sleep(chance.uniform(0, 0.1))
             run.kill()
     assert seen == sorted(seen)
-    assert seen[-1] < POINTS
+    assert 0 < seen[-1] < POINTS
     finish(started(folder, path))
     assert lines(path) == lines(folder / "whole.jsonl")
     assert len(lines(path)) == POINTS + 1
