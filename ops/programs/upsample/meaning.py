@@ -46,7 +46,7 @@ def upsample_movement(work: Upsample, source: TensorSpec, made: TensorSpec, spec
             return Movement(cores=shards.grid, reads=got_at(gathered, Access.STICKS))
         case UpsampleProgram.PAGES:
             pages = pages_of(made, 1)
-            cores = page_cores(pages.all_pages, spec)
+            cores = page_cores(pages.all_pages, spec.grid)
             pages = replace(pages, core_pages=div_up(pages.all_pages, cores.num_cores()), access=Access.WAIT)
             reads = replace(pages, in_dram=pages_of(source, 1).in_dram)
             return Movement(cores=cores, reads=reads, writes=pages, blocks=pages.core_pages)
