@@ -38,7 +38,7 @@ def record_of(profile: Profile, name: str) -> Record:
     """
     device, spec = profile.device, profile.device.spec
     told = [call for call in profile.calls if call.ran or call.error]
-    calls = [call for call in told if call.ran]
+    calls = profile.ran
     timed = [timed_call(call, spec, meanings=device.meanings) for call in calls]
     cycles, network = cycle_report(timed, spec), profile.network()
     operations = recorded_operations(

@@ -69,7 +69,7 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     """The files of a report, by their paths below its directory."""
     record = record_of(profile, name)
-    pages = page_files(record.network, record.cycles, profile.device.spec)
+    pages = page_files(record.network, record.cycles, profile.ran, profile.device.spec)
     usage = memory_reports(profile.device, before_closing=True)
     texts = {
         MEMORY / name / "config.json": config(record),
