@@ -12,9 +12,10 @@ from device.time.engine import Moment, Processor, critical_cycles, stage_report
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.axis import FrameAxis, count_met_taps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
+from ops.programs.conv2d.cores import ConvTiming, Core
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
 from ops.programs.conv2d.problem import ConvProblem
-from ops.programs.conv2d.walk import ConvTiming, Core, time_conv
+from ops.programs.conv2d.walk import time_conv
 from ops.programs.conv2d.work import ConvWork
 
 GATHERS = frozenset({Stage.READER, Stage.SECOND_READER, Stage.TILIZE, Stage.ACT_MULTICAST})
