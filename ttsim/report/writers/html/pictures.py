@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Final
 
-from ttsim.report.cycles.explain import cycles, percent, time
+from ttsim.report.cycles.explain import count_of, cycles, percent, time
 from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
-from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, Tick
+from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, RoofChart, RoofPoint, Tick
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 from ttsim.report.writers.html.tables import DEVICE_OPERATION
 
@@ -85,6 +85,38 @@ def roof_bars(roofs: Sequence[Roof]) -> Markup:
     keys = (tag("li", tag("i", class_=f"roof-{name.lower()}"), text(name)) for name in ("math", "DRAM", "network"))
     name = "What matrix units, DRAM and networks need at least; the table below has the numbers"
     return picture(name, tag("div", *shown, class_="lanes"), tag("ul", *keys, class_="key"))
+
+
+def roof_chart_picture(chart: RoofChart) -> Markup:
+    """Work by bytes of DRAM to the right, work by time upward."""
+    lines = (
+        tag(
+            "line",
+            hint(one.name),
+            class_="roofline",
+            x1=share(one.start[0]),
+            y1=share(one.start[1]),
+            x2=share(one.end[0]),
+            y2=share(one.end[1]),
+        )
+        for one in chart.lines
+    )
+    names = (
+        tag("text", text(one.name), x=share(one.end[0]), y=share(one.end[1]), dx=-4, dy=-4, text_anchor="end")
+        for one in chart.lines
+    )
+    scale = (tag("text", text(one.text), x=4, y=share(1 - one.share), dy=-2, class_="scale") for one in chart.upward)
+    points = (
+        tag("circle", hint(_placed(one)), cx=share(one.left_share), cy=share(one.top_share), r=5)
+        for one in chart.points
+    )
+    name = "Roofline chart: work by bytes of DRAM to the right, work by time upward; the table has the numbers"
+    return picture(name, image(name, *lines, *names, *scale, *points, class_="chart"), _axis(chart.across))
+
+
+def _placed(one: RoofPoint) -> str:
+    rate, intensity = count_of(one.flops_per_second), count_of(one.flops_per_byte)
+    return f"{_told(one.deed)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
 
 
 def _told(one: Deed) -> str:
