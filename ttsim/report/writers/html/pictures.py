@@ -13,6 +13,7 @@ from ttsim.report.writers.html.tables import DEVICE_OPERATION
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}
 NAMED_HEIGHT: Final = 0.035  # of the picture: lower blocks have no room for a name
+LAST_SHARE: Final = 0.95  # of an axis: marks behind it stand before their place
 NAMED_WIDTH: Final = 0.1  # nor have narrower ones
 
 
@@ -105,7 +106,9 @@ def roof_chart_picture(chart: RoofChart) -> Markup:
         tag("text", text(one.name), x=share(one.end[0]), y=share(one.end[1]), dx=-4, dy=-4, text_anchor="end")
         for one in chart.lines
     )
-    scale = (tag("text", text(one.text), x=4, y=share(1 - one.share), dy=-2, class_="scale") for one in chart.upward)
+    scale = (
+        tag("text", text(one.text), x=4, y=share(1 - one.share), dy=-2, class_="scale") for one in chart.upward[:-1]
+    )
     points = (
         tag("circle", hint(_placed(one)), cx=share(one.left_share), cy=share(one.top_share), r=5)
         for one in chart.points
@@ -130,7 +133,11 @@ def _by(place: str) -> str:
 
 def _axis(ticks: Sequence[Tick]) -> Markup:
     """Marks below a picture."""
-    marks = (tag("text", text(one.text), x=share(one.share), y=12) for one in ticks)
+    sides = ("end" if one.share > LAST_SHARE else "start" for one in ticks)
+    marks = (
+        tag("text", text(one.text), x=share(one.share), y=12, text_anchor=side)
+        for one, side in zip(ticks, sides, strict=True)
+    )
     lines = (tag("line", x1=share(one.share), x2=share(one.share), y1=0, y2=3) for one in ticks)
     return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
 
