@@ -20,6 +20,11 @@ def test_the_table_of_the_best():
     )
 
 
+def test_on_a_narrow_terminal_settings_stay():
+    told = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": 2}, FITS),)), width=40)
+    assert told.splitlines()[:2] == ["layer  device  cycles     time  fastest", "up     d        1,234  1.23 us  x=2"]
+
+
 def test_mistakes_of_ttsim_are_told():
     told = best_table(SweepResult(axes=(), samples=(({}, FAILED), ({}, FAILED))))
     assert told.splitlines()[-1].startswith("failed: KeyError: ")
