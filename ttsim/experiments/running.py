@@ -151,7 +151,7 @@ class Run:
         said = f"{type(error).__name__}: {error}".strip().rstrip(":")
         if self.lost >= (LOST_IN_A_ROW if self.returned else LOST_AT_FIRST):
             raise DeviceError(
-                f"sweep: processes {self.crew.where} end whatever they look into ({said}); look for what ends them: "
+                f"sweep: what runs {self.crew.where} ends whatever it looks into ({said}); find what ends it: "
                 "too little memory, an engine that was shut down, or a script that calls ttsim.sweep outside of "
                 'if __name__ == "__main__":'
             )

@@ -7,14 +7,14 @@ from ttsim.experiments.result import Best, SweepResult
 from ttsim.experiments.row import Verdict
 from ttsim.report.columns import fitted
 from ttsim.report.cycles.explain import cycles, percent, time
-from ttsim.report.printable import printable
+from ttsim.report.printable import printable, short_name
 
 HEADINGS: Final = ("layer", "device", "fit", "cycles", "+-", "time", "slowest", "L1 peak B", "headroom B", "fastest")
 WORDS: Final = ("layer", "device", "fastest")
 LEAST_NEEDED: Final = ("headroom B", "L1 peak B", "slowest", "+-", "fit", "time", "device")  # on a narrow terminal
 TOLD_MISTAKES: Final = 3
+LONGEST_REASON: Final = 100  # characters of an error in a line
 DEVICE: Final = "device."
-NOTHING: Final = "nothing runs"
 
 
 def best_table(result: SweepResult, width: int | None = None) -> str:
@@ -53,13 +53,11 @@ def _mistakes(result: SweepResult) -> list[str]:
 
 def _cells(best: Best) -> tuple[str, ...]:
     fitting = f"{best.fitting} of {best.points}"
-    row = best.row
+    row, named = best.row, (short_name(best.layer), printable(best.device), fitting)
     if row is None or row.cycles is None or best.labels is None:
-        return (printable(best.layer), printable(best.device), fitting, *[""] * 6, NOTHING)
+        return (*named, *[""] * 6, f"nothing runs: {short_name(best.reason, LONGEST_REASON)}")
     return (
-        printable(best.layer),
-        printable(best.device),
-        fitting,
+        *named,
         cycles(row.cycles),
         "?" if row.cycles_error_share is None else percent(row.cycles_error_share),
         time(best.nanoseconds or 0),

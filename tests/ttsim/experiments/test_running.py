@@ -83,7 +83,7 @@ def test_a_point_that_kills_twice_is_a_row_and_no_other_is_blamed(monkeypatch):
 
 
 def test_processes_that_always_die_end_the_run():
-    with pytest.raises(DeviceError, match=r"processes here end whatever they look into .*a process died"):
+    with pytest.raises(DeviceError, match=r"what runs here ends whatever it looks into .*a process died"):
         run(lambda: Deadly(lambda points: True))
 
 
