@@ -102,6 +102,23 @@ def test_what_a_future_that_was_canceled_stood_for_is_looked_into_again():
     assert run(Canceling) == run(InProcess)
 
 
+def test_who_is_gone_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("ttsim.experiments.running.LISTEN_SECONDS", 0.01)
+
+    class Silent(InProcess):
+        def submit(self, fn, /, *args, **kwargs):
+            return Future()
+
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            raise AssertionError("nobody is there who could")
+
+    answers = iter([True, True, False, False, False])
+    crew = Crew(executor=Silent, lanes=1, where="there", there=lambda: next(answers))
+    with pytest.raises(DeviceError, match="nobody answers any more there"):
+        Run(POINTS, crew, lambda rows: None).go()
+    assert next(answers, None) is None
+
+
 def test_an_interrupt_takes_what_is_ready():
     class Interrupted(InProcess):
         submitted = 0
