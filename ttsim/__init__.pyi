@@ -31,6 +31,8 @@ from ttsim.errors import (
     SpecError,
     TTSimError,
 )
+from ttsim.experiments.design.result import DesignResult
+from ttsim.experiments.design.run import design
 from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv1d import Conv1dConfig, conv1d
@@ -279,6 +281,7 @@ __all__ = [
     "CreateDevice",
     "CycleReport",
     "DataType",
+    "DesignResult",
     "Device",
     "DeviceClosedError",
     "DeviceComputeKernelConfig",
@@ -369,6 +372,7 @@ __all__ = [
     "create_sharded_memory_config",
     "database",
     "deallocate",
+    "design",
     "device",
     "device_names",
     "dump_device_memory_state",

@@ -1,0 +1,187 @@
+"""ttsim.design: every machine of a space, its time and its costs, and which of them no other is better than."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import fsum
+from pathlib import Path
+
+from device.errors import ArgumentError, TTSimError, shown
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import nanoseconds
+from ops.fields.field import fields_of
+from ops.readings.sensitivity import Sensitivity, sensitivities
+from ttsim.experiments.design.collapse import Collapsing
+from ttsim.experiments.design.read import read_design
+from ttsim.experiments.design.result import AxisEffect, DesignPoint, DesignResult, LayerOutcome
+from ttsim.experiments.design.space import Design
+from ttsim.experiments.row import Row, Verdict
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.run import Settings, call, place
+from ttsim.recording.timing import cycles_of
+from ttsim.runtime.device import RanCall
+from ttsim.types.layer import Layer
+
+
+def design(file: str | Path | Design) -> DesignResult:
+    """The Pareto front of time and costs over a space of machines.
+
+    Args:
+        file: A TOML file of a device, fields to vary, costs and layers, as docs/design-a-machine.md describes it; or
+            a `Design`.
+
+    Raises:
+        ArgumentError: The file says something that is no design, or a cost cannot be worked out.
+        SpecError: A device or a field is unknown, or a value is none of the field.
+        OSError: A file cannot be read.
+    """
+    if not isinstance(file, str | Path | Design):
+        raise ArgumentError(f"design: give the path of a TOML file, not {shown(file)}")
+    space = file if isinstance(file, Design) else read_design(Path(file))
+    known = Collapsing(space.axes)
+    points = tuple(_points(space, known))
+    front, alike = _front(points)
+    return DesignResult(
+        base=space.base.name,
+        layers=tuple(layer.name for layer in space.layers),
+        axes=_effects(space, points, known.asked),
+        points=points,
+        front=front,
+        alike=alike,
+        looked=known.looked,
+        sensitivity=_sensitivity(space),
+    )
+
+
+def _points(space: Design, known: Collapsing) -> Iterator[DesignPoint]:
+    """Every machine, the last field changing fastest."""
+    for one in product(*(axis.values for axis in space.axes)):
+        values = {axis.name: value for axis, value in zip(space.axes, one, strict=True)}
+        spec = space.device(values)
+        if isinstance(spec, str):
+            yield DesignPoint(
+                values=values, device="", reason=spec, costs={}, nanoseconds=None, cycles_error_share=None,
+                untimed_operations=None, layers=(),
+            )  # fmt: skip
+            continue
+        layers = tuple(_outcome(known.row(layer, spec, values)) for layer in space.layers)
+        yield _point(values, spec, layers, _costs(space, spec))
+
+
+def _point(
+    values: Mapping[str, str], spec: DeviceSpec, layers: tuple[LayerOutcome, ...], costs: Mapping[str, float]
+) -> DesignPoint:
+    """A machine with what becomes of its layers."""
+    stopped = next((one for one in layers if one.verdict != Verdict.FITS), None)
+    if stopped is not None:
+        total, share = None, None
+        first = next(iter(stopped.error.splitlines()), "")
+        reason = f"{stopped.layer} {stopped.verdict}: {first}"
+    else:
+        times = [one.nanoseconds or 0.0 for one in layers]
+        total, share, reason = fsum(times), _error_share(layers, times), ""
+    return DesignPoint(
+        values=values,
+        device=spec.name,
+        reason=reason,
+        costs=costs,
+        nanoseconds=total,
+        cycles_error_share=share,
+        untimed_operations=None if stopped else sum(one.untimed_operations or 0 for one in layers),
+        layers=layers,
+    )
+
+
+def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> float | None:
+    """The mean of the layers' expected errors by time; None if one is not known."""
+    shares = [one.cycles_error_share for one in layers]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares) or not fsum(times):
+        return None
+    return fsum(share * time for share, time in zip(known, times, strict=True)) / fsum(times)
+
+
+def _outcome(row: Row) -> LayerOutcome:
+    timed = row.cycles is not None and row.clock_hz is not None
+    return LayerOutcome(
+        layer=row.layer,
+        verdict=row.verdict.value,
+        error=row.error,
+        cycles=row.cycles,
+        nanoseconds=nanoseconds(row.cycles or 0, row.clock_hz or 1) if timed else None,
+        cycles_error_share=row.cycles_error_share,
+        untimed_operations=row.untimed_operations,
+        l1_headroom_bytes=row.l1_headroom_bytes,
+    )
+
+
+def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
+    """What a machine costs.
+
+    Raises:
+        ArgumentError: A formula has no value there.
+    """
+    fields = {field.name: field.value for field in fields_of(spec) if field.numeric} if space.costs else {}
+    found = {}
+    for name, one in space.costs.items():
+        try:
+            found[name] = one.value(fields)
+        except ArgumentError as error:
+            raise ArgumentError(f"design: costs.{name}: {error}") from error
+    return found
+
+
+def _front(points: Sequence[DesignPoint]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Numbers of the points that no other is better than, and how many others are alike with each."""
+    aims = {at: (one.nanoseconds, *one.costs.values()) for at, one in enumerate(points) if one.nanoseconds is not None}
+    front: list[int] = []
+    alike: list[int] = []
+    for at in sorted(aims, key=lambda one: (aims[one], one)):  # whoever is better than a point stands before it
+        same = next((place for place, one in enumerate(front) if aims[one] == aims[at]), None)
+        if same is not None:
+            alike[same] += 1
+        elif not any(all(a <= b for a, b in zip(aims[one], aims[at], strict=True)) for one in front):
+            front.append(at)
+            alike.append(0)
+    return tuple(front), tuple(alike)
+
+
+def _effects(space: Design, points: Sequence[DesignPoint], asked: set[str]) -> tuple[AxisEffect, ...]:
+    """What each field means in the space."""
+    found = []
+    named = {name for one in space.costs.values() for name in one.names}
+    for axis in space.axes:
+        groups: dict[tuple[str, ...], list[float | None]] = {}
+        for point in points:
+            if point.device:
+                others = tuple(value for name, value in point.values.items() if name != axis.name)
+                groups.setdefault(others, []).append(point.nanoseconds)
+        times = [[one for one in group if one is not None] for group in groups.values()]
+        shares = [max(group) / min(group) - 1 for group in times if len(group) > 1]
+        decides = any(0 < len(ran) < len(group) for ran, group in zip(times, groups.values(), strict=True))
+        found.append(
+            AxisEffect(
+                name=axis.name,
+                values=len(axis.values),
+                read=axis.name in asked,
+                moves_share=max(shares, default=None),
+                decides=decides,
+                priced=not named.isdisjoint(axis.fields),
+            )
+        )
+    return tuple(found)
+
+
+def _sensitivity(space: Design) -> tuple[Sensitivity, ...]:
+    """What each figure of the base device means for the layers that run there."""
+    ran = [one for layer in space.layers for one in _ran(layer, space.base)]
+    return sensitivities(space.base, lambda spec: fsum(cycles_of(one, spec) for one in ran))
+
+
+def _ran(layer: Layer, spec: DeviceSpec) -> list[RanCall]:
+    """What a layer runs on a device; nothing if it does not fit."""
+    try:
+        placed = place(layer, make_inputs(layer, values=False), Settings(spec=spec, values="off", suggestions=False))
+        with placed.device:
+            return call(placed).profile.calls
+    except TTSimError:
+        return []
