@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 
 from ttsim.dropin.finder import ttnn_is_ttsim
-from ttsim.recording.pages import page_files
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
 from ttsim.runtime.device import Device
@@ -79,8 +78,8 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
     """Writes what each device did that made a call, in order of opening.
 
     device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network;
-    report0.html is a page about it that needs nothing else, trace0.json.gz its timeline for Perfetto; report0.json and
-    what lies in generated is what other tools open, see `save_report`.
+    report0.html is a page about it that needs nothing else; it, report0.json, report0.trace.json.gz and what lies in
+    generated, for other tools, come from `save_report`.
     """
     for number, profile in enumerate(one for one in profiles if one.calls):
         report = profile.report()
@@ -90,6 +89,3 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
         (folder / f"network{number}.txt").write_text(f"{network}\n", encoding="utf-8")
         (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")
         save_report(folder, profile, name=f"report{number}")
-        for name, content in page_files(network, report, profile.device.spec).items():
-            stem, _, suffix = name.partition(".")
-            (folder / f"{stem}{number}.{suffix}").write_bytes(content)

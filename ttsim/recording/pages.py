@@ -10,7 +10,7 @@ from ttsim.report.writers.html.document import page_html
 
 
 def page_files(network: NetworkReport, report: CycleReport, spec: DeviceSpec) -> dict[str, bytes]:
-    """Files by their names: ``report.html``, which needs nothing else, and ``trace.json.gz`` for Perfetto.
+    """Files by the ends of their names: ``html``, which needs nothing else, and ``trace.json.gz`` for Perfetto.
 
     Args:
         network: The operations in order.
@@ -19,6 +19,6 @@ def page_files(network: NetworkReport, report: CycleReport, spec: DeviceSpec) ->
     """
     page = page_of_network(network, report, spec)
     return {
-        "report.html": page_html(page).encode("utf-8"),
+        "html": page_html(page).encode("utf-8"),
         "trace.json.gz": trace_json_gz(trace_of(page.parts[0], spec)),
     }

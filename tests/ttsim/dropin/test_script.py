@@ -35,7 +35,7 @@ def test_a_script_runs_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert network["cycles"] == call["total"]["cycles"]
     assert [one["name"] for one in network["layers"]] == ["script.py:9"]
     assert "HaloDeviceOperation" in (tmp_path / "report" / "report0.html").read_text()
-    assert (tmp_path / "report" / "trace0.json.gz").stat().st_size < 100_000
+    assert (tmp_path / "report" / "report0.trace.json.gz").stat().st_size < 100_000
     assert "L1 is fullest in #" in (tmp_path / "report" / "network0.txt").read_text()
     assert json.loads((tmp_path / "report" / "report0.json").read_text())["network"] == network
     assert (tmp_path / "report" / "generated" / "ttnn" / "reports" / "report0" / "db.sqlite").exists()
