@@ -42,6 +42,8 @@ _NAMES_OF = {
     ),
     "ttsim.experiments.design.result": ("DesignResult",),
     "ttsim.experiments.design.run": ("design",),
+    "ttsim.experiments.result": ("SweepResult",),
+    "ttsim.experiments.sweep": ("sweep",),
     "ttsim.functions.concatenation": ("concat",),
     "ttsim.functions.constraints": ("ExecutionStatus", "OpConstraints", "query_op_constraints"),
     "ttsim.functions.conv1d": ("Conv1dConfig", "conv1d"),

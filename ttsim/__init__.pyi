@@ -33,6 +33,8 @@ from ttsim.errors import (
 )
 from ttsim.experiments.design.result import DesignResult
 from ttsim.experiments.design.run import design
+from ttsim.experiments.result import SweepResult
+from ttsim.experiments.sweep import sweep
 from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv1d import Conv1dConfig, conv1d
@@ -335,6 +337,7 @@ __all__ = [
     "SigmoidMode",
     "SpecError",
     "StorageType",
+    "SweepResult",
     "SystemMeshDescriptor",
     "TTSimError",
     "Tensor",
@@ -477,6 +480,7 @@ __all__ = [
     "sub_",
     "subtract",
     "subtract_",
+    "sweep",
     "synchronize_device",
     "tanh",
     "tile_size",

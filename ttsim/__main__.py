@@ -5,7 +5,8 @@ usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME o
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
        python -m ttsim compare BEFORE AFTER [--fail-over PERCENT]
-       python -m ttsim design FILE [--json]
+       python -m ttsim design FILE [--csv FILE] [--json FILE]
+       python -m ttsim sweep [FILE] [--vary KEY=VALUE,VALUE ...] [--device NAME ...] [--file FILE] [--csv FILE]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
 
 --set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
@@ -28,7 +29,8 @@ from ops.fields.changed import load_spec, with_changes
 from ttsim.dropin.choices import add_changes, add_choices, chosen, chosen_device, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
-from ttsim.experiments.design.run import design
+from ttsim.experiments.command import add_sweep, sweep_command
+from ttsim.experiments.design.command import add_design, design_command
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, run_layer
@@ -119,13 +121,6 @@ def build_parser() -> argparse.ArgumentParser:
     compared.add_argument(
         "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
     )
-    designed = commands.add_parser(
-        "design",
-        help="vary fields of a device against costs",
-        description="The Pareto front of time and costs over a space of devices (docs/design-a-machine.md).",
-    )
-    designed.add_argument("file", type=Path, metavar="FILE", help="TOML: device, space, costs and layers")
-    designed.add_argument("--json", action="store_true", help="print all machines as JSON instead of tables")
     tests = commands.add_parser(
         "pytest",
         help="run tests that import ttnn",
@@ -133,6 +128,8 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add_choices(tests)
+    add_sweep(commands, add_changes)
+    add_design(commands)
     return parser
 
 
@@ -223,13 +220,6 @@ def compare_command(options: argparse.Namespace) -> int:
     return int(options.fail_over is not None and found.fails(options.fail_over))
 
 
-def design_command(options: argparse.Namespace) -> int:
-    """Vary a device. Returns the exit code: 1 if no machine runs all layers."""
-    found = design(options.file)
-    print(found.to_json() if options.json else found)
-    return int(not found.front)
-
-
 def percent_share(text: str) -> float:
     """A share, from 5 or 5%.
 
@@ -271,6 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "compare": compare_command,
         "design": design_command,
         "pytest": pytest_command,
+        "sweep": sweep_command,
     }
     try:
         code = commands[options.command](options)

@@ -1,7 +1,9 @@
 """What a design found: every machine with its time and costs, the Pareto front, and what each field means."""
 
+import csv
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from io import StringIO
 from typing import Any, Final
 
 from ops.readings.sensitivity import Sensitivity
@@ -10,6 +12,7 @@ from ttsim.report.plain import text
 from ttsim.report.printable import printable_lines
 
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
+FIGURES: Final = ("nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
 STRONGEST: Final = 5  # sensitivities that are told
 LONGEST_REASON: Final = 76  # characters of a line
 
@@ -119,6 +122,27 @@ class DesignResult:
     def to_json(self) -> str:
         """All figures; the same bytes for the same design."""
         return text(self.to_dict())
+
+    def records(self) -> list[dict[str, Any]]:
+        """A flat dict of each machine, all with the same keys: ``pandas.DataFrame(found.records())``."""
+        costs = list(next((point.costs for point in self.points if point.device), {}))
+        return [
+            {
+                **point.values,
+                **{f"cost.{name}": point.costs.get(name) for name in costs},
+                **{name: getattr(point, name) for name in FIGURES},
+                "front": at in self.front,
+            }
+            for at, point in enumerate(self.points)
+        ]
+
+    def to_csv(self) -> str:
+        """A line of column names, then one for each machine; what is unknown is empty."""
+        records, written = self.records(), StringIO()
+        writer = csv.DictWriter(written, records[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+        return written.getvalue()
 
     def __str__(self) -> str:
         """The front; then what each field means, and what does not run."""

@@ -9,7 +9,6 @@ import ttsim
 from device.errors import ArgumentError
 from ops.fields.changed import load_spec
 from ops.fields.formula import formula
-from ttsim.__main__ import main
 from ttsim.experiments.design.run import design
 from ttsim.experiments.design.space import Design, DesignAxis
 from ttsim.experiments.point import Point, evaluate
@@ -92,20 +91,17 @@ def test_what_is_printed(found):
     assert design(SPACE).to_json() == found.to_json()
 
 
-def test_the_command(tmp_path, capsys):
-    layer = "in_channels = 32\nout_channels = 32\ninput_height = 4\ninput_width = 4\n"
-    path = tmp_path / "design.toml"
-    path.write_text(
-        f'[space]\ndram.banks = [6, 12]\n[costs]\nbanks = "dram.banks"\n[[layer]]\nname = "small"\n{layer}',
-        encoding="utf-8",
+def test_a_table_of_all_machines(found):
+    lines = found.to_csv().splitlines()
+    assert lines[0] == (
+        "clock_hz,l1.bytes,dispatch_costs.write_cycles,cost.area,nanoseconds,cycles_error_share,untimed_operations,"
+        "device,reason,front"
     )
-    assert main(["design", str(path)]) == 0
-    assert "Pareto front, the fastest first:" in capsys.readouterr().out
-    assert main(["design", str(path), "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["points"]) == 2
-    path.write_text(f'[space]\nl1.bytes = [1000]\n[[layer]]\nname = "small"\n{layer}', encoding="utf-8")
-    assert main(["design", str(path)]) == 1
-    assert "No machine runs all layers." in capsys.readouterr().out
+    assert len(lines) == 13
+    first, last = found.records()[0], found.records()[-1]
+    assert (first["l1.bytes"], first["cost.area"], first["device"], first["front"]) == ("64KiB", None, "", False)
+    assert (last["cost.area"], last["nanoseconds"]) == (2 + 1464 / 1024, found.points[-1].nanoseconds)
+    assert sum(record["front"] for record in found.records()) == len(found.front)
 
 
 def test_a_cost_without_a_value_is_refused():
