@@ -7,7 +7,7 @@ since a machine with less memory may take another way.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from device.spec.device_spec import DeviceSpec
 from ops.fields.asked import fields_asked
@@ -29,41 +29,58 @@ class HeardPoint(Point):
         return ""
 
 
+class Machine(NamedTuple):
+    """A device of a space, and what it has by the names of axes, spelled alike where that is alike."""
+
+    spec: DeviceSpec
+    values: Mapping[str, str]
+
+
+class LayerRows(NamedTuple):
+    """The rows of a layer on machines, in order; axes that any of them read; and how many were worked out."""
+
+    rows: tuple[Row, ...]
+    asked: frozenset[str]
+    looked: int
+
+
+def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis]) -> LayerRows:
+    """What becomes of a layer on machines of a space."""
+    known = Collapsing(layer, axes)
+    rows = tuple(known.row(machine) for machine in machines)
+    return LayerRows(rows, frozenset(known.asked), known.looked)
+
+
 class Collapsing:
-    """Rows of points of a design, each worked out once.
+    """Rows of a layer on the machines of a space, each worked out once.
 
     Attributes:
         asked: Axes that any point read.
         looked: How many points were worked out.
     """
 
-    def __init__(self, axes: Sequence[DesignAxis]) -> None:
+    def __init__(self, layer: Layer, axes: Sequence[DesignAxis]) -> None:
         self.asked: set[str] = set()
         self.looked = 0
+        self._layer = layer
         self._axes = tuple(axes)
-        self._known: dict[str, dict[Asked, dict[tuple[str, ...], Row]]] = {}
+        self._known: dict[Asked, dict[tuple[str, ...], Row]] = {}
 
-    def row(self, layer: Layer, spec: DeviceSpec, values: Mapping[str, str]) -> Row:
-        """What becomes of a layer on a device of the space.
-
-        Args:
-            layer: The layer, with a name of its own.
-            spec: The device.
-            values: By the names of axes, what the device has; spelled alike where they are.
-        """
-        known = self._known.setdefault(layer.name, {})
-        for asked, rows in known.items():
+    def row(self, machine: Machine) -> Row:
+        """What becomes of the layer on a machine."""
+        spec, values = machine
+        for asked, rows in self._known.items():
             row = rows.get(tuple(values[name] for name in asked))
             if row is not None:
                 return replace(row, device=spec.name, error=row.error.replace(row.device, spec.name))
-        row, asked = self._look(layer, spec)
-        known.setdefault(asked, {})[tuple(values[name] for name in asked)] = row
+        row, asked = self._look(spec)
+        self._known.setdefault(asked, {})[tuple(values[name] for name in asked)] = row
         return row
 
-    def _look(self, layer: Layer, spec: DeviceSpec) -> tuple[Row, Asked]:
+    def _look(self, spec: DeviceSpec) -> tuple[Row, Asked]:
         """A row, and the axes whose fields were read for it."""
         rows: list[Row] = []
-        point = HeardPoint(layer=layer, spec=spec)
+        point = HeardPoint(layer=self._layer, spec=spec)
         read = fields_asked(lambda heard: rows.append(Evaluator().row(replace(point, spec=heard))), spec)
         asked = tuple(axis.name for axis in self._axes if read.intersection(axis.fields))
         self.asked.update(asked)

@@ -17,6 +17,9 @@ def add_design(commands: Any) -> None:
         "the machines of which no other is better in time and all costs (docs/design-a-machine.md).",
     )
     parser.add_argument("space", type=Path, metavar="FILE", help="TOML file of a device, a space, costs and layers")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="how many (default: one on each core, where there is much to do)"
+    )
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table of all machines")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
 
@@ -28,7 +31,7 @@ def design_command(options: argparse.Namespace) -> int:
         TTSimError: As of `ttsim.design`.
         OSError: A file cannot be read or written.
     """
-    found = design(options.space)
+    found = design(options.space, processes=options.processes)
     for path, made in ((options.csv, found.to_csv), (options.json, found.to_json)):
         if path is not None:
             path.write_text(made(), encoding="utf-8", newline="")

@@ -1,20 +1,23 @@
 """ttsim.design: every machine of a space, its time and its costs, and which of them no other is better than."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from itertools import product
 from math import fsum
 from pathlib import Path
 
-from device.errors import ArgumentError, TTSimError, shown
+from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.fields.field import fields_of
 from ops.readings.sensitivity import Sensitivity, sensitivities
-from ttsim.experiments.design.collapse import Collapsing
+from ttsim.experiments.crew import crew_of
+from ttsim.experiments.design.collapse import LayerRows, Machine, rows_of
 from ttsim.experiments.design.read import read_design
 from ttsim.experiments.design.result import AxisEffect, DesignPoint, DesignResult, LayerOutcome
 from ttsim.experiments.design.space import Design
 from ttsim.experiments.row import Row, Verdict
+from ttsim.experiments.sweep import FEW
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.run import Settings, call, place
 from ttsim.recording.timing import cycles_of
@@ -22,55 +25,85 @@ from ttsim.runtime.device import RanCall
 from ttsim.types.layer import Layer
 
 
-def design(file: str | Path | Design) -> DesignResult:
+def design(file: str | Path | Design, *, processes: int | None = 1) -> DesignResult:
     """The Pareto front of time and costs over a space of machines.
 
     Args:
         file: A TOML file of a device, fields to vary, costs and layers, as docs/design-a-machine.md describes it; or
             a `Design`.
+        processes: How many work, each at a layer; None for one on each core, where there is much to do. A script that
+            asks for more than one has `if __name__ == "__main__":`.
 
     Raises:
         ArgumentError: The file says something that is no design, or a cost cannot be worked out.
         SpecError: A device or a field is unknown, or a value is none of the field.
+        DeviceError: A process died.
         OSError: A file cannot be read.
     """
     if not isinstance(file, str | Path | Design):
         raise ArgumentError(f"design: give the path of a TOML file, not {shown(file)}")
     space = file if isinstance(file, Design) else read_design(Path(file))
-    known = Collapsing(space.axes)
-    points = tuple(_points(space, known))
+    values = [dict(zip((axis.name for axis in space.axes), one, strict=True)) for one in _combinations(space)]
+    devices = [space.device(one) for one in values]
+    machines = [Machine(spec, one) for spec, one in zip(devices, values, strict=True) if not isinstance(spec, str)]
+    costs = [_costs(space, one.spec) for one in machines]
+    found = _rows(space, machines, processes)
+    rows = zip(*(one.rows for one in found), strict=True)
+    made = map(_point, machines, rows, costs)
+    points = tuple(
+        _no_machine(one, spec) if isinstance(spec, str) else next(made)
+        for one, spec in zip(values, devices, strict=True)
+    )
     front, alike = _front(points)
     return DesignResult(
         base=space.base.name,
         layers=tuple(layer.name for layer in space.layers),
-        axes=_effects(space, points, known.asked),
+        axes=_effects(space, points, frozenset[str]().union(*(one.asked for one in found))),
         points=points,
         front=front,
         alike=alike,
-        looked=known.looked,
+        looked=sum(one.looked for one in found),
         sensitivity=_sensitivity(space),
     )
 
 
-def _points(space: Design, known: Collapsing) -> Iterator[DesignPoint]:
-    """Every machine, the last field changing fastest."""
-    for one in product(*(axis.values for axis in space.axes)):
-        values = {axis.name: value for axis, value in zip(space.axes, one, strict=True)}
-        spec = space.device(values)
-        if isinstance(spec, str):
-            yield DesignPoint(
-                values=values, device="", reason=spec, costs={}, nanoseconds=None, cycles_error_share=None,
-                untimed_operations=None, layers=(),
-            )  # fmt: skip
-            continue
-        layers = tuple(_outcome(known.row(layer, spec, values)) for layer in space.layers)
-        yield _point(values, spec, layers, _costs(space, spec))
+def _combinations(space: Design) -> Iterator[tuple[str, ...]]:
+    """Values of every machine, the last field changing fastest."""
+    return product(*(axis.values for axis in space.axes))
 
 
-def _point(
-    values: Mapping[str, str], spec: DeviceSpec, layers: tuple[LayerOutcome, ...], costs: Mapping[str, float]
-) -> DesignPoint:
+def _rows(space: Design, machines: Sequence[Machine], processes: int | None) -> list[LayerRows]:
+    """What becomes of each layer on each machine.
+
+    Raises:
+        DeviceError: A process died.
+    """
+    few = processes is None and len(machines) * len(space.layers) <= FEW
+    with crew_of(processes=1 if few else processes, scheduler=None) as crew, crew.executor() as executor:
+        futures = [executor.submit(rows_of, layer, machines, space.axes) for layer in space.layers]
+        try:
+            return [future.result() for future in futures]
+        except BrokenExecutor as error:
+            raise DeviceError(
+                f"design: a process that worked {crew.where} died ({error}); look for what ended it, such as too "
+                "little memory, or ask for one process"
+            ) from error
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
+    """Values that contradict each other."""
+    return DesignPoint(
+        values=values, device="", reason=reason, costs={}, nanoseconds=None, cycles_error_share=None,
+        untimed_operations=None, layers=(),
+    )  # fmt: skip
+
+
+def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float]) -> DesignPoint:
     """A machine with what becomes of its layers."""
+    layers = tuple(map(_outcome, rows))
     stopped = next((one for one in layers if one.verdict != Verdict.FITS), None)
     if stopped is not None:
         total, share = None, None
@@ -80,8 +113,8 @@ def _point(
         times = [one.nanoseconds or 0.0 for one in layers]
         total, share, reason = fsum(times), _error_share(layers, times), ""
     return DesignPoint(
-        values=values,
-        device=spec.name,
+        values=machine.values,
+        device=machine.spec.name,
         reason=reason,
         costs=costs,
         nanoseconds=total,
@@ -145,7 +178,7 @@ def _front(points: Sequence[DesignPoint]) -> tuple[tuple[int, ...], tuple[int, .
     return tuple(front), tuple(alike)
 
 
-def _effects(space: Design, points: Sequence[DesignPoint], asked: set[str]) -> tuple[AxisEffect, ...]:
+def _effects(space: Design, points: Sequence[DesignPoint], asked: frozenset[str]) -> tuple[AxisEffect, ...]:
     """What each field means in the space."""
     found = []
     named = {name for one in space.costs.values() for name in one.names}

@@ -1,14 +1,17 @@
 """The Pareto front of a small space, worked by hand from the rows of its points."""
 
 import json
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 import ttsim
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from ops.fields.changed import load_spec
 from ops.fields.formula import formula
+from ttsim.experiments.crew import Crew, InProcess
 from ttsim.experiments.design.run import design
 from ttsim.experiments.design.space import Design, DesignAxis
 from ttsim.experiments.point import Point, evaluate
@@ -102,6 +105,27 @@ def test_a_table_of_all_machines(found):
     assert (first["l1.bytes"], first["cost.area"], first["device"], first["front"]) == ("64KiB", None, "", False)
     assert (last["cost.area"], last["nanoseconds"]) == (2 + 1464 / 1024, found.points[-1].nanoseconds)
     assert sum(record["front"] for record in found.records()) == len(found.front)
+
+
+def test_processes_change_nothing(found):
+    assert design(SPACE, processes=2).to_json() == found.to_json()
+
+
+def test_a_process_that_dies_is_told(monkeypatch):
+    def executor():
+        made = InProcess()
+        monkeypatch.setattr(made, "submit", dead)
+        return made
+
+    def dead(*_):
+        future = Future()
+        future.set_exception(BrokenExecutor("gone"))
+        return future
+
+    crew = nullcontext(Crew(executor=executor, lanes=2, where="in 2 processes"))
+    monkeypatch.setattr("ttsim.experiments.design.run.crew_of", lambda **_: crew)
+    with pytest.raises(DeviceError, match=r"^design: a process that worked in 2 processes died \(gone\)"):
+        design(SPACE)
 
 
 def test_a_cost_without_a_value_is_refused():
