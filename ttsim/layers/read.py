@@ -68,7 +68,7 @@ def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
     if not isinstance(common, dict):
         raise ArgumentError(f"{path}: common must be a table, not {shown(common)}")
     return tuple(
-        layer_of(merged(common, table), where=f"{path}: layer {number} {table.get('name', '')!r}")
+        layer_of(merged(common, table), where=f"{path}: layer {number} {shown(table.get('name', ''))}")
         for number, table in enumerate(tables, start=1)
     )
 

@@ -67,7 +67,7 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     """The files of a report, by their paths below its directory."""
     record = record_of(profile, name)
-    pages = page_files(record.network, record.cycles, profile.device.spec)
+    pages = page_files(record.network, record.cycles, profile.ran, profile.device.spec)
     texts = {
         MEMORY / name / "config.json": config(record),
         PERFORMANCE / name / f"ops_perf_results_{name}.csv": ops_perf_results(record),

@@ -17,7 +17,7 @@ def files(side: int = 8) -> dict[str, bytes]:
             ttnn.conv_transpose2d(
                 input_tensor=x, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
                 input_height=side, input_width=side, kernel_size=(2, 2), stride=(2, 2))  # fmt: skip
-        return page_files(made.network(), made.report(), device.spec)
+        return page_files(made.network(), made.report(), made.ran, device.spec)
 
 
 def test_a_call_has_a_page_and_a_timeline() -> None:
