@@ -1,5 +1,6 @@
 """ttsim.design: every machine of a space, its time and its costs, and which of them no other is better than."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from itertools import product
@@ -16,6 +17,7 @@ from ttsim.experiments.design.collapse import LayerRows, Machine, rows_of
 from ttsim.experiments.design.read import read_design
 from ttsim.experiments.design.result import AxisEffect, DesignPoint, DesignResult, LayerOutcome
 from ttsim.experiments.design.space import Design
+from ttsim.experiments.front import front
 from ttsim.experiments.row import Row, Verdict
 from ttsim.experiments.sweep import FEW
 from ttsim.layers.exact import make_inputs
@@ -54,13 +56,13 @@ def design(file: str | Path | Design, *, processes: int | None = 1) -> DesignRes
         _no_machine(one, spec) if isinstance(spec, str) else next(made)
         for one, spec in zip(values, devices, strict=True)
     )
-    front, alike = _front(points)
+    best, alike = _front(points)
     return DesignResult(
         base=space.base.name,
         layers=tuple(layer.name for layer in space.layers),
         axes=_effects(space, points, frozenset[str]().union(*(one.asked for one in found))),
         points=points,
-        front=front,
+        front=best,
         alike=alike,
         looked=sum(one.looked for one in found),
         sensitivity=_sensitivity(space),
@@ -165,17 +167,10 @@ def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
 
 def _front(points: Sequence[DesignPoint]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Numbers of the points that no other is better than, and how many others are alike with each."""
-    aims = {at: (one.nanoseconds, *one.costs.values()) for at, one in enumerate(points) if one.nanoseconds is not None}
-    front: list[int] = []
-    alike: list[int] = []
-    for at in sorted(aims, key=lambda one: (aims[one], one)):  # whoever is better than a point stands before it
-        same = next((place for place, one in enumerate(front) if aims[one] == aims[at]), None)
-        if same is not None:
-            alike[same] += 1
-        elif not any(all(a <= b for a, b in zip(aims[one], aims[at], strict=True)) for one in front):
-            front.append(at)
-            alike.append(0)
-    return tuple(front), tuple(alike)
+    timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
+    aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
+    found, counts = front(aims), Counter(aims)
+    return tuple(timed[one][0] for one in found), tuple(counts[aims[one]] - 1 for one in found)
 
 
 def _effects(space: Design, points: Sequence[DesignPoint], asked: frozenset[str]) -> tuple[AxisEffect, ...]:
