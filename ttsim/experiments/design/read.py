@@ -18,7 +18,7 @@ from ttsim.layers.read import DEFAULT_LAYERS, check_keys, layers_of, read_layers
 from ttsim.runtime.defaults import default_spec
 from ttsim.types.layer import Layer
 
-KEYS: Final = ("device", "space", "costs", "layers", "only", "common", "layer")
+KEYS: Final = ("device", "space", "costs", "counts", "layers", "only", "common", "layer")
 BASE: Final = "base"
 RANGE: Final = ("from", "to", "step", "factor")
 MOST_VALUES: Final = 1000  # of a range
@@ -37,13 +37,14 @@ def read_design(path: Path) -> Design:
     except (ValueError, RecursionError) as error:
         raise ArgumentError(f"{path}: a design is TOML: {error}") from error
     check_keys(str(path), document, KEYS)
-    tables = {name: _table(path, name, document.get(name, {})) for name in ("device", "space", "costs")}
-    base = _device(path, tables["device"])
+    tables = {name: _table(path, name, document.get(name, {})) for name in ("device", "space", "costs", "counts")}
+    base, layers = _device(path, tables["device"]), _layers(path, document)
     return Design(
         base=base,
         axes=tuple(_axes(tables["space"], base)),
         costs=_costs(tables["costs"], base),
-        layers=_layers(path, document),
+        layers=layers,
+        counts=_counts(tables["counts"], [layer.name for layer in layers]),
     )
 
 
@@ -133,6 +134,15 @@ def _costs(table: Mapping[str, Any], base: DeviceSpec) -> dict[str, Formula]:
         except ArgumentError as error:
             raise ArgumentError(f"design: costs.{name}: {error}") from error
     return found
+
+
+def _counts(table: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
+    """How often each layer runs, of those that do not run once."""
+    check_keys("design: counts", table, names)
+    for name, count in table.items():
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ArgumentError(f"design: counts.{name} must be an integer of at least 1, not {shown(count)}")
+    return dict(table)
 
 
 def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:

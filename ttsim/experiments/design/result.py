@@ -23,9 +23,10 @@ class LayerOutcome:
 
     Attributes:
         layer: Its name.
+        count: How often a network runs it.
         verdict: "fits", "does not fit", "refused" or "failed", as of `ttsim.experiments.row.Verdict`.
         error: Why it does not run; empty if it does.
-        cycles: Of all device operations that have a model; None where it does not run.
+        cycles: Of all device operations that have a model, for one run; None where it does not run.
         nanoseconds: The same in time.
         cycles_error_share: How far the cycles are to be expected off; None where nothing was measured.
         untimed_operations: Device operations without a model, which the cycles leave out.
@@ -33,6 +34,7 @@ class LayerOutcome:
     """
 
     layer: str
+    count: int
     verdict: str
     error: str
     cycles: int | None
@@ -51,7 +53,7 @@ class DesignPoint:
         device: Its name; empty where there is no such machine.
         reason: Why there is no such machine, or which layer does not run; empty if all do.
         costs: By name; none where there is no such machine.
-        nanoseconds: Of all layers together; None if not all run.
+        nanoseconds: Of all layers together, each as often as a network runs it; None if not all run.
         cycles_error_share: How far that is to be expected off: the mean of the layers' shares by time; None where a
             layer has none.
         untimed_operations: Of all layers together.

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
+from functools import partial
 from itertools import product
 from math import fsum
 from pathlib import Path
@@ -51,7 +52,7 @@ def design(file: str | Path | Design, *, processes: int | None = 1) -> DesignRes
     costs = [_costs(space, one.spec) for one in machines]
     found = _rows(space, machines, processes)
     rows = zip(*(one.rows for one in found), strict=True)
-    made = map(_point, machines, rows, costs)
+    made = map(partial(_point, counts=[space.count(layer.name) for layer in space.layers]), machines, rows, costs)
     points = tuple(
         _no_machine(one, spec) if isinstance(spec, str) else next(made)
         for one, spec in zip(values, devices, strict=True)
@@ -103,16 +104,16 @@ def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
     )  # fmt: skip
 
 
-def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float]) -> DesignPoint:
+def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], counts: Sequence[int]) -> DesignPoint:
     """A machine with what becomes of its layers."""
-    layers = tuple(map(_outcome, rows))
+    layers = tuple(map(_outcome, rows, counts))
     stopped = next((one for one in layers if one.verdict != Verdict.FITS), None)
     if stopped is not None:
         total, share = None, None
         first = next(iter(stopped.error.splitlines()), "")
         reason = f"{stopped.layer} {stopped.verdict}: {first}"
     else:
-        times = [one.nanoseconds or 0.0 for one in layers]
+        times = [one.count * (one.nanoseconds or 0.0) for one in layers]
         total, share, reason = fsum(times), _error_share(layers, times), ""
     return DesignPoint(
         values=machine.values,
@@ -121,7 +122,7 @@ def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float]) ->
         costs=costs,
         nanoseconds=total,
         cycles_error_share=share,
-        untimed_operations=None if stopped else sum(one.untimed_operations or 0 for one in layers),
+        untimed_operations=None if stopped else sum(one.count * (one.untimed_operations or 0) for one in layers),
         layers=layers,
     )
 
@@ -135,10 +136,11 @@ def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> floa
     return fsum(share * time for share, time in zip(known, times, strict=True)) / fsum(times)
 
 
-def _outcome(row: Row) -> LayerOutcome:
+def _outcome(row: Row, count: int) -> LayerOutcome:
     timed = row.cycles is not None and row.clock_hz is not None
     return LayerOutcome(
         layer=row.layer,
+        count=count,
         verdict=row.verdict.value,
         error=row.error,
         cycles=row.cycles,
@@ -201,8 +203,8 @@ def _effects(space: Design, points: Sequence[DesignPoint], asked: frozenset[str]
 
 def _sensitivity(space: Design) -> tuple[Sensitivity, ...]:
     """What each figure of the base device means for the layers that run there."""
-    ran = [one for layer in space.layers for one in _ran(layer, space.base)]
-    return sensitivities(space.base, lambda spec: fsum(cycles_of(one, spec) for one in ran))
+    ran = [(space.count(layer.name), one) for layer in space.layers for one in _ran(layer, space.base)]
+    return sensitivities(space.base, lambda spec: fsum(count * cycles_of(one, spec) for count, one in ran))
 
 
 def _ran(layer: Layer, spec: DeviceSpec) -> list[RanCall]:

@@ -1,7 +1,7 @@
 """What a design goes over: a device, axes of its fields, costs by formula, and the layers whose time counts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
@@ -41,12 +41,14 @@ class Design:
         axes: Which fields, and the values they take.
         costs: Formulas over fields, by name; less is better.
         layers: Each with a name of its own; their times are added.
+        counts: How often a network runs a layer, by its name; once, of those that are not here.
     """
 
     base: DeviceSpec
     axes: tuple[DesignAxis, ...]
     costs: Mapping[str, Formula]
     layers: tuple[Layer, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuses a space of nothing, and one that is too large."""
@@ -61,6 +63,10 @@ class Design:
                 f"design: a space has at most {MOST_DEVICES:,} devices, not {self.devices:,}; vary fewer fields, or "
                 "give fewer values"
             )
+
+    def count(self, layer: str) -> int:
+        """How often a network runs a layer."""
+        return self.counts.get(layer, 1)
 
     @property
     def devices(self) -> int:

@@ -74,6 +74,8 @@ def test_layers_of_the_file_or_of_another_beside_it(tmp_path):
     (tmp_path / "layers.toml").write_text(SMALL, encoding="utf-8")
     assert [layer.name for layer in read(tmp_path, f'layers = "layers.toml"\n{space}').layers] == ["small"]
     assert len(read(tmp_path, space).layers) == 8
+    counted = read(tmp_path, f"{space}[counts]\nsmall = 3\n{SMALL}")
+    assert (counted.count("small"), counted.count("other")) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +108,8 @@ def test_layers_of_the_file_or_of_another_beside_it(tmp_path):
             ArgumentError,
             r"costs\.a: unknown field 'dram\.bank'",
         ),
+        (f"[space]\ndram.banks = [4]\n[counts]\nbig = 2\n{SMALL}", ArgumentError, "counts: unknown key 'big'"),
+        (f"[space]\ndram.banks = [4]\n[counts]\nsmall = 0\n{SMALL}", ArgumentError, "integer of at least 1, not 0"),
         ("only = 'x y'\n[space]\ndram.banks = [4]\n", ArgumentError, "no layer has 'x y' in its name"),
         (
             f"layers = 'a.toml'\n[space]\ndram.banks = [4]\n{SMALL}",

@@ -107,6 +107,18 @@ def test_a_table_of_all_machines(found):
     assert sum(record["front"] for record in found.records()) == len(found.front)
 
 
+def test_layers_count_as_often_as_a_network_runs_them(found):
+    often = design(replace(SPACE, counts={"two": 3}))
+    for once, point in zip(found.points, often.points, strict=True):
+        assert [one.count for one in point.layers] == ([1, 3] if point.device else [])
+        if once.nanoseconds is not None:
+            one, two = (outcome.nanoseconds for outcome in once.layers)
+            assert point.nanoseconds == pytest.approx(one + 3 * two)
+            shares = [outcome.cycles_error_share for outcome in once.layers]
+            share = (shares[0] * one + shares[1] * 3 * two) / (one + 3 * two)
+            assert point.cycles_error_share == pytest.approx(share)
+
+
 def test_processes_change_nothing(found):
     assert design(SPACE, processes=2).to_json() == found.to_json()
 
