@@ -138,11 +138,12 @@ def _costs(table: Mapping[str, Any], base: DeviceSpec) -> dict[str, Formula]:
 
 def _counts(table: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
     """How often each layer runs, of those that do not run once."""
-    check_keys("design: counts", table, names)
-    for name, count in table.items():
+    counts = dict(_leaves(table, ""))
+    check_keys("design: counts", counts, names)
+    for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise ArgumentError(f"design: counts.{name} must be an integer of at least 1, not {shown(count)}")
-    return dict(table)
+    return counts
 
 
 def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:

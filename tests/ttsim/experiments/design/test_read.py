@@ -76,6 +76,8 @@ def test_layers_of_the_file_or_of_another_beside_it(tmp_path):
     assert len(read(tmp_path, space).layers) == 8
     counted = read(tmp_path, f"{space}[counts]\nsmall = 3\n{SMALL}")
     assert (counted.count("small"), counted.count("other")) == (3, 1)
+    dotted = read(tmp_path, f"{space}[counts]\nvgg_unet.d4.up = 2\n'vgg_unet.d3.up' = 3\n")
+    assert dict(dotted.counts) == {"vgg_unet.d4.up": 2, "vgg_unet.d3.up": 3}
 
 
 @pytest.mark.parametrize(
