@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ttsim.experiments.design.run import design
+from ttsim.report.writers.progress import progress
 
 
 def add_design(commands: Any) -> None:
@@ -31,7 +32,8 @@ def design_command(options: argparse.Namespace) -> int:
         TTSimError: As of `ttsim.design`.
         OSError: A file cannot be read or written.
     """
-    found = design(options.space, processes=options.processes)
+    with progress("layers") as begin:
+        found = design(options.space, processes=options.processes, watch=begin)
     for path, made in ((options.csv, found.to_csv), (options.json, found.to_json)):
         if path is not None:
             path.write_text(made(), encoding="utf-8", newline="")

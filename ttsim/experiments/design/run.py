@@ -1,12 +1,13 @@
 """ttsim.design: every machine of a space, its time and its costs, and which of them no other is better than."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from functools import partial
 from itertools import product
 from math import fsum
 from pathlib import Path
+from typing import TypeAlias
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
@@ -27,8 +28,10 @@ from ttsim.recording.timing import cycles_of
 from ttsim.runtime.device import RanCall
 from ttsim.types.layer import Layer
 
+Watch: TypeAlias = Callable[[int], Callable[[], object]]
 
-def design(file: str | Path | Design, *, processes: int | None = 1) -> DesignResult:
+
+def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch | None = None) -> DesignResult:
     """The Pareto front of time and costs over a space of machines.
 
     Args:
@@ -36,6 +39,7 @@ def design(file: str | Path | Design, *, processes: int | None = 1) -> DesignRes
             a `Design`.
         processes: How many work, each at a layer; None for one on each core, where there is much to do. A script that
             asks for more than one has `if __name__ == "__main__":`.
+        watch: Gets the number of layers, and gives what is called when one is done on all machines.
 
     Raises:
         ArgumentError: The file says something that is no design, or a cost cannot be worked out.
@@ -50,7 +54,7 @@ def design(file: str | Path | Design, *, processes: int | None = 1) -> DesignRes
     devices = [space.device(one) for one in values]
     machines = [Machine(spec, one) for spec, one in zip(devices, values, strict=True) if not isinstance(spec, str)]
     costs = [_costs(space, one.spec) for one in machines]
-    found = _rows(space, machines, processes)
+    found = _rows(space, machines, processes, watch)
     rows = zip(*(one.rows for one in found), strict=True)
     made = map(partial(_point, counts=[space.count(layer.name) for layer in space.layers]), machines, rows, costs)
     points = tuple(
@@ -75,7 +79,7 @@ def _combinations(space: Design) -> Iterator[tuple[str, ...]]:
     return product(*(axis.values for axis in space.axes))
 
 
-def _rows(space: Design, machines: Sequence[Machine], processes: int | None) -> list[LayerRows]:
+def _rows(space: Design, machines: Sequence[Machine], processes: int | None, watch: Watch | None) -> list[LayerRows]:
     """What becomes of each layer on each machine.
 
     Raises:
@@ -83,7 +87,12 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None) -> 
     """
     few = processes is None and len(machines) * len(space.layers) <= FEW
     with crew_of(processes=1 if few else processes, scheduler=None) as crew, crew.executor() as executor:
-        futures = [executor.submit(rows_of, layer, machines, space.axes) for layer in space.layers]
+        done = None if watch is None else watch(len(space.layers))
+        futures = []
+        for layer in space.layers:
+            futures.append(executor.submit(rows_of, layer, machines, space.axes))
+            if done is not None:
+                futures[-1].add_done_callback(lambda _: done())
         try:
             return [future.result() for future in futures]
         except BrokenExecutor as error:

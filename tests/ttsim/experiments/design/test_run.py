@@ -120,7 +120,14 @@ def test_layers_count_as_often_as_a_network_runs_them(found):
 
 
 def test_processes_change_nothing(found):
-    assert design(SPACE, processes=2).to_json() == found.to_json()
+    told = []
+
+    def watch(layers):
+        told.append(layers)
+        return lambda: told.append("done")
+
+    assert design(SPACE, processes=2, watch=watch).to_json() == found.to_json()
+    assert told == [2, "done", "done"]
 
 
 def test_a_process_that_dies_is_told(monkeypatch):
