@@ -211,7 +211,7 @@ def _means(axis: AxisEffect) -> str:
     if not axis.read:
         return f"no layer reads it; its values ({axis.values}) were collapsed"
     if axis.moves_share is None:
-        return decided or "no two of its values run"
+        return decided or ("one value" if axis.values == 1 else "no two of its values run")
     if axis.moves_share == 0:
         return f"moves no time{f'; {decided}' if decided else ''}"
     return f"moves time by up to {100 * axis.moves_share:.3g} %{f'; {decided}' if decided else ''}"
