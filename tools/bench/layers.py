@@ -19,7 +19,7 @@ from ttsim.types.layer import Layer
 
 LIMIT_OF_TORCH = 2.0
 LIMIT_PLANNING_MS = 5.0
-LIMIT_CYCLES_MS = 5.0
+LIMIT_CYCLES_MS = 6.5
 GENERATIONS = ("wormhole_n150", "blackhole_p150")
 torch: Any = import_module("torch") if find_spec("torch") else None
 
