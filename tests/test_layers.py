@@ -59,6 +59,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "functions": {"fitting", "runtime", "types"},
         "recording": {"fitting", "report", "runtime", "types"},
         "layers": {"functions", "recording", "report", "runtime", "types"},
+        "experiments": {"layers", "recording", "report", "runtime", "types"},
         "graph": {"recording", "runtime", "types"},
         "experimental": {"functions", "runtime", "types"},
         "onednn": {"functions", "runtime"},
