@@ -23,6 +23,8 @@ from ops.programs.conv2d.circular_buffers import buffer_requests, local_bytes
 from ops.programs.conv2d.layout import buffers_arguments
 from ops.programs.conv2d.least import least_cycles
 from ops.programs.conv2d.partition import WIDTH
+from ops.programs.conv2d.walk import time_conv
+from ops.programs.conv2d.work import ConvWork
 from ops.programs.halo.transfers import most_sticks
 
 
@@ -32,14 +34,25 @@ class Least:
 
     Attributes:
         cycles: Of its convolutions alone.
-        l1_bytes: Of a core while a convolution runs: its circular buffers, the halo's output and its own.
+        l1_bytes: Of a core: a halo's output, and what is there beside it, its input or the convolution's circular
+            buffers and output.
         alike: Calls that differ in their configs alone, and have this in common, have equal plans; None if only a
             plan can tell.
+        around: Such calls that have this in common take as long beside their convolutions and moves within L1; None
+            likewise.
+        works: Its convolutions, each with how often it runs.
     """
 
     cycles: float = 0.0
     l1_bytes: int = 0
     alike: Hashable = None
+    around: Hashable = None
+    works: tuple[tuple[ConvWork, int], ...] = ()
+
+    def walked(self, device_spec: DeviceSpec) -> "Least":
+        """The same with the cycles of its convolutions as they are, not as they at least are."""
+        taken = sum(count * time_conv(work, device_spec).end.cycles for work, count in self.works)
+        return replace(self, cycles=max(self.cycles, taken))
 
 
 UNKNOWN = Least()  # nothing is known without a plan
@@ -61,10 +74,13 @@ def least_of(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int
     bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in found]
     if not bounds:
         return UNKNOWN
+    path = takes_l1_path(call), call.slice_config, call.conv_config.output_layout
     return Least(
         cycles=sum(count * one.cycles for one, count in bounds),
         l1_bytes=max(one.l1_bytes for one, _ in bounds),
-        alike=(takes_l1_path(call), call.slice_config, tuple((one.alike, count) for one, count in bounds)),
+        alike=(*path, tuple((one.alike, count) for one, count in bounds)),
+        around=(*path, tuple((one.around, count) for one, count in bounds)),
+        works=tuple((work, times * count) for one, count in bounds for work, times in one.works),
     )
 
 
@@ -113,11 +129,13 @@ def _in_one_piece(call: ConvArguments, device_spec: DeviceSpec) -> Least:
     layout, problem = laid_out.layout, laid_out.problem
     buffers = buffers_arguments(problem, laid_out.options, layout, halo_bytes=0, reader_indices_bytes=0)
     work = micro_op_work(call, problem, laid_out.options, layout, k_blocks=(), buffers=buffers)
-    output = output_spec(laid_out).buffer(device_spec).bank_bytes
+    halo, output = _halo_bytes(laid_out), output_spec(laid_out).buffer(device_spec).bank_bytes
     return Least(
         cycles=least_cycles(work, device_spec),
-        l1_bytes=local_bytes(buffer_requests(buffers)) + output + _halo_bytes(laid_out),
+        l1_bytes=halo + max(_input_bytes(laid_out), local_bytes(buffer_requests(buffers)) + output),
         alike=_alike(laid_out),
+        around=(layout.config, layout.out_config, layout.shards, laid_out.input_memory, laid_out.reshards),
+        works=((work, 1),),
     )
 
 
@@ -128,6 +146,14 @@ def _halo_bytes(laid_out: LaidOut) -> int:
         return 0
     sticks = most_sticks(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
     return sticks * layout.shards.in_width * (problem.act_format.element_bytes or 0)
+
+
+def _input_bytes(laid_out: LaidOut) -> int:
+    """A shard of the input on a core, where the call makes it."""
+    shards, given = laid_out.input_memory.shard_spec, laid_out.problem.in_format
+    if shards is None or not laid_out.reshards or given.is_block:
+        return 0
+    return shards.shape[0] * shards.shape[1] * (given.element_bytes or 0)
 
 
 def _alike(laid_out: LaidOut) -> Hashable:
@@ -144,4 +170,11 @@ def _alike(laid_out: LaidOut) -> Hashable:
     )
     place = laid_out.input_memory
     in_l1 = place.buffer_type is BufferType.L1
-    return laid_out.layout, laid_out.problem, place, in_l1 and laid_out.reshards, config, laid_out.arguments.compute_config
+    return (
+        laid_out.layout,
+        laid_out.problem,
+        place,
+        in_l1 and laid_out.reshards,
+        config,
+        laid_out.arguments.compute_config,
+    )

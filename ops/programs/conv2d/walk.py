@@ -303,7 +303,10 @@ def _matmul(work: ConvWork, steps: ConvSteps, k_block: int) -> Task:
 
 
 def fetches_partials(work: ConvWork, k_block: int) -> bool:
-    """Whether a K block fetches partial sums back: unless the packer adds them in L1, which leaves the last to fetch."""
+    """Whether a K block fetches partial sums back.
+
+    Not if the packer adds them in L1, which leaves the last one to fetch.
+    """
     last = k_block == work.layout.blocks.k_blocks - 1
     return k_block > 0 and (not work.l1_accumulation or (last and not work.problem.bias))
 

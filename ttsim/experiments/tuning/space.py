@@ -1,8 +1,8 @@
 """What a convolution can be told that changes its plan and not its result (docs/planning.md, Arguments).
 
-A *family* is a call laid out in one way: slices, scheme, cores, blocks, readers. Its *members* differ in what is buffered
-twice, whether the halo's output is moved, and the layout of the output; its first member takes no more cycles and L1 at
-least (`ops.calls.convolution.least`) than any other.
+A *family* is a call laid out in one way: slices, scheme, cores, blocks, readers. Its *members* differ in what is
+buffered twice, whether the halo's output is moved, and the layout of the output; its first member takes no more cycles
+and L1 at least (`ops.calls.convolution.least`) than any other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,12 +17,11 @@ from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.laid_out import lay_out_call
+from ops.calls.convolution.laid_out import LaidOut, lay_out_call
 from ops.calls.convolution.least import pieces
-from ops.calls.convolution.problem import frame_of, is_matmul, takes_l1_path
+from ops.calls.convolution.problem import is_matmul, takes_l1_path
 from ops.calls.convolution.slicing import most_slices
 from ops.frame.axis import NoWindowError
-from ops.programs.conv2d.layout import ConvLayout
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 
 SCHEMES: Final = (HEIGHT, BLOCK, WIDTH)
@@ -105,7 +104,6 @@ class Space:
         held = {name: getattr(given, name) for name in (*HELD, *self.kept & set(ConvConfig.__dataclass_fields__))}
         if "core_grid" in self.kept:
             held["override_sharding_config"] = given.override_sharding_config
-        held.setdefault("output_layout", given.output_layout)
         base = replace(self.call, conv_config=ConvConfig(**held))
         if "slices" in self.kept or takes_l1_path(replace(base, slice_config=None)) or is_matmul(base):
             yield base
@@ -147,15 +145,20 @@ class Space:
         """Every block that can differ, of one reader and of two; the call itself first."""
         yield call
         try:
-            whole = self._layout(call)
+            found = pieces(call, self.spec, free_l1_bytes=self.free_l1_bytes)
+            laid_out, many = [lay_out_call(piece, self.spec) for piece, _ in found], [count for _, count in found]
         except (DeviceError, NoWindowError):
             return
-        if whole is None:
+        if not laid_out:
             return
-        scheme = whole.scheme
+        largest = max(laid_out, key=lambda one: one.layout.shards.out_rows)
+        scheme, whole = largest.layout.scheme, largest.layout
         choices: dict[str, Iterable[Any]] = {}
         if "act_block_h_override" not in self.kept:
-            choices["act_block_h_override"] = (0, *(TILE * tiles for tiles in _heights(call, whole)))
+            choices["act_block_h_override"] = (
+                0,
+                *(TILE * tiles for tiles in self._heights(call, largest, cut=sum(many) > 1)),
+            )
         if "act_block_w_div" not in self.kept and scheme is WIDTH:
             choices["act_block_w_div"] = _divisors(whole.blocks.act_w_tiles)
         if "force_split_reader" not in self.kept and scheme is not WIDTH:
@@ -168,11 +171,20 @@ class Space:
             if number:
                 yield _with(call, **dict(zip(choices, values, strict=True)))
 
-    def _layout(self, call: ConvArguments) -> ConvLayout | None:
-        """How the largest piece of a call lies on the device; None where no convolution is laid out."""
-        found = pieces(call, self.spec, free_l1_bytes=self.free_l1_bytes)
-        layouts = [lay_out_call(piece, self.spec).layout for piece, _ in found]
-        return max(layouts, key=lambda one: one.shards.out_rows) if layouts else None
+    def _heights(self, call: ConvArguments, piece: LaidOut, *, cut: bool) -> list[int]:
+        """Heights of blocks in tiles that cut a core's share, or deal the rows to fewer cores, and may fit.
+
+        Where the height does not choose the cores, because they are given or those of a slice, divisors of the share
+        alone: any other height is lowered to one of them.
+        """
+        share, layout = piece.layout.shards.out_row_tiles, piece.layout
+        row_bytes = layout.blocks.act_w_tiles * piece.problem.out_format.tile_bytes  # of a tilized block
+        most = self.spec.l1.usable_bytes // row_bytes
+        if cut or call.conv_config.override_sharding_config or layout.scheme is WIDTH:
+            return [tiles for tiles in _divisors(share) if tiles < min(share, most + 1)]
+        rows = div_up(piece.problem.out_rows, TILE)
+        fewer = {div_up(rows, cores) for cores in range(1, layout.config.nhw_cores)}
+        return sorted(tiles for tiles in {*range(1, share), *fewer} - {share} if tiles <= most)
 
 
 def _with(call: ConvArguments, **changes: Any) -> ConvArguments:
@@ -191,19 +203,6 @@ def _slice_counts(call: ConvArguments, kind: SliceType) -> list[int]:
             smallest = largest
             found.append(count)
     return found
-
-
-def _heights(call: ConvArguments, whole: ConvLayout) -> list[int]:
-    """Heights of blocks in tiles that cut a core's share, or deal the rows to fewer cores.
-
-    With the caller's cores, divisors of the share alone: any other height is lowered to one of them.
-    """
-    share = whole.shards.out_row_tiles
-    if call.conv_config.override_sharding_config or whole.scheme is WIDTH:
-        return [tiles for tiles in _divisors(share) if tiles < share]
-    rows = div_up(frame_of(call).outputs, TILE)
-    fewer = {div_up(rows, cores) for cores in range(1, whole.config.nhw_cores)}
-    return sorted({*range(1, share), *fewer} - {share})
 
 
 def _divisors(number: int) -> list[int]:
