@@ -136,6 +136,7 @@ def convolved(
     require_addressable(arguments, device.spec)
     if device.strict:
         require_sane(arguments)
+    device.asked = arguments
     plan = plan_conv2d(arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
     if device.strict:
         require_sound(plan, left_of(arguments, plan))
@@ -146,6 +147,7 @@ def convolved(
             device,
             useful_flops=definition_flops(arguments),
             input_shape=misfit_shape(arguments, tensors["input"]),
+            convolution=arguments,
         )
     return results, output_size(arguments)
 

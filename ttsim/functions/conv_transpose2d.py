@@ -176,6 +176,7 @@ def _run(
     misfit = misfit_shape(call, tensors["input"])
     call = call if call.groups else replace(call, groups=1)  # the real library takes 0 groups for one
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    device.asked = call
     plan: Plan | None = None
     try:
         plan = plan_convolution(call, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
@@ -184,7 +185,7 @@ def _run(
         if call.rules.by_phases:
             require_phase_weights(plan, call)
         with device.function("ttsim.conv_transpose2d" if call.rules.by_phases else "ttnn.conv_transpose2d"):
-            return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
+            return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit, convolution=call)
     except (OutOfMemoryError, CircularBufferError) as error:
         if not device.suggestions:
             raise

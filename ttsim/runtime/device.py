@@ -14,6 +14,7 @@ from device.events import BufferAllocated, Event, MadeTensor, OperationBegin, Op
 from device.machine import Machine
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from ops.calls.convolution.arguments import ConvArguments
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS, load_spec
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
@@ -57,6 +58,7 @@ class RanCall:
         events: What happened on the device meanwhile.
         inputs: What it read that was on the device already, by name in the plan.
         results: What it returned, likewise.
+        convolution: Its arguments, if it is a convolution.
     """
 
     function: str
@@ -68,6 +70,7 @@ class RanCall:
     events: tuple[Event, ...] = ()
     inputs: tuple[tuple[str, MadeTensor], ...] = ()
     results: tuple[tuple[str, MadeTensor], ...] = ()
+    convolution: ConvArguments | None = None
 
 
 class Device:
@@ -85,6 +88,7 @@ class Device:
         profilers: Lists to which every call that ran is appended.
         functions: Functions of the library that run, the user's call first.
         traces: Captured calls, to be carried out again.
+        asked: The convolution that was asked for last, whether it fits or not.
     """
 
     def __init__(
@@ -116,6 +120,7 @@ class Device:
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
         self.traces = Traces()
+        self.asked: ConvArguments | None = None
 
     @property
     def spec(self) -> DeviceSpec:
