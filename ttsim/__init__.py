@@ -150,6 +150,8 @@ _NAMES_OF = {
         "tanh",
     ),
     "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
+    "ttsim.experiments.tuning.tune": ("tune",),
+    "ttsim.experiments.tuning.tuned": ("Choice", "Tuned"),
     "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),
     "ttsim.recording.saving": ("save_report",),
     "ttsim.report.cycles.report": ("CycleReport",),
