@@ -16,7 +16,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.spec.device_spec import DeviceSpec
-from ops.meanings import load_spec
+from ops.fields.changed import changed, load_spec
 from ttsim import cluster, database, device, errors, experimental, graph, model_preprocessing, onednn, tracer
 from ttsim.errors import (
     ArgumentError,
@@ -31,6 +31,10 @@ from ttsim.errors import (
     SpecError,
     TTSimError,
 )
+from ttsim.experiments.result import SweepResult
+from ttsim.experiments.sweep import sweep
+from ttsim.experiments.tuning.tune import tune
+from ttsim.experiments.tuning.tuned import Choice, Tuned
 from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv1d import Conv1dConfig, conv1d
@@ -259,6 +263,7 @@ __all__ = [
     "ArgumentTypeError",
     "BlackholeComputeKernelConfig",
     "BufferType",
+    "Choice",
     "CircularBufferError",
     "CloseDevice",
     "ClusterType",
@@ -332,6 +337,7 @@ __all__ = [
     "SigmoidMode",
     "SpecError",
     "StorageType",
+    "SweepResult",
     "SystemMeshDescriptor",
     "TTSimError",
     "Tensor",
@@ -340,6 +346,7 @@ __all__ = [
     "TensorSpec",
     "ThrottleLevel",
     "Tile",
+    "Tuned",
     "UnaryOpType",
     "UnaryWithParam",
     "WormholeComputeKernelConfig",
@@ -354,6 +361,7 @@ __all__ = [
     "bfloat4_b",
     "bfloat8_b",
     "bfloat16",
+    "changed",
     "close_device",
     "close_mesh_device",
     "cluster",
@@ -472,6 +480,7 @@ __all__ = [
     "sub_",
     "subtract",
     "subtract_",
+    "sweep",
     "synchronize_device",
     "tanh",
     "tile_size",
@@ -485,6 +494,7 @@ __all__ = [
     "to_torch",
     "tracer",
     "transpose",
+    "tune",
     "typecast",
     "uint8",
     "uint16",

@@ -5,7 +5,11 @@ usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME o
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
        python -m ttsim compare BEFORE AFTER [--fail-over PERCENT]
+       python -m ttsim tune [--layers FILE | flags of one layer] [--device NAME or FILE] [--allow FIELD,...] [--json]
+       python -m ttsim sweep [FILE] [--vary KEY=VALUE,VALUE ...] [--device NAME ...] [--file FILE] [--csv FILE]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
+
+--set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
 """
 
 import argparse
@@ -21,10 +25,12 @@ from rich.console import Console
 
 from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
-from ops.meanings import load_spec
-from ttsim.dropin.choices import add_choices, chosen, environment
+from ops.fields.changed import load_spec, with_changes
+from ttsim.dropin.choices import add_changes, add_choices, chosen, chosen_device, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
+from ttsim.experiments.command import add_sweep, sweep_command
+from ttsim.experiments.tuning.command import add_tune, faster_line, tune_command
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, run_layer
@@ -35,11 +41,12 @@ from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
 from ttsim.report.page.pages import page_of_layers
 from ttsim.report.printable import printable
+from ttsim.report.writers.device_table import print_devices
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
-from ttsim.report.writers.table import print_devices, print_layers
-from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values, default_spec
+from ttsim.report.writers.table import print_layers
+from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values
 from ttsim.types.layer import Layer
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
@@ -69,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--device", metavar="NAME", help=f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_SPEC})"
     )
+    add_changes(run)
     run.add_argument(
         "--values", choices=get_args(Values), default="exact", help="exact: bit for bit; off: plan memory only"
     )
@@ -88,8 +96,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
     add_layer_flags(run)
-    devices = commands.add_parser("devices", help="list devices and show their figures")
+    devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
+    add_changes(devices)
     devices.add_argument("--explain", action="store_true", help="each field's unit and source, and what it moves")
     devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -119,6 +128,8 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add_choices(tests)
+    add_sweep(commands, add_changes)
+    add_tune(commands, add_changes)
     return parser
 
 
@@ -144,7 +155,7 @@ def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
 def run_command(options: argparse.Namespace) -> int:
     """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
     settings = Settings(
-        spec=load_spec(options.device or default_spec()),
+        spec=load_spec(chosen_device(options)),
         values=options.values,
         l1_small_size=options.l1_small_size,
         strict=not options.no_strict,
@@ -160,6 +171,10 @@ def run_command(options: argparse.Namespace) -> int:
         print(layers_as_json(results))
     else:
         print_layers(console(), results, details=not options.summary)
+        if settings.suggestions and (
+            line := faster_line([one.layer for one in results if one.error is None], settings)
+        ):
+            print(line)
     return int(any(result.error is not None for result in results))
 
 
@@ -172,7 +187,7 @@ def devices_command(options: argparse.Namespace) -> int:
     """Show devices. Returns the exit code."""
     if options.only and not options.explain:
         raise ArgumentError("devices: --only chooses among the fields of --explain; give both or neither")
-    names = options.names or catalog_names()
+    names = [with_changes(name, options.changes) for name in options.names or catalog_names()]
     if options.explain:
         explained_devices = [explained(name, options.only) for name in names]
         if options.json:
@@ -191,8 +206,9 @@ def devices_command(options: argparse.Namespace) -> int:
 def exec_command(options: argparse.Namespace) -> int:
     """Run a script; what it raises is shown as Python would show it. Returns the exit code."""
     options.script.open("rb").close()  # a script that is not there is told in one line
+    variables = chosen(options)
     try:
-        with environment(chosen(options)):
+        with environment(variables):
             run_script(options.script, options.arguments, options.report)
     except Exception as error:
         sys.stdout.flush()
@@ -248,6 +264,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "exec": exec_command,
         "compare": compare_command,
         "pytest": pytest_command,
+        "sweep": sweep_command,
+        "tune": tune_command,
     }
     try:
         code = commands[options.command](options)

@@ -80,6 +80,24 @@ def test_fields_of_a_device_are_explained(capsys):
     assert "--only chooses among the fields of --explain" in capsys.readouterr().err
 
 
+def test_fields_of_a_device_are_changed_for_a_run(capsys):
+    changes = ["--set", "l1.bytes=2MiB", "--set", "dram.banks=16"]
+    assert main(["run", *SMALL, "--values", "off", "--no-suggestions", "--json", *changes]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["layers"]
+    assert entry["summary"]["device"] == "wormhole_n150, l1.bytes=2MiB, dram.banks=16"
+    assert entry["summary"]["l1"]["usable_bytes"] == 2 * 1024 * 1024 - 105_824
+    assert main(["run", *SMALL, "--set", "l1.bytes=2GHz"]) == 2
+    assert "ttsim: l1.bytes is in bytes, not a frequency as '2GHz' is" in capsys.readouterr().err
+
+
+def test_a_changed_field_tells_what_it_was(capsys):
+    words = ["devices", "wormhole_n150", "--explain", "--only", "grid.cols", "--set", "grid=9x7", "--json"]
+    assert main(words) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["devices"]
+    assert entry["name"] == "wormhole_n150, grid=9x7"
+    assert entry["fields"][0]["source"] == "changed from 8: [cores] nebula_x1"
+
+
 def test_values_off_has_no_accuracy(capsys):
     assert main(["run", *SMALL, "--values", "off", "--json"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)["layers"]

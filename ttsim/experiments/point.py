@@ -3,7 +3,7 @@
 import json
 from collections import OrderedDict
 from contextvars import Context
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any, Final
@@ -18,10 +18,14 @@ from ttsim.layers.run import Called, Placed, Settings, accuracy_of, call, layout
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.figures_of import totals
 from ttsim.report.memory.summary import l1_use, operation_uses
+from ttsim.report.plain import plain
 from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values
-from ttsim.types.layer import Layer
+from ttsim.types.layer import Layer, Setting
 
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each
+SETTINGS: Final = ("config", "compute")  # fields of a layer that are tables
+LAYER_INPUTS: Final = tuple(one.name for one in fields(Layer) if one.name not in ("name", "source", *SETTINGS))
+OTHERS: Final = ("lowering", "values", "l1_small_size", "strict")  # fields of a point beside layer and device
 DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that the exact output hangs on
 
 
@@ -50,8 +54,17 @@ class Point:
         """All that the row hangs on, as JSON with sorted keys: the layer without its source, and the whole device."""
         layer = asdict(self.layer)
         del layer["source"]
-        others = {name: getattr(self, name) for name in ("lowering", "values", "l1_small_size", "strict")}
+        others = {name: getattr(self, name) for name in OTHERS}
         return f'{{"device": {_spec_text(self.spec)}, "point": {_json(others | {"layer": layer})}}}'
+
+    @property
+    def inputs(self) -> dict[str, Setting | None]:
+        """Everything but names and the device, flat; sizes of several axes as "2x2"."""
+        layer = {name: getattr(self.layer, name) for name in LAYER_INPUTS}
+        flat = {name: "x".join(map(str, one)) if isinstance(one, tuple | list) else one for name, one in layer.items()}
+        for name in SETTINGS:
+            flat |= {f"{name}.{key}": value for key, value in sorted(getattr(self.layer, name).items())}
+        return flat | {name: getattr(self, name) for name in OTHERS}
 
     @property
     def key(self) -> str:
@@ -89,11 +102,11 @@ class Evaluator:
         try:
             return Context().run(self._row, point)  # in a context of its own, captures do not see the device
         except (OutOfMemoryError, CircularBufferError) as error:
-            return _refusal(point, Verdict.DOES_NOT_FIT, str(error))
+            return refusal(point, Verdict.DOES_NOT_FIT, str(error))
         except TTSimError as error:
-            return _refusal(point, Verdict.REFUSED, str(error))
+            return refusal(point, Verdict.REFUSED, str(error))
         except Exception as error:  # one bad point never stops the others
-            return _refusal(point, Verdict.FAILED, f"{type(error).__name__}: {error}")
+            return refusal(point, Verdict.FAILED, f"{type(error).__name__}: {error}")
 
     def _row(self, point: Point) -> Row:
         """The row of a call that runs.
@@ -114,12 +127,13 @@ class Evaluator:
         with placed.device:
             called = call(placed)
             accuracy = None if point.values == "off" else accuracy_of(called.output, exact)
-        measured: dict[str, Any] = asdict(accuracy) if accuracy is not None else {}
+        measured: dict[str, Any] = plain(asdict(accuracy)) if accuracy is not None else {}
         measured.pop("exact_std", None)
         return Row(
             key=point.key,
             layer=point.layer.name,
             device=point.spec.name,
+            inputs=point.inputs,
             verdict=Verdict.FITS,
             clock_hz=point.spec.clock_hz,
             **_memory(placed),
@@ -173,9 +187,10 @@ def evaluator() -> Evaluator:
     return Evaluator()
 
 
-def _refusal(point: Point, verdict: Verdict, error: str) -> Row:
+def refusal(point: Point, verdict: Verdict, error: str) -> Row:
     """The row of a point that does not run."""
-    return Row(key=point.key, layer=point.layer.name, device=point.spec.name, verdict=verdict, error=error)
+    layer, device = point.layer.name, point.spec.name
+    return Row(key=point.key, layer=layer, device=device, inputs=point.inputs, verdict=verdict, error=error)
 
 
 def _memory(placed: Placed) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """What became of a point, as plain figures: a line of a file, a row of a table."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
+
+from ttsim.types.layer import Setting
 
 
 class Verdict(StrEnum):
@@ -26,6 +28,7 @@ class Row:
         key: Of the point.
         layer: Name of the layer.
         device: Name of the device.
+        inputs: What else the point says, flat: "in_channels", "config.shard_layout", "lowering" ...
         verdict: "fits"; "does not fit": there is not enough memory; "refused": the arguments are; "failed": the
             simulator has a mistake; "lost": the process that looked into it died, twice.
         error: Why it does not run; empty if it does.
@@ -50,6 +53,7 @@ class Row:
     layer: str
     device: str
     verdict: Verdict
+    inputs: Mapping[str, Setting | None] = field(default_factory=dict)
     error: str = ""
     plan_key: str | None = None
     shard_layout: str | None = None
@@ -79,4 +83,4 @@ class Row:
             TypeError: They are not those of a row.
             ValueError: There is no such verdict.
         """
-        return cls(**{**values, "verdict": Verdict(values.get("verdict"))})
+        return cls(**{**values, "verdict": Verdict(values.get("verdict", ""))})

@@ -15,8 +15,9 @@ from device.machine import Machine
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
+from ops.fields.changed import load_spec
 from ops.meaning import Meanings
-from ops.meanings import MEANINGS, load_spec
+from ops.meanings import MEANINGS
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current

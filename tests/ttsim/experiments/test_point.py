@@ -28,6 +28,13 @@ def test_the_key_hangs_on_all_that_the_row_hangs_on():
     assert len({one.key for one in (POINT, *others)}) == 8
 
 
+def test_inputs_are_flat():
+    inputs = replace(POINT, layer=replace(LAYER, config={"act_block_h_override": 32})).inputs
+    assert (inputs["in_channels"], inputs["kernel_size"], inputs["dtype"]) == (32, "2x2", None)
+    assert (inputs["config.act_block_h_override"], inputs["lowering"], inputs["l1_small_size"]) == (32, "frame", 32768)
+    assert not {"name", "source", "config", "compute"} & set(inputs)
+
+
 @pytest.mark.parametrize("device", ["wormhole_n150", "blackhole_p150"])
 def test_a_row_has_the_figures_of_a_report(device):
     spec = load_spec(device)
@@ -63,7 +70,7 @@ def test_what_was_asked_for_does_not_make_another_plan():
     assert rows[0].plan_key == rows[1].plan_key != rows[2].plan_key
     figures = {row.plan_key: [] for row in rows}
     for row in rows:
-        figures[row.plan_key].append(replace(row, key=""))
+        figures[row.plan_key].append(replace(row, key="", inputs={}))
     assert all(one == same[0] for same in figures.values() for one in same)
 
 

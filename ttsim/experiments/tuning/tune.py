@@ -60,6 +60,7 @@ def tune(
     allow: Collection[str] = (),
     keep: Collection[str] = (),
     effort: int = EFFORT,
+    name: str = "",
     **options: Any,
 ) -> Tuned:
     """The best ways to make a call of a convolution: all that fit are compared, the device stays as it is.
@@ -71,6 +72,7 @@ def tune(
             weights_dtype, dtype, lowering; or fidelity, dtypes. Of conv_transpose2d alone.
         keep: Fields that stay as they are given: those of Conv2dConfig that are searched, and "slices".
         effort: The most calls that are planned, placed and timed.
+        name: What the result calls it; empty for the function's own.
         **options: Of the call; tensors may be given as such, or as a TensorDescription.
 
     Raises:
@@ -82,11 +84,11 @@ def tune(
         raise ArgumentTypeError(f"tune: function must be one of this library, not {shown(function)}")
     if required_integer("tune", "effort", effort) < 2:
         raise ArgumentError(f"tune: effort must be at least 2 calls, not {effort}")
-    for name in keep:
-        if name not in SEARCHED:
-            raise ArgumentError(f"tune: keep takes {', '.join(SEARCHED)}, not {shown(name)}")
+    for one in keep:
+        if one not in SEARCHED:
+            raise ArgumentError(f"tune: keep takes {', '.join(SEARCHED)}, not {shown(one)}")
     question = asked(function, options, device)
-    return answer(replace(question, allow=allowed(allow), keep=frozenset(keep), effort=effort))
+    return answer(replace(question, allow=allowed(allow), keep=frozenset(keep), effort=effort), name=name)
 
 
 def short(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Tuned:

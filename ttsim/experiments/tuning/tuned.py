@@ -1,7 +1,7 @@
 """What a tuner found, as values to use and to read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ttsim.report.cycles.explain import cycles, percent
@@ -37,6 +37,11 @@ class Choice:
     l1_peak_bytes: int
     rms_error: float | None
     hands_on: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its figures, and its configs as Python."""
+        told = ("arguments", "lowering", "cycles", "nanoseconds", "l1_peak_bytes", "rms_error", "hands_on")
+        return {name: getattr(self, name) for name in told}
 
     def options(self, slice_name: str = "dram_slice_config") -> Mapping[str, Any]:
         """The choice as keyword arguments of the call, under the name that its function has for slices."""
@@ -99,6 +104,14 @@ class Tuned:
     def gain_over_given(self) -> float | None:
         """How many times faster than the call as it is given; None likewise."""
         return None if self.best is None or self.given is None else self.given.cycles / self.best.cycles
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in ("given", "default"):
+            told[name] = None if told[name] is None else told[name].to_dict()
+        gains = {"gain": self.gain, "gain_over_given": self.gain_over_given}
+        return told | {"front": [one.to_dict() for one in self.front], "reasons": list(self.reasons)} | gains
 
     def __str__(self) -> str:
         """All of it in words."""

@@ -148,7 +148,8 @@ class OperationTime:
         nanoseconds: The same in time.
         share: Of the call's cycles.
         bound_by: The stage that binds it.
-        tied_with: Stages that bind it just as well, as far as the model can tell.
+        tied_with: Stages that bind it just as well, as far as the model can tell. This, the facts, the stages and the
+            groups are found out when asked for.
         facts: How it was planned: scheme, blocks, readers ...
         error: How far its cycles are to be expected off.
         core_count: Cores that take part.
@@ -156,7 +157,7 @@ class OperationTime:
         contention_cycles: Part of `cycles` due to cores that share links, banks or receivers.
         cycles_without_contention: The rest.
         stages: Of the cores that end last.
-        groups: All cores, the slowest first; computed when asked for.
+        groups: All cores, the slowest first.
         traffic: Bytes.
         math: The matrix units.
         roofline: What it could take at best.
@@ -167,15 +168,15 @@ class OperationTime:
     nanoseconds: float
     share: float
     bound_by: str
-    tied_with: tuple[str, ...]
-    facts: tuple[Fact, ...]
+    tied_with: Late[tuple[str, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    facts: Late[tuple[Fact, ...]] = Late()  # noqa: RUF009
     error: ErrorBar
     core_count: int
     fidelity_phases: int
     contention_cycles: int
     cycles_without_contention: int
-    stages: tuple[StageTime, ...]
-    groups: Late[tuple[CoreGroupTime, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    stages: Late[tuple[StageTime, ...]] = Late()  # noqa: RUF009
+    groups: Late[tuple[CoreGroupTime, ...]] = Late()  # noqa: RUF009
     traffic: Traffic
     math: MathUse
     roofline: Roofline

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
+from device.time.late import Late
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.cycles.advise import explain_advice
 from ttsim.report.cycles.explain import (
@@ -36,7 +37,7 @@ LEAVES_OUT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CycleReport:
     """What calls took on a device.
 
@@ -48,7 +49,7 @@ class CycleReport:
         worker_cores: Of the whole grid.
         calls: In order, each with its operations.
         total: All together.
-        launches: What passes between operations; no other figure has it in.
+        launches: What passes between operations; no other figure has it in. Found out when asked for.
         includes: What the cycles count.
         leaves_out: What they do not count.
         advice: What would make them faster; None where nobody asked.
@@ -59,7 +60,7 @@ class CycleReport:
     worker_cores: int
     calls: tuple[CallTime, ...]
     total: Totals
-    launches: LaunchTimes
+    launches: Late[LaunchTimes] = Late()  # noqa: RUF009 (a descriptor, not a default)
     includes: tuple[str, ...] = INCLUDES
     leaves_out: tuple[str, ...] = LEAVES_OUT
     advice: Advice | None = None
@@ -120,5 +121,5 @@ def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
         worker_cores=spec.grid.cores,
         calls=made,
         total=total,
-        launches=launch_times([one for call in calls for one in call.launches], total.nanoseconds, spec),
+        launches=lambda: launch_times([one for call in calls for one in call.launches], total.nanoseconds, spec),
     )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from device.spec.device_spec import DeviceSpec
 from ttsim.report.columns import fitting_columns
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
 from ttsim.report.cycles.launches import launch_summary
@@ -192,37 +191,6 @@ def overview_row(result: LayerResult) -> tuple[str, ...]:
         "" if summary.cycles is None else cycles(summary.cycles.cycles),
         "" if summary.cycles is None else time(summary.cycles.nanoseconds),
     )
-
-
-def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
-    """One line for each device; all figures if there is only one."""
-    table = Table()
-    for heading in ("device", "architecture"):
-        table.add_column(heading)
-    for heading in ("cores", "clock", "L1 a core", "DRAM banks", "DRAM"):
-        table.add_column(heading, justify="right")
-    for spec in specs:
-        table.add_row(
-            escaped(spec.name),
-            escaped(spec.arch),
-            f"{spec.grid.cols}x{spec.grid.rows}",
-            f"{spec.clock_hz / 1e9:g} GHz",
-            kib(spec.l1.usable_bytes),
-            str(spec.dram.banks),
-            f"{spec.dram.peak_bytes_per_second / 1e9:g} GB/s",
-        )
-    console.print(table)
-    if len(specs) == 1:
-        for key, value in flat(specs[0].to_dict()):
-            console.print(f"{key} = {value}", highlight=False, markup=False)
-
-
-def flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """Nested names as part.field, in order."""
-    found: list[tuple[str, object]] = []
-    for key, value in values.items():
-        found += flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
-    return found
 
 
 def kib(size_bytes: int) -> str:

@@ -4,7 +4,6 @@ import json
 import pytest
 from rich.console import Console
 
-from device.spec.device_spec import catalog_names, load_spec
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import (
     BufferUse,
@@ -17,8 +16,8 @@ from ttsim.report.memory.figures import (
     Summary,
 )
 from ttsim.report.writers.cycle_table import cycles_table
-from ttsim.report.writers.json import devices_as_json, layers_as_json
-from ttsim.report.writers.table import overview, print_devices, print_layers
+from ttsim.report.writers.json import layers_as_json
+from ttsim.report.writers.table import overview, print_layers
 from ttsim.types.layer import Layer
 
 LAYER = Layer(name="up[1]", in_channels=32, out_channels=16, input_height=4, input_width=5)
@@ -158,21 +157,6 @@ def test_json_has_no_nan():
 
 def fields(summary):
     return {name: getattr(summary, name) for name in summary.__dataclass_fields__}
-
-
-@pytest.mark.parametrize("name", catalog_names())
-def test_devices(name):
-    spec = load_spec(name)
-    text = drawn(print_devices, [spec])
-    assert name in text
-    assert f"l1.bytes = {spec.l1.bytes}" in text
-    assert json.loads(devices_as_json([spec]))["devices"][0]["name"] == name
-
-
-def test_several_devices_are_a_line_each():
-    text = drawn(print_devices, [load_spec(name) for name in catalog_names()])
-    assert "l1.bytes" not in text
-    assert all(name in text for name in catalog_names())
 
 
 def test_cycles_of_a_layer_are_shown(report):
