@@ -109,6 +109,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_choices(script)
     script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
+    script.add_argument(
+        "--tune", action="store_true", help="find the best configs of its convolutions, each with what it hands on"
+    )
     script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
     compared = commands.add_parser(
@@ -209,7 +212,9 @@ def exec_command(options: argparse.Namespace) -> int:
     variables = chosen(options)
     try:
         with environment(variables):
-            run_script(options.script, options.arguments, options.report)
+            told = run_script(options.script, options.arguments, options.report, tunes=options.tune)
+        if told:
+            print(told)
     except Exception as error:
         sys.stdout.flush()
         traceback.print_exception(error.with_traceback(within(error.__traceback__, options.script)))

@@ -145,11 +145,11 @@ def answer(question: Question, *, name: str = "") -> Tuned:
     return Tuned(
         name=name or f"ttnn.{call.rules.function}",
         device=spec.name,
-        given=None if given is None else _choice(given, spec, measured=measured),
+        given=None if given is None else choice_of(given, spec, measured=measured),
         given_error=given_error,
-        default=None if default is None else _choice(default, spec, measured=measured),
+        default=None if default is None else choice_of(default, spec, measured=measured),
         default_error=default_error,
-        front=tuple(_choice(one, spec, measured=measured) for one in told),
+        front=tuple(choice_of(one, spec, measured=measured) for one in told),
         reasons=why,
         tried=search.count.tried,
         alike=search.count.alike,
@@ -167,7 +167,8 @@ def _attempted(search: Search, call: ConvArguments, error: float) -> tuple[Candi
         return None, str(refused)
 
 
-def _choice(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choice:
+def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choice:
+    """A candidate as users get it; `measured` where the error of its arithmetic was."""
     call, output = candidate.call, candidate.output
     conv_config = Conv2dConfig.of(call.conv_config)
     slices = None if call.slice_config is None else Conv2dSliceConfig.of(call.slice_config)
