@@ -2,8 +2,9 @@
 
 Convolutions that hand their outputs to each other alone form a chain, and every chain is solved by dynamic programming
 over the layouts handed on: of every scheme the best way, for every layout it may get. What comes before and after a
-chain stays as it was: where its last output lies elsewhere than it did, the movement back counts. All other
-operations, arithmetic, formats, and tiles or rows of outputs stay.
+chain stays as it was: where its last output lies elsewhere than it did, the movement back counts; or, if a call follows
+that only moves it, what that call takes more, or less. All other operations, arithmetic, formats, and tiles or rows of
+outputs stay.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,9 +16,7 @@ from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder
-from ops.meanings import MEANINGS
-from ops.programs.movement.placement import convert
+from ops.calls.relaying.places import plan_to_memory_config
 from ops.readings.cycles import run_cycles
 from ttsim.experiments.tuning.candidate import Candidate, evaluate
 from ttsim.experiments.tuning.recorded import Recorded, chains, ground_of
@@ -121,9 +120,20 @@ class _Chain:
         back = [
             replace(way, cycles=way.cycles + moved)
             for handed, way in ways.items()
-            if (moved := moving_cycles(handed, self.recorded[-1].output, self.device.spec)) is not None
+            if (moved := self._moved_cycles(handed)) is not None
         ]
         return min([known, *back], key=lambda way: way.cycles)
+
+    def _moved_cycles(self, handed: TensorSpec) -> int | None:
+        """What it takes more than before to bring the last output to where it was expected, or moved to; None: unknown.
+
+        Less than nothing, where the call that moves it has an easier way.
+        """
+        last = self.recorded[-1]
+        target = last.moved_to or last.output
+        before = moving_cycles(last.output, target, self.device.spec)
+        now = moving_cycles(handed, target, self.device.spec)
+        return None if now is None or before is None else now - before
 
     def _steps(self, one: Recorded, old: Candidate, given: TensorSpec) -> list[Candidate]:
         """Of every scheme the best way to make a call with an input that is laid out in a given way, and as it was."""
@@ -162,15 +172,13 @@ def _as_input(handed: TensorSpec, one: Recorded, chain: tuple[Recorded, ...]) ->
 
 
 def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int | None:
-    """Cycles of bringing a tensor to where it was expected; None where that is not planned, or has no model."""
+    """Cycles of ``to_memory_config`` from where a tensor lies to another place; None where there is no model of them."""
     if source.memory_config == target.memory_config:
         return 0
-    builder = PlanBuilder(spec, {"source": source})
     try:
-        made = convert(builder, builder.tensor("source"), target.memory_config, "placed")
+        plan = plan_to_memory_config(source, target.memory_config, spec)
     except DeviceError:
         return None
-    plan = builder.finish({"output": made.name}, known_works=MEANINGS)
     timed = run_cycles(plan, spec).operations
     if any(one.cycles is None for one in timed):
         return None

@@ -1,15 +1,18 @@
 """The convolutions of a profile as questions for a tuner, and the chains in which one hands its output to the next."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from device.events import MadeTensor
 from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.plan import Operation
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.problem import weight_format
+from ops.programs.movement.work import Relayout
+from ops.programs.tiling.work import LayOut
 from ttsim.fitting.trial import Ground
 from ttsim.runtime.device import Device, RanCall
 
@@ -23,32 +26,52 @@ class Recorded:
         ran: The call.
         call: Its arguments, with raw weights: another config needs them prepared anew, which the host does once.
         output: What it handed on.
+        moved_to: The same after the call that only moved it elsewhere, if that alone read it; else None.
     """
 
     number: int
     ran: RanCall
     call: ConvArguments
     output: TensorSpec
+    moved_to: TensorSpec | None
 
 
 def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
     """The convolutions in order, together where the output of one goes into the next and nowhere else."""
-    readers = Counter(made.number for call in calls for _, made in call.inputs)
+    readers: dict[int, list[RanCall]] = {}
+    for call in calls:
+        for number in {made.number for _, made in call.inputs}:
+            readers.setdefault(number, []).append(call)
     found: list[list[Recorded]] = []
-    last: RanCall | None = None
+    handed: int | None = None
     for number, ran in enumerate(calls):
-        if ran.convolution is None or "output" not in dict(ran.results):
-            last = None
+        made = None if ran.convolution is None else _output(ran)
+        if ran.convolution is None or made is None:
+            handed = None
             continue
-        made = dict(ran.results)["output"]
-        one = Recorded(number=number, ran=ran, call=_unprepared(ran.convolution), output=made.spec)
-        source = None if last is None else dict(last.results)["output"].number
-        if source is not None and _input_number(ran) == source and readers[source] == 1:
+        own = readers.get(made.number, [])
+        moved = _moved(own[0], made.spec) if len(own) == 1 else None
+        one = Recorded(number=number, ran=ran, call=_unprepared(ran.convolution), output=made.spec, moved_to=moved)
+        if handed is not None and _input_number(ran) == handed:
             found[-1].append(one)
         else:
             found.append([one])
-        last = ran
+        handed = made.number if len(own) == 1 else None
     return tuple(map(tuple, found))
+
+
+def _output(ran: RanCall) -> MadeTensor | None:
+    """What a call handed on, if that is on the device."""
+    return dict(ran.results).get(ran.plan.results.get("output", ""))
+
+
+def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
+    """A tensor after a call that does nothing but bring it elsewhere; None for any other call."""
+    steps, made = [step for step in ran.plan.steps if isinstance(step, Operation)], _output(ran)
+    if made is None or not steps or not all(isinstance(step.work, Relayout | LayOut) for step in steps):
+        return None
+    same = (source.shape, source.data_format, source.layout)
+    return made.spec if same == (made.spec.shape, made.spec.data_format, made.spec.layout) else None
 
 
 def ground_of(one: Recorded, device: Device, given: TensorSpec) -> Ground:
