@@ -172,7 +172,7 @@ def _as_input(handed: TensorSpec, one: Recorded, chain: tuple[Recorded, ...]) ->
 
 
 def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int | None:
-    """Cycles of ``to_memory_config`` from where a tensor lies to another place; None where there is no model of them."""
+    """Cycles of ``to_memory_config`` from where a tensor lies to another place; None where no model knows them."""
     if source.memory_config == target.memory_config:
         return 0
     try:

@@ -5,7 +5,7 @@ import pytest
 import ttsim
 from tests.ttsim.experiments.tuning.tuned_calls import DRAM, L1, conv2d_options, options
 
-QUICK = {"keep": ("core_grid", "transpose_shards"), "effort": 60}
+QUICK = {"keep": ("core_grid", "transpose_shards"), "effort": 12}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_the_same_call_is_tuned_alike(device):
 
 
 def test_a_call_that_does_not_fit_is_tuned_too(device):
-    large = options(L1, channels=512, outputs=256, side=28, conv_config=ttsim.Conv2dConfig(
+    large = options(L1, channels=512, outputs=32, side=28, conv_config=ttsim.Conv2dConfig(
         shard_layout=ttsim.TensorMemoryLayout.WIDTH_SHARDED))  # fmt: skip
     found = ttsim.tune(ttsim.conv_transpose2d, device=device, **QUICK, **large)
     assert found.given is None
