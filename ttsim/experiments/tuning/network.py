@@ -68,7 +68,7 @@ def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:
         device=profile.device.spec.name,
         clock_hz=profile.device.spec.clock_hz,
         cycles_before=network.cycles,
-        cycles=network.cycles - sum(one.cycles_before - one.cycles for one in layers),
+        cycles=network.cycles - sum(one.cycles_before - one.cycles - one.moved_cycles for one in layers),
         layers=tuple(layers),
         chains=len(found),
     )
@@ -99,7 +99,7 @@ class _Chain:
                 where=where[one.number],
                 function=one.ran.function,
                 cycles_before=old.cycles,
-                cycles=new.cycles + (moved if last else 0),
+                cycles=new.cycles,
                 moved_cycles=moved if last else 0,
                 choice=choice_of(new, self.device.spec, measured=False),
                 changed=new.call.conv_config != old.call.conv_config or new.call.slice_config != old.call.slice_config,

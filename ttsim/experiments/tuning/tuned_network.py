@@ -22,7 +22,7 @@ class TunedLayer:
         function: The function of the library.
         cycles_before: As it ran; 0 if it was left out.
         cycles: As it is tuned.
-        moved_cycles: Of these, those that it takes more to bring its output to where it is expected; below 0 if less.
+        moved_cycles: What it takes more, beside them, to bring its output to where it is expected; below 0 if less.
         choice: How it is to be called; None if it was left out.
         changed: Whether that differs from how it was called.
         note: Why it was left out; empty if it was not.
@@ -92,7 +92,7 @@ def _layer_lines(layer: TunedLayer) -> list[str]:
         return [head + layer.note]
     if not layer.changed:
         return [f"{head}{cycles(layer.cycles)} cycles, best as it is"]
-    moved = f", counting {layer.moved_cycles:+,} to move its output" if layer.moved_cycles else ""
+    moved = f", and {layer.moved_cycles:+,} cycles to move its output" if layer.moved_cycles else ""
     return [
         f"{head}{cycles(layer.cycles_before)} -> {cycles(layer.cycles)} cycles{moved}",
         f"    {layer.choice.arguments}",
