@@ -1,10 +1,11 @@
 """The command line: run transposed convolutions and look at devices.
 
-usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
-                           [--no-suggestions] [--html FILE] [--report DIR]
+usage: python -m ttsim --version
+       python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
+                           [-v] [--no-suggestions] [--html FILE] [--report DIR]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
-       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT]
+       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT] [--device-id NUMBER]
        python -m ttsim tune [--layers FILE | flags of one layer] [--device NAME or FILE] [--allow FIELD,...] [--json]
        python -m ttsim sweep [FILE] [--vary KEY=VALUE,VALUE ...] [--device NAME ...] [--file FILE] [--csv FILE]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
@@ -40,16 +41,21 @@ from ttsim.report.comparison.compare import compare
 from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
 from ttsim.report.page.pages import page_of_layers
-from ttsim.report.printable import printable
+from ttsim.report.printable import printable, printable_lines, short_name
 from ttsim.report.writers.device_table import print_devices
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
+from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
+from ttsim.report.writers.terminal import say
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values
 from ttsim.types.layer import Layer
+from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
+LONGEST_MESSAGE = 1000  # places of what the parser says
+LONGEST_PATH = 200  # characters of a path that cannot be opened
 
 
 class Parser(argparse.ArgumentParser):
@@ -57,12 +63,22 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with exit status 2."""
-        super().error(printable(message))
+        super().error(short_name(message, LONGEST_MESSAGE))
+
+
+class Version(argparse.Action):
+    """Prints the versions, which are looked up only then, and ends the program."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Takes no values."""
+        print(version_line())
+        parser.exit()
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = Parser(prog="ttsim", description="Transposed convolution on a simulated device.")
+    parser.add_argument("--version", action=Version, nargs=0, help="of ttsim, of the ttnn it follows, and of the model")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
         "run",
@@ -89,6 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="do not look for what would fit, or be faster, and what the cycles hang on",
     )
+    run.add_argument("-v", "--verbose", action="store_true", help="every buffer, what each stage does, and all advice")
     run.add_argument("--summary", action="store_true", help="of several layers, one line for each alone")
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")
     run.add_argument(
@@ -116,14 +133,18 @@ def build_parser() -> argparse.ArgumentParser:
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
     compared = commands.add_parser(
         "compare",
-        help="compare two reports in JSON",
-        description="Matches the device operations of two reports in order: what takes longer, and what is different.",
+        help="compare two reports, or a report and what a card's profiler wrote",
+        description="Matches the device operations of two reports in order: what takes longer, and what is different. "
+        "A file ending in .csv is an ops_perf_results of tt-metal's profiler, or ours; any other a report in JSON.",
     )
-    compared.add_argument("before", type=Path, metavar="BEFORE", help="of run --json, exec --report or to_json()")
+    compared.add_argument(
+        "before", type=Path, metavar="BEFORE", help="of run --json, --report or to_json(), or of a card"
+    )
     compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
     compared.add_argument(
         "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
     )
+    compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
     tests = commands.add_parser(
         "pytest",
         help="run tests that import ttnn",
@@ -164,16 +185,18 @@ def run_command(options: argparse.Namespace) -> int:
         strict=not options.no_strict,
         suggestions=not options.no_suggestions,
     )
-    results = [
-        run_layer(layer, settings, watch=_saver(options.report, number))
-        for number, layer in enumerate(chosen_layers(options))
-    ]
+    layers, results = chosen_layers(options), []
+    with progress("layers") as begin:
+        done = begin(len(layers))
+        for number, layer in enumerate(layers):
+            results.append(run_layer(layer, settings, watch=_saver(options.report, number)))
+            done()
     if options.html is not None:
         options.html.write_text(page_html(page_of_layers(results, settings.spec)), encoding="utf-8")
     if options.json:
         print(layers_as_json(results))
     else:
-        print_layers(console(), results, details=not options.summary)
+        print_layers(console(), results, each=not options.summary, details=options.verbose)
         if settings.suggestions and (
             line := faster_line([one.layer for one in results if one.error is None], settings)
         ):
@@ -192,7 +215,10 @@ def devices_command(options: argparse.Namespace) -> int:
         raise ArgumentError("devices: --only chooses among the fields of --explain; give both or neither")
     names = [with_changes(name, options.changes) for name in options.names or catalog_names()]
     if options.explain:
-        explained_devices = [explained(name, options.only) for name in names]
+        explained_devices = []
+        for name in names:
+            with progress(f"fields of {name}") as begin:
+                explained_devices.append(explained(name, options.only, watch=begin))
         if options.json:
             print(fields_as_json(explained_devices))
         for device in () if options.json else explained_devices:
@@ -207,26 +233,37 @@ def devices_command(options: argparse.Namespace) -> int:
 
 
 def exec_command(options: argparse.Namespace) -> int:
-    """Run a script; what it raises is shown as Python would show it. Returns the exit code."""
+    """Run a script; what it raises is shown as Python would show it, steering no terminal. Returns the exit code."""
     options.script.open("rb").close()  # a script that is not there is told in one line
     variables = chosen(options)
     try:
         with environment(variables):
-            told = run_script(options.script, options.arguments, options.report, tunes=options.tune)
+            errors = Console(stderr=True)
+            told = run_script(
+                options.script,
+                options.arguments,
+                options.report,
+                lambda line: say(errors, line, indent=2),
+                tunes=options.tune,
+            )
         if told:
             print(told)
     except Exception as error:
         sys.stdout.flush()
-        traceback.print_exception(error.with_traceback(within(error.__traceback__, options.script)))
+        lines = traceback.format_exception(error.with_traceback(within(error.__traceback__, options.script)))
+        sys.stderr.write("\t".join(map(printable_lines, "".join(lines).split("\t"))))
         return 1
     return 0
 
 
 def compare_command(options: argparse.Namespace) -> int:
     """Compare two reports. Returns the exit code."""
-    found = compare(read_report(options.before), read_report(options.after))
+    found = compare(*(read_report(path, options.device_id) for path in (options.before, options.after)))
     print(found)
-    return int(options.fail_over is not None and found.fails(options.fail_over))
+    if options.fail_over is None or not found.fails(options.fail_over):
+        return 0
+    print(f"ttsim: compare: it takes longer by more than {100 * options.fail_over:g} %", file=sys.stderr)
+    return 1
 
 
 def percent_share(text: str) -> float:
@@ -279,9 +316,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (TTSimError, OSError, MemoryError) as error:
-        print(f"ttsim: {printable(str(error) or type(error).__name__)}", file=sys.stderr)
+        print(f"ttsim: {printable(told(error))}", file=sys.stderr)
         return 2
     return code
+
+
+def told(error: BaseException) -> str:
+    """An error in a line; a path that is too long for one is cut."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.strerror}: {shown(str(error.filename), LONGEST_PATH)}"
+    return str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

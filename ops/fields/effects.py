@@ -1,6 +1,6 @@
 """What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are held."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import log
@@ -72,6 +72,7 @@ def effects(
     *,
     planned: Sequence[Sample] = (),
     far: Sequence[float] = FAR,
+    watch: Callable[[], object] | None = None,
 ) -> tuple[Effect, ...]:
     """What each of some fields moves.
 
@@ -81,6 +82,7 @@ def effects(
         spec: The device.
         planned: Further calls, of whose time nothing is asked.
         far: How many times as much of a number is tried where its double and its half move nothing.
+        watch: Called when a field is done.
     """
     if not fields:
         return ()
@@ -94,9 +96,12 @@ def effects(
         asked={call.name: parts_asked(partial(_outcome, call), spec) for call in every}
         | {one: parts_asked(one.cycles, spec) for one in held},
     )
-    return tuple(
-        _effect(field, far, ground) if field.numeric else _effect_of_another(field, ground) for field in fields
-    )
+    found = []
+    for field in fields:
+        found.append(_effect(field, far, ground) if field.numeric else _effect_of_another(field, ground))
+        if watch is not None:
+            watch()
+    return tuple(found)
 
 
 def _effect(field: Field, far: Sequence[float], ground: _Ground) -> Effect:

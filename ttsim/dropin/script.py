@@ -2,28 +2,38 @@
 
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from device.errors import shown
 from ttsim.dropin.finder import ttnn_is_ttsim
 from ttsim.experiments.tuning.network import tune_network
-from ttsim.recording.pages import page_files
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
 
+LONGEST_PATH = 200  # characters of a folder in a line
 
-def run_script(path: Path, arguments: Sequence[str], report: Path | None = None, *, tunes: bool = False) -> str:
+
+def run_script(
+    path: Path,
+    arguments: Sequence[str],
+    report: Path | None = None,
+    tell: Callable[[str], object] | None = None,
+    *,
+    tunes: bool = False,
+) -> str:
     """Runs a script; ``sys.argv`` and ``sys.path`` are those that Python itself would give it.
 
     Args:
         path: The script.
         arguments: Of the script.
         report: A folder for what its devices did; see `write_reports`. None for no report.
+        tell: Gets a line about each device that made a call, once its report is written.
         tunes: Tune the convolutions of what each device did, too.
 
     Returns:
@@ -39,10 +49,12 @@ def run_script(path: Path, arguments: Sequence[str], report: Path | None = None,
                 runpy.run_path(str(path), run_name="__main__")
         finally:
             if report is not None:
-                write_reports(profiles, report)
+                for line in write_reports(profiles, report):
+                    if tell is not None:
+                        tell(line)
     if not tunes:
         return ""
-    with_convolutions = [one for one in profiles if any(call.convolution is not None for call in one.calls)]
+    with_convolutions = [one for one in profiles if any(call.asked is not None for call in one.calls)]
     return "\n".join(str(tune_network(one)) for one in with_convolutions) or "no device ran a convolution"
 
 
@@ -87,22 +99,20 @@ def watched(*, listens: bool) -> Iterator[list[Profile]]:
         remember(replace(current(), watchers=before.watchers))
 
 
-def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
-    """Writes what each device did that made a call, in order of opening.
+def write_reports(profiles: Sequence[Profile], folder: Path) -> Iterator[str]:
+    """Writes what each device did that made a call, in order of opening, and gives a line about each.
 
     device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network;
-    report0.html is a page about it that needs nothing else, trace0.json.gz its timeline for Perfetto; report0.json and
-    what lies in generated is what other tools open, see `save_report`.
+    report0.html is a page about it that needs nothing else; it, report0.json, report0.trace.json.gz and what lies in
+    generated, for other tools, come from `save_report`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for number, profile in enumerate(one for one in profiles if one.calls):
         report = profile.report()
-        (folder / f"device{number}.txt").write_text(f"{report}\n\n{report.explain()}\n", encoding="utf-8")
+        (folder / f"device{number}.txt").write_text(f"{report.table()}\n\n{report.explain()}\n", encoding="utf-8")
         (folder / f"device{number}.json").write_text(report.to_json() + "\n", encoding="utf-8")
         network = profile.network()
-        (folder / f"network{number}.txt").write_text(f"{network}\n", encoding="utf-8")
+        (folder / f"network{number}.txt").write_text(f"{network.table()}\n", encoding="utf-8")
         (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")
         save_report(folder, profile, name=f"report{number}")
-        for name, content in page_files(network, report, profile.device.spec).items():
-            stem, _, suffix = name.partition(".")
-            (folder / f"{stem}{number}.{suffix}").write_bytes(content)
+        yield f"device{number} in {shown(str(folder), LONGEST_PATH)}: {network.headline}"

@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 
 from device.errors import ArgumentError, shown
 from ops.fields.changed import with_changes
+from ttsim.experiments.plots.of_sweep import write_plot
 from ttsim.experiments.read import read_sweep
 from ttsim.experiments.row import Verdict
 from ttsim.experiments.sweep import Watch, run_space, space_of
@@ -50,6 +51,8 @@ def add_sweep(commands: Any, add_changes: Callable[[argparse.ArgumentParser], No
     )
     add("--csv", type=Path, metavar="FILE", help="write a table of all points")
     add("--json", type=Path, metavar="FILE", help="write all points as JSON")
+    add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
+    add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
     add_layer_flags(parser)
 
 
@@ -77,6 +80,8 @@ def sweep_command(options: argparse.Namespace, watch: Watch | None = None) -> in
     for path, made in ((options.csv, result.to_csv), (options.json, result.to_json)):
         if path is not None:
             path.write_text(made(), encoding="utf-8", newline="")
+    if options.plot is not None:
+        write_plot(result, options.plot, options.across)
     if result.note:
         sys.stderr.write(f"ttsim: {result.note}\n")
     sys.stdout.write(best_table(result))

@@ -105,10 +105,10 @@ def _record(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
     inputs = values.pop("inputs")
     others = {name: value for name, value in labels.items() if name not in inputs}
     made = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
-    return made | {"nanoseconds": _nanoseconds(row)}
+    return made | {"nanoseconds": nanoseconds_of(row)}
 
 
-def _nanoseconds(row: Row) -> float | None:
+def nanoseconds_of(row: Row) -> float | None:
     """What a point takes, by the clock of its device."""
     return None if row.cycles is None or row.clock_hz is None else nanoseconds(row.cycles, row.clock_hz)
 
@@ -124,5 +124,5 @@ def _best(layer: str, device: str, group: list[tuple[Mapping[str, Any], Row]]) -
         fitting=len(runs),
         points=len(group),
         slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
-        nanoseconds=None if row is None else _nanoseconds(row),
+        nanoseconds=None if row is None else nanoseconds_of(row),
     )

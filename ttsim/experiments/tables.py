@@ -26,11 +26,14 @@ def best_table(result: SweepResult) -> str:
 
 def words_of(labels: Mapping[str, Any]) -> str:
     """Values on the axes but those of devices, which their names have, as they would be given."""
-    told = [f"{name.split('.', 1)[-1]}={_word(value)}" for name, value in labels.items() if not name.startswith(DEVICE)]
+    told = [
+        f"{name.split('.', 1)[-1]}={word_of(value)}" for name, value in labels.items() if not name.startswith(DEVICE)
+    ]
     return ", ".join(told) or "as given"
 
 
-def _word(value: Any) -> str:
+def word_of(value: Any) -> str:
+    """A value of an axis, as it would be given."""
     if isinstance(value, tuple | list):
         return "x".join(map(str, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

@@ -146,8 +146,8 @@ def convolved(
             tensors,
             device,
             useful_flops=definition_flops(arguments),
+            asked=arguments,
             input_shape=misfit_shape(arguments, tensors["input"]),
-            convolution=arguments,
         )
     return results, output_size(arguments)
 

@@ -1,6 +1,6 @@
 """The fields of a device as a report shows them: value, unit, which way is better, what each moves, and its source."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,15 @@ class DeviceFigures:
     fields: tuple[FieldFigures, ...]
 
 
-def explained(device: str | Path, only: str = "") -> DeviceFigures:
+def explained(
+    device: str | Path, only: str = "", *, watch: Callable[[int], Callable[[], object]] | None = None
+) -> DeviceFigures:
     """What the fields of a device are and move.
 
     Args:
         device: A name of the catalog, or the path of a TOML file, with changes as `load_spec` takes them.
         only: Of its fields, those whose name contains this.
+        watch: Gets the number of fields, and gives what is called when one is done.
 
     Raises:
         SpecError: There is no such device.
@@ -79,7 +82,7 @@ def explained(device: str | Path, only: str = "") -> DeviceFigures:
             elasticity=dict(effect.elasticity),
             source=_source(effect.field, before, sources),
         )
-        for effect in _effects(spec, only)
+        for effect in _effects(spec, only, watch)
     )
     return DeviceFigures(name=spec.name, fields=fields)
 
@@ -92,10 +95,11 @@ def _source(field: Field, before: Mapping[str, Field], sources: dict[str, str]) 
     return f"changed from {spelled(old, old.value)}{f': {source}' if source else ''}"
 
 
-def _effects(spec: DeviceSpec, only: str) -> tuple[Effect, ...]:
+def _effects(spec: DeviceSpec, only: str, watch: Callable[[int], Callable[[], object]] | None) -> tuple[Effect, ...]:
     """Measured on all samples."""
     wanted = [field for field in fields_of(spec) if only in field.name]
-    return effects(wanted, samples(), spec, planned=planners_samples())
+    done = None if watch is None else watch(len(wanted))
+    return effects(wanted, samples(), spec, planned=planners_samples(), watch=done)
 
 
 def moved(field: FieldFigures) -> Iterator[str]:

@@ -54,24 +54,24 @@ class RanCall:
         ran: Names of the device operations that ran, in order: a tensor that is to be moved stays where it is if there
             is no better place.
         useful_flops: Multiplications and additions of its definition; None if it has none of its own.
+        asked: The arguments of a convolution, as its caller gave them; None for any other call.
         sites: The script's lines that ran meanwhile, outermost first.
         before: What lay in its memories when it began, oldest first.
         events: What happened on the device meanwhile.
         inputs: What it read that was on the device already, by name in the plan.
         results: What it returned, likewise.
-        convolution: Its arguments, if it is a convolution.
     """
 
     function: str
     plan: Plan
     ran: tuple[str, ...]
     useful_flops: int | None = None
+    asked: ConvArguments | None = None
     sites: tuple[CallSite, ...] = ()
     before: tuple[BufferAllocated, ...] = ()
     events: tuple[Event, ...] = ()
     inputs: tuple[tuple[str, MadeTensor], ...] = ()
     results: tuple[tuple[str, MadeTensor], ...] = ()
-    convolution: ConvArguments | None = None
 
 
 class Device:

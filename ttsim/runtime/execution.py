@@ -79,8 +79,8 @@ def run(
     device: Device,
     *,
     useful_flops: int | None = None,
+    asked: ConvArguments | None = None,
     input_shape: tuple[int, int] | None = None,
-    convolution: ConvArguments | None = None,
 ) -> dict[str, Tensor]:
     """Runs a plan.
 
@@ -89,9 +89,9 @@ def run(
         tensors: The caller's tensors by their names in the plan, on the host or on the device.
         device: Where.
         useful_flops: Multiplications and additions of the call's definition, for profiles.
+        asked: The arguments of a convolution, for profiles.
         input_shape: Sticks and channels that the call says its input has, if the input has other ones: what it has too
             many is left out, what is missing reads as zero.
-        convolution: The call's arguments, for profiles, if it is a convolution.
 
     Returns:
         Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is, or as
@@ -107,7 +107,7 @@ def run(
     if computes:
         arrays = {name: _array(name, one, _lives(one), input_shape) for name, one in tensors.items()}
     held = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
-    buffers = held | place(plan, held, device, useful_flops=useful_flops, convolution=convolution)
+    buffers = held | place(plan, held, device, useful_flops=useful_flops, asked=asked)
     results = {}
     prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
     for role, name in plan.results.items():
@@ -166,7 +166,7 @@ def place(
     device: Device,
     *,
     useful_flops: int | None = None,
-    convolution: ConvArguments | None = None,
+    asked: ConvArguments | None = None,
 ) -> dict[str, Buffer]:
     """Allocates what a plan needs, and tells profiles which of its device operations ran.
 
@@ -175,7 +175,7 @@ def place(
         held: Buffers of the plan's tensors that are on the device already, by name.
         device: Where.
         useful_flops: Multiplications and additions of the call's definition.
-        convolution: The call's arguments, if it is a convolution.
+        asked: The arguments of a convolution.
 
     Returns:
         The buffers of the plan's results, by name.
@@ -195,12 +195,12 @@ def place(
             plan=plan,
             ran=tuple(event.name for event in events if isinstance(event, OperationBegin)),
             useful_flops=useful_flops,
+            asked=asked,
             sites=script_sites(),
             before=before,
             events=tuple(events),
             inputs=_tensors(plan, held, held),
             results=_tensors(plan, buffers, dict.fromkeys(plan.results.values())),
-            convolution=convolution,
         )
         for profiler in device.profilers:
             profiler.append(call)

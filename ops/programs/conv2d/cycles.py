@@ -9,12 +9,13 @@ from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import Moment, Processor, critical_cycles, stage_report
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.axis import FrameAxis, count_met_taps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
+from ops.programs.conv2d.cores import ConvTiming, Core
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
 from ops.programs.conv2d.problem import ConvProblem
-from ops.programs.conv2d.walk import ConvTiming, Core, time_conv
+from ops.programs.conv2d.walk import time_conv
 from ops.programs.conv2d.work import ConvWork
 
 GATHERS = frozenset({Stage.READER, Stage.SECOND_READER, Stage.TILIZE, Stage.ACT_MULTICAST})
@@ -79,6 +80,7 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) ->
         issued_flops=issued_flops(work),
         useful_flops=useful_flops(work.problem),
         contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
+        moved=partial(_moved, work),
     )
 
 
@@ -211,12 +213,28 @@ def weight_bytes(work: ConvWork) -> int:
 
 def network_bytes(work: ConvWork) -> int:
     """Bytes multicast: weights by their readers, activations by every core that holds some."""
+    return _sent_weight_bytes(work) + _sent_activation_bytes(work)
+
+
+def _sent_weight_bytes(work: ConvWork) -> int:
+    layout = work.layout
+    return 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
+
+
+def _sent_activation_bytes(work: ConvWork) -> int:
     layout, blocks = work.layout, work.layout.blocks
-    sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
-    if multicasts_activations(layout.config, layout.out_config):
-        block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-        sent += work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
-    return sent
+    if not multicasts_activations(layout.config, layout.out_config):
+        return 0
+    block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
+    return work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
+
+
+def _moved(work: ConvWork) -> tuple[MovedBytes, ...]:
+    """Weights by the cores that read them, activations by those that hold them."""
+    return (
+        MovedBytes(_weight_readers(work), weight_bytes(work), _sent_weight_bytes(work)),
+        MovedBytes(work.layout.config.cores, 0, _sent_activation_bytes(work)),
+    )
 
 
 def issued_flops(work: ConvWork) -> int:

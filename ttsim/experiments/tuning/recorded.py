@@ -45,13 +45,13 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
     found: list[list[Recorded]] = []
     handed: int | None = None
     for number, ran in enumerate(calls):
-        made = None if ran.convolution is None else _output(ran)
-        if ran.convolution is None or made is None:
+        made = None if ran.asked is None else _output(ran)
+        if ran.asked is None or made is None:
             handed = None
             continue
         own = readers.get(made.number, [])
         moved = _moved(own[0], made.spec) if len(own) == 1 else None
-        one = Recorded(number=number, ran=ran, call=_unprepared(ran.convolution), output=made.spec, moved_to=moved)
+        one = Recorded(number=number, ran=ran, call=_unprepared(ran.asked), output=made.spec, moved_to=moved)
         if handed is not None and _input_number(ran) == handed:
             found[-1].append(one)
         else:

@@ -206,6 +206,8 @@ class CoreTime:
         busy_share: The same, of all cycles.
         stall_cycles: Of the stage that waits most in each operation, added up; 0 where waiting is not modeled.
         stall_share: The same, of all cycles.
+        dram_bytes: It moves from and to DRAM; where a model does not tell cores apart, as many as the others.
+        network_bytes: That leave it over a network, likewise.
     """
 
     column: int
@@ -216,6 +218,8 @@ class CoreTime:
     busy_share: float
     stall_cycles: int
     stall_share: float
+    dram_bytes: int = 0
+    network_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

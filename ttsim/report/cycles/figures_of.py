@@ -13,7 +13,7 @@ from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import bandwidth
 from device.time.late import Late
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
+from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch.queue import Launch
 from ops.meaning import NOTHING_TOLD, Account
 from ttsim.report.cycles.errors import error_bar, total_error
@@ -285,6 +285,7 @@ def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tup
         for at, (cycles, busy, stall) in own.items():
             before = added.get(at, (0, 0, 0))
             added[at] = (before[0] + cycles, before[1] + busy, before[2] + stall)
+    moved = _core_bytes(one for operation in operations for one in operation.cycles.moved)
     return tuple(
         CoreTime(
             column=column,
@@ -295,9 +296,28 @@ def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tup
             busy_share=share_of(busy, of_cycles),
             stall_cycles=stall,
             stall_share=share_of(stall, of_cycles),
+            dram_bytes=moved.get((row, column), (0, 0))[0],
+            network_bytes=moved.get((row, column), (0, 0))[1],
         )
         for (row, column), (cycles, busy, stall) in sorted(added.items())
     )
+
+
+def _core_bytes(moved: Iterable[MovedBytes]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Bytes of DRAM and of the networks by row and column, whole ones: the first cores have what does not divide."""
+    added: dict[tuple[int, int], tuple[int, int]] = {}
+    for one in moved:
+        if not one.dram_bytes and not one.network_bytes:
+            continue
+        count = one.cores.num_cores()
+        (dram, more_dram), (network, more_network) = divmod(one.dram_bytes, count), divmod(one.network_bytes, count)
+        for number, core in enumerate(one.cores.cores()):
+            before = added.get((core.y, core.x), (0, 0))
+            added[core.y, core.x] = (
+                before[0] + dram + (number < more_dram),
+                before[1] + network + (number < more_network),
+            )
+    return added
 
 
 def _useful_flops(call: TimedCall) -> int:

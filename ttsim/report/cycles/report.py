@@ -6,6 +6,7 @@ from typing import Any
 
 from device.spec.device_spec import DeviceSpec
 from device.time.late import Late
+from ttsim.report.columns import terminal_width, wrapped
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.cycles.advise import explain_advice
 from ttsim.report.cycles.explain import (
@@ -21,7 +22,7 @@ from ttsim.report.cycles.explain import (
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
 from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
-from ttsim.report.cycles.rows import text_table
+from ttsim.report.cycles.rows import table_lines
 from ttsim.report.plain import text
 
 FORMAT = 2  # raised when a field changes its meaning or goes
@@ -97,8 +98,13 @@ class CycleReport:
         """All figures; the same bytes for the same calls."""
         return text(self.to_dict())
 
-    def __str__(self) -> str:
-        """A table, and what it counts."""
+    def table(self, width: int | None = None) -> str:
+        """A table, and what it counts.
+
+        Args:
+            width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
+                everything, on lines as long as it takes.
+        """
         if not self.calls:
             return self.explain()
         missing = not_counting([one for call in self.calls for one in call.untimed])
@@ -108,7 +114,12 @@ class CycleReport:
         head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))
         after = (*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out))
-        return "\n".join([head, text_table(self.calls), *after])
+        below = (line for text in after for line in wrapped(text, width, indent=2))
+        return "\n".join([*wrapped(head, width, indent=2), *table_lines(self.calls, width), *below])
+
+    def __str__(self) -> str:
+        """The table: as wide as the terminal where one shows it, whole elsewhere."""
+        return self.table(terminal_width())
 
 
 def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:

@@ -9,8 +9,8 @@ from rich.table import Table
 from device.spec.device_spec import DeviceSpec
 from ops.fields.field import fields_of
 from ttsim.report.differences import FieldDifference, differences
-from ttsim.report.writers.cycle_table import escaped
 from ttsim.report.writers.table import kib
+from ttsim.report.writers.terminal import escaped
 
 NUMBERS = ("cores", "clock", "L1 a core", "DRAM banks", "DRAM")
 
