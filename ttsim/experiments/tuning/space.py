@@ -162,7 +162,7 @@ class Space:
         if "act_block_w_div" not in self.kept and scheme is WIDTH:
             choices["act_block_w_div"] = _divisors(whole.blocks.act_w_tiles)
         if "force_split_reader" not in self.kept and scheme is not WIDTH:
-            choices["force_split_reader"] = (None, True, False)
+            choices["force_split_reader"] = (None, False) if scheme is BLOCK else (None, True, False)
         if "full_inner_dim" not in self.kept and scheme is BLOCK and not call.rules.transposed:
             choices["full_inner_dim"] = (False, True)
         if "enable_activation_reuse" not in self.kept and scheme is HEIGHT and call.rules.reuses_activations:
