@@ -40,6 +40,8 @@ _NAMES_OF = {
         "SpecError",
         "TTSimError",
     ),
+    "ttsim.experiments.design.result": ("DesignResult",),
+    "ttsim.experiments.design.run": ("design",),
     "ttsim.experiments.result": ("SweepResult",),
     "ttsim.experiments.sweep": ("sweep",),
     "ttsim.functions.concatenation": ("concat",),

@@ -31,6 +31,8 @@ from ttsim.errors import (
     SpecError,
     TTSimError,
 )
+from ttsim.experiments.design.result import DesignResult
+from ttsim.experiments.design.run import design
 from ttsim.experiments.result import SweepResult
 from ttsim.experiments.sweep import sweep
 from ttsim.experiments.tuning.tune import tune
@@ -284,6 +286,7 @@ __all__ = [
     "CreateDevice",
     "CycleReport",
     "DataType",
+    "DesignResult",
     "Device",
     "DeviceClosedError",
     "DeviceComputeKernelConfig",
@@ -376,6 +379,7 @@ __all__ = [
     "create_sharded_memory_config",
     "database",
     "deallocate",
+    "design",
     "device",
     "device_names",
     "dump_device_memory_state",
