@@ -35,8 +35,10 @@ from ttsim.experiments.design.result import DesignResult
 from ttsim.experiments.design.run import design
 from ttsim.experiments.result import SweepResult
 from ttsim.experiments.sweep import sweep
+from ttsim.experiments.tuning.network import tune_network
 from ttsim.experiments.tuning.tune import tune
 from ttsim.experiments.tuning.tuned import Choice, Tuned
+from ttsim.experiments.tuning.tuned_network import TunedLayer, TunedNetwork
 from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv1d import Conv1dConfig, conv1d
@@ -350,6 +352,8 @@ __all__ = [
     "ThrottleLevel",
     "Tile",
     "Tuned",
+    "TunedLayer",
+    "TunedNetwork",
     "UnaryOpType",
     "UnaryWithParam",
     "WormholeComputeKernelConfig",
@@ -499,6 +503,7 @@ __all__ = [
     "tracer",
     "transpose",
     "tune",
+    "tune_network",
     "typecast",
     "uint8",
     "uint16",

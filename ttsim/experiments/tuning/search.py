@@ -8,6 +8,7 @@ Pareto front of the whole space, unless the search ran out of its effort.
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from math import inf
 from typing import Final
 
@@ -51,6 +52,7 @@ class Search:
         ground: The device.
         effort: Calls that may be tried.
         most_cycles: What takes more is of no use to anybody.
+        most_families: Families of a space that are looked at, the first ones; None for all.
         front: The best of those that run, the fastest first.
         count: What became of all calls.
         seen: Plans that were tried.
@@ -60,6 +62,7 @@ class Search:
     ground: Ground
     effort: int
     most_cycles: float = inf
+    most_families: int | None = None
     front: tuple[Candidate, ...] = ()
     count: Count = field(default_factory=Count)
     seen: set[Hashable] = field(default_factory=set)
@@ -100,11 +103,15 @@ class Search:
 
     def _bounded(self, space: Space) -> Iterator[tuple[Least, ConvArguments]]:
         """Every family that can be laid out, and what it takes at least."""
-        for first in space.families():
+        families = space.families()
+        for first in islice(families, self.most_families):
             try:
                 yield least_of(first, space.spec, free_l1_bytes=space.free_l1_bytes), first
             except (DeviceError, NoWindowError):
                 self.count.refused += 1
+        if next(families, None) is not None:
+            self.count.untried += 1
+            self.count.least_untried_cycles = 0
 
     def _try(self, call: ConvArguments, space: Space, most_untimed: int, rms_error: float) -> None:
         """A member of a family, if it can be better and is not like another."""

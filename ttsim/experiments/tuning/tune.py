@@ -29,6 +29,7 @@ EFFORT: Final = 1000  # calls that are planned, placed and timed
 # What a short search keeps as it is given: what seldom pays, or changes what a layer hands on.
 SHORT_SEARCH_KEEPS: Final = ("core_grid", "transpose_shards", "output_layout", "reallocate_halo_output")
 SHORT_EFFORT: Final = 40
+SHORT_FAMILIES: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Question:
         allow: Fields that may change the result.
         keep: Searched fields that stay as they are given.
         effort: Calls that may be tried.
+        most_families: Families that are looked at; None for all.
         tensors: Those of the call on that device, which live as long as the question.
     """
 
@@ -49,6 +51,7 @@ class Question:
     allow: frozenset[str] = frozenset()
     keep: frozenset[str] = frozenset()
     effort: int = EFFORT
+    most_families: int | None = None
     tensors: tuple[Tensor, ...] = ()
 
 
@@ -94,7 +97,9 @@ def tune(
 def short(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Tuned:
     """What a short search finds, in the time of some tens of calls; arguments and errors as of `tune`."""
     question = asked(function, options, device)
-    return answer(replace(question, keep=frozenset(SHORT_SEARCH_KEEPS), effort=SHORT_EFFORT))
+    return answer(
+        replace(question, keep=frozenset(SHORT_SEARCH_KEEPS), effort=SHORT_EFFORT, most_families=SHORT_FAMILIES)
+    )
 
 
 def asked(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Question:
@@ -126,7 +131,7 @@ def answer(question: Question, *, name: str = "") -> Tuned:
     """What a tuner finds."""
     call, ground = question.call, question.ground
     spec = ground.machine.spec
-    search = Search(ground=ground, effort=question.effort)
+    search = Search(ground=ground, effort=question.effort, most_families=question.most_families)
     free = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
     error = measured_error(call, spec) if question.allow else 0.0
     space = Space(call=call, spec=spec, free_l1_bytes=free, kept=question.keep)

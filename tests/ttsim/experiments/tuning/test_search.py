@@ -53,6 +53,14 @@ def test_a_search_that_ends_early_says_what_is_left():
     assert 0 < search.count.least_untried_cycles <= search.front[0].cycles
 
 
+def test_families_behind_the_first_ones_are_left_untried():
+    searched, ground = space("l1")
+    search = Search(ground=ground, effort=10, most_families=2)
+    search.run(searched, most_untimed=0)
+    assert (search.count.untried, search.count.least_untried_cycles) == (1, 0)
+    assert search.front
+
+
 def test_what_takes_more_than_is_of_use_is_left_out():
     searched, ground = space("l1")
     search = Search(ground=ground, effort=100, most_cycles=1.0)
