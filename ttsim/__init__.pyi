@@ -35,6 +35,10 @@ from ttsim.experiments.design.result import DesignResult
 from ttsim.experiments.design.run import design
 from ttsim.experiments.result import SweepResult
 from ttsim.experiments.sweep import sweep
+from ttsim.experiments.tuning.network import tune_network
+from ttsim.experiments.tuning.tune import tune
+from ttsim.experiments.tuning.tuned import Choice, Tuned
+from ttsim.experiments.tuning.tuned_network import TunedLayer, TunedNetwork
 from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv1d import Conv1dConfig, conv1d
@@ -263,6 +267,7 @@ __all__ = [
     "ArgumentTypeError",
     "BlackholeComputeKernelConfig",
     "BufferType",
+    "Choice",
     "CircularBufferError",
     "CloseDevice",
     "ClusterType",
@@ -346,6 +351,9 @@ __all__ = [
     "TensorSpec",
     "ThrottleLevel",
     "Tile",
+    "Tuned",
+    "TunedLayer",
+    "TunedNetwork",
     "UnaryOpType",
     "UnaryWithParam",
     "WormholeComputeKernelConfig",
@@ -494,6 +502,8 @@ __all__ = [
     "to_torch",
     "tracer",
     "transpose",
+    "tune",
+    "tune_network",
     "typecast",
     "uint8",
     "uint16",

@@ -91,6 +91,7 @@ class Device:
         profilers: Lists to which every call that ran is appended.
         functions: Functions of the library that run, the user's call first.
         traces: Captured calls, to be carried out again.
+        asked: The convolution that was asked for last, whether it fits or not.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Device:
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
         self.traces = Traces()
+        self.asked: ConvArguments | None = None
 
     @property
     def spec(self) -> DeviceSpec:
