@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from device.numbers.block_floats import largest_exponents, spread
 from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat
 
 __all__ = ["accumulate_l1", "add_bias", "pack", "share_exponents", "tilize", "unpack"]
@@ -212,10 +213,20 @@ def _rounded(values: Array, exponents: Array, fraction_bits: int) -> Array:
     Returns:
         The dtype of the values; zeros are positive.
     """
-    if values.dtype == np.float64:
-        magic = np.ldexp(1.5, exponents + (52 - 127 - fraction_bits))
-    else:
-        magic = (((exponents + (23 - fraction_bits)) << 23) | (1 << 22)).view(np.float32)
+    return _rounded_by(values, _magic(exponents, fraction_bits, values.dtype))
+
+
+def _magic(exponents: Array, fraction_bits: int, dtype: Any) -> Array:
+    """What rounds to multiples of 2**(exponents - 127 - fraction_bits) when it is added and taken away again."""
+    if dtype == np.float64:
+        wide: Array = np.ldexp(1.5, exponents + (52 - 127 - fraction_bits))
+        return wide
+    magic: Array = (((exponents + (23 - fraction_bits)) << 23) | (1 << 22)).view(np.float32)
+    return magic
+
+
+def _rounded_by(values: Array, magic: Array) -> Array:
+    """Values rounded by their `_magic`, half up."""
     rounded: Array = values * values.dtype.type(STRETCH) + magic
     rounded -= magic
     return rounded
@@ -240,16 +251,18 @@ def _share_exponents(bits: Array, fmt: DataFormat) -> Array:
             f"not {bits.shape[-1]}; pad it to whole tiles"
         )
     groups = bits.reshape(-1, GROUP)
-    exponents = np.maximum.reduceat(_exponents(groups).reshape(-1), np.arange(0, groups.size, GROUP))[:, None]
+    exponents = (largest_exponents(groups) >> np.uint32(23)).view(np.int32)
     wide = exponents.max(initial=0) > MAX_NARROW_EXPONENT
-    values = _rounded(_widened(groups) if wide else groups.view(np.float32), exponents, BFLOAT8_FRACTION_BITS)
+    values = _widened(groups) if wide else groups.view(np.float32)
+    values = _rounded_by(values, spread(_magic(exponents, BFLOAT8_FRACTION_BITS, values.dtype)))
     unit = np.ldexp(values.dtype.type(1), exponents - (EXPONENT_BIAS + BFLOAT8_FRACTION_BITS))
-    limit = unit * ((1 << BFLOAT8_MAGNITUDE_BITS) - 1)
-    np.clip(values, -limit, limit, out=values)
+    limit = spread(unit * values.dtype.type((1 << BFLOAT8_MAGNITUDE_BITS) - 1))
+    np.minimum(values, limit, out=values)
+    np.maximum(values, np.negative(limit, out=limit), out=values)
     dropped = BFLOAT8_MAGNITUDE_BITS - fmt.mantissa_bits
     if dropped:
-        unit *= 1 << dropped
-        values = np.trunc(values / unit) * unit
+        units = spread(unit * values.dtype.type(1 << dropped))
+        values = np.trunc(values / units) * units
         values += 0.0  # no negative zero
     with np.errstate(over="ignore"):
         return values.astype(np.float32, copy=False).reshape(bits.shape)
