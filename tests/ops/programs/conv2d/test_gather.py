@@ -55,11 +55,11 @@ def test_phases_side_by_side_have_a_view_in_common():
 
 @pytest.mark.parametrize(
     ("kernel", "stride", "together"),
-    [(2, 2, [2]), (3, 3, [3]), (2, 3, [2, 1]), (3, 2, [1, 1]), (4, 2, [1, 1]), (3, 1, [1])],
+    [(2, 2, [2]), (3, 3, [3]), (2, 3, [1, 1, 1]), (3, 2, [1, 1]), (4, 2, [2]), (3, 1, [1])],
     ids=str,
 )
 def test_phases_that_meet_the_same_inputs_are_taken_together(kernel, stride, together):
-    """Where windows do not overlap, so that the outputs of one input lie side by side."""
+    """Where they fill the row between them, so that the outputs of one input lie side by side."""
     columns = transposed_axis(
         input_length=5, kernel=kernel, stride=stride, padding=(0, 0), output_padding=0, dilation=1
     )
