@@ -58,12 +58,12 @@ def round_groups(groups: Array, mantissa_bits: int, out: Array) -> None:
     """Round every group to what a block float holds.
 
     Args:
-        groups: float32 [n, 16].
+        groups: [n, 16], float32 or of a dtype that fits it, which is widened chunk by chunk.
         mantissa_bits: Width of a magnitude.
         out: [n, 16] of a dtype that holds the results exactly (bfloat16, float32).
     """
     for chunk in _chunks(len(groups)):
-        _round_into(out[chunk], groups[chunk], mantissa_bits)
+        _round_into(out[chunk], groups[chunk].astype(np.float32, copy=False), mantissa_bits)
 
 
 def encode_groups(groups: Array, mantissa_bits: int) -> tuple[Array, Array]:

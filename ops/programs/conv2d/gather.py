@@ -6,7 +6,7 @@ side.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
+from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import OutputPhase, margins, output_phases
 from ops.programs.conv2d.blocks import KBlock
@@ -99,18 +99,18 @@ class MetBlock:
         taps: The taps that the phase meets; none if it does not meet the block.
         channels: Channels of the block.
         half_counts: Present halves of each K tile.
-        rows: [halves * 16] the row of the prepared weights under each column of the gathered block; -1 for none.
+        columns: int64 [halves * 16] which columns of the block these are.
     """
 
     taps: tuple[Tap, ...]
     channels: slice
     half_counts: tuple[int, ...]
-    rows: tuple[int, ...]
+    columns: Integers
 
     @property
     def is_one_tap(self) -> bool:
         """Whether the channels of one tap fill the block, so that nothing has to be gathered."""
-        return len(self.taps) == 1 and (self.channels.stop - self.channels.start) == len(self.rows)
+        return len(self.taps) == 1 and (self.channels.stop - self.channels.start) == len(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,17 @@ class Strip:
     Attributes:
         down: The output phase of the rows.
         across: The output phases of the columns, in their order.
-        blocks: K blocks as the first of them meets them; ``rows`` alone differ in the others.
-        rows: For every K block, those of each output phase.
+        met: For each of those the K blocks as it meets them; they differ in their columns alone.
     """
 
     down: OutputPhase
     across: tuple[OutputPhase, ...]
-    blocks: tuple[MetBlock, ...]
-    rows: tuple[tuple[tuple[int, ...], ...], ...]
+    met: tuple[tuple[MetBlock, ...], ...]
+
+    @property
+    def blocks(self) -> tuple[MetBlock, ...]:
+        """The K blocks as the first output phase of the columns meets them."""
+        return self.met[0]
 
     @property
     def width(self) -> int:
@@ -183,23 +186,21 @@ def strips(reading: Reading, down: OutputPhase, image: Image) -> list[Strip]:
     work = reading.work
     found: list[Strip] = []
     for across in output_phases(work.problem.frame.columns):
-        blocks = tuple(met_block(reading, block, down, across, image) for block in work.k_blocks)
-        rows = tuple((block.rows,) for block in blocks)
-        if found and _together(found[-1], across, blocks):
+        met = met_blocks(work.k_blocks, work.problem.kernel[1], down, across, image)
+        if found and _together(found[-1], across, met):
             last = found.pop()
-            both = tuple(before + more for before, more in zip(last.rows, rows, strict=True))
-            found.append(Strip(down, (*last.across, across), last.blocks, both))
+            found.append(Strip(down, (*last.across, across), (*last.met, met)))
         else:
-            found.append(Strip(down, (across,), blocks, rows))
+            found.append(Strip(down, (across,), (met,)))
     return [part for strip in found for part in _with_a_view(strip)]
 
 
-def _together(strip: Strip, across: OutputPhase, blocks: Sequence[MetBlock]) -> bool:
+def _together(strip: Strip, across: OutputPhase, met: Sequence[MetBlock]) -> bool:
     """Whether another phase of the columns meets the same inputs, at the same places of the gathered blocks."""
     one, other = strip.across[-1].axis, across.axis
     return (one.outputs, one.step, one.distance) == (other.outputs, other.step, other.distance) and all(
         (mine.taps, mine.half_counts) == (theirs.taps, theirs.half_counts)
-        for mine, theirs in zip(strip.blocks, blocks, strict=True)
+        for mine, theirs in zip(strip.blocks, met, strict=True)
     )
 
 
@@ -208,10 +209,7 @@ def _with_a_view(strip: Strip) -> list[Strip]:
     firsts = [across.axis.first for across in strip.across]
     if len(firsts) == 1 or firsts == list(range(firsts[0], firsts[0] + strip.across[0].axis.distance)):
         return [strip]
-    return [
-        Strip(strip.down, (across,), strip.blocks, tuple((rows[n],) for rows in strip.rows))
-        for n, across in enumerate(strip.across)
-    ]
+    return [Strip(strip.down, (across,), (met,)) for across, met in zip(strip.across, strip.met, strict=True)]
 
 
 def seen(reading: Reading, values: Array) -> Array:
@@ -244,9 +242,23 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
     return Image(pixels, top, left)
 
 
-def met_block(reading: Reading, block: KBlock, down: OutputPhase, across: OutputPhase, image: Image) -> MetBlock:
-    """Which inputs and weights of a K block one output phase meets, in whole 16-column halves."""
-    kernel_columns = reading.work.problem.kernel[1]
+def met_blocks(
+    blocks: Sequence[KBlock], kernel_columns: int, down: OutputPhase, across: OutputPhase, image: Image
+) -> tuple[MetBlock, ...]:
+    """Which inputs and weights of K blocks one output phase meets."""
+    alike: dict[tuple[range, int], MetBlock] = {}  # blocks that differ in their first channel alone
+    met = []
+    for block in blocks:
+        key = block.kernel_rows, block.channels
+        if key not in alike:
+            alike[key] = _met_block(block, kernel_columns, down, across, image)
+        channels = slice(block.first_channel, block.first_channel + block.channels)
+        met.append(replace(alike[key], channels=channels))
+    return tuple(met)
+
+
+def _met_block(block: KBlock, kernel_columns: int, down: OutputPhase, across: OutputPhase, image: Image) -> MetBlock:
+    """Which inputs and columns of a K block one output phase meets, in whole 16-column halves."""
     met = [
         ((i - block.kernel_rows.start) * kernel_columns + j, row + image.top, column + image.left)
         for i, row in zip(down.taps, down.starts, strict=True)
@@ -262,32 +274,30 @@ def met_block(reading: Reading, block: KBlock, down: OutputPhase, across: Output
     tiles = [h // 2 for h in halves]
     counts = tuple(tiles.count(t) for t in sorted(set(tiles)))
     columns = (HALF * np.array(halves, np.int64)[:, None] + np.arange(HALF)).ravel()
-    rows = block.weight_rows(columns, len(block.kernel_rows) * kernel_columns)
     channels = slice(block.first_channel, block.first_channel + block.channels)
-    return MetBlock(taps, channels, counts, tuple(rows.tolist()))
+    return MetBlock(taps, channels, counts, columns)
 
 
-def gathered_weights(weights: Array, rows_of: Sequence[Sequence[int]], width: int) -> Array:
+def gathered_weights(weights: Array, rows_of: Sequence[Integers]) -> Array:
     """The weights of a K block under the columns of its gathered block, those of some output phases side by side.
 
     Args:
-        weights: [rows, O_pad] as prepared.
+        weights: [rows, width] as prepared, as far as it is read.
         rows_of: For each of the output phases, the row under each column; -1 for none.
-        width: Columns of each that are read.
 
     Returns:
         float32 [columns, phases * width], zero where there is no row: none is meant, or they were prepared for
         another use and end before it.
     """
+    width = weights.shape[1]
     found = np.zeros((len(rows_of[0]), len(rows_of) * width), np.float32)
-    for n, listed in enumerate(rows_of):
-        rows = np.array(listed, np.int64)
+    for n, rows in enumerate(rows_of):
         there = (rows >= 0) & (rows < len(weights))
         target = found[:, n * width : (n + 1) * width]
         if there.all() and len(rows) and (np.diff(rows) == 1).all():
-            target[...] = weights[rows[0] : rows[0] + len(rows), :width]
+            target[...] = weights[rows[0] : rows[0] + len(rows)]
         else:
-            target[there] = weights[rows[there], :width]
+            target[there] = weights[rows[there]]
     return found
 
 
@@ -303,7 +313,7 @@ def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
     if block.is_one_tap and reading.converts_per_pixel:
         whole: Array = views[0].reshape(run.outputs, -1)
         return whole
-    gathered = np.zeros((run.count, across.outputs, len(block.rows)), np.float32)
+    gathered = np.zeros((run.count, across.outputs, len(block.columns)), np.float32)
     for tap, view in zip(block.taps, views, strict=True):
         gathered[..., tap.target : tap.target + view.shape[-1]] = view
     flat = gathered.reshape(run.outputs, -1)

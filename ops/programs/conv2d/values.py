@@ -22,6 +22,7 @@ from ops.programs.conv2d.gather import (
     Image,
     Reading,
     Run,
+    Strip,
     gather,
     gathered_weights,
     prepare_image,
@@ -87,7 +88,7 @@ def convolve_into(
         pieces = []
         for strip in strips(reading, down, image):
             phases = len(strip.across)
-            operands = [_operand(reading, gathered_weights(weights, rows, width)) for rows in strip.rows]
+            operands = _operands(reading, strip, weights[:, :width])
             added = None if row is None else np.tile(row, phases)
             outputs = max(1, arithmetic.run_elements // (width * phases))
             pieces += [(run, operands, added) for run in runs(problem.frame.batch, strip, outputs)]
@@ -104,9 +105,16 @@ def convolve_into(
         arithmetic.each(compute, pieces)
 
 
-def _operand(reading: Reading, weights: Array) -> Array:
-    """Weights of a K block as they are multiplied; they may be written over."""
-    return reading.arithmetic.weight_operand(_unpacked(reading, weights), reading.mode)
+def _operands(reading: Reading, strip: Strip, weights: Array) -> list[Array]:
+    """The weights of every K block as they are multiplied with it: float32 [columns of the block, phases * O]."""
+    work, arithmetic = reading.work, reading.arithmetic
+    operands = []
+    for number, block in enumerate(work.k_blocks):
+        taps = len(block.kernel_rows) * work.problem.kernel[1]
+        rows = [block.weight_rows(met[number].columns, taps) for met in strip.met]
+        seen = _unpacked(reading, gathered_weights(weights, rows))
+        operands.append(arithmetic.weight_operand(seen, reading.mode))
+    return operands
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:

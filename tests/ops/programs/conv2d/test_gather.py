@@ -20,7 +20,7 @@ axes = st.builds(axis, st.integers(1, 9), st.integers(1, 3), st.integers(1, 4))
 
 
 def strip(down, *across):
-    return Strip(down, across, (), ())
+    return Strip(down, across, ())
 
 
 @given(st.integers(1, 3), axes, axes, st.integers(1, 200))
@@ -74,12 +74,12 @@ def test_phases_that_meet_the_same_inputs_are_taken_together(kernel, stride, tog
     assert sorted(places) == list(range(columns.outputs))
     assert [len(one.across) for one in found] == together
     for one in found:
-        assert one.rows[0][0] == one.blocks[0].rows
-        assert len(set(one.rows[0])) == len(one.across)
+        first = [list(met[0].columns[:1]) for met in one.met]
+        assert first == [[32 * tap for tap in across.taps[:1]] for across in one.across]
 
 
 def test_weights_of_phases_stand_side_by_side():
-    prepared = np.arange(12, dtype=np.float32).reshape(4, 3)
-    found = gathered_weights(prepared, [[1, 2], [3, -1], [2, 9]], 2)
+    prepared = np.arange(12, dtype=np.float32).reshape(4, 3)[:, :2]
+    found = gathered_weights(prepared, [np.array(rows) for rows in ([1, 2], [3, -1], [2, 9])])
     assert found.tolist() == [[3, 4, 9, 10, 6, 7], [6, 7, 0, 0, 0, 0]]
-    assert gathered_weights(prepared, [[]], 3).shape == (0, 3)
+    assert gathered_weights(prepared, [np.array([], int)]).shape == (0, 2)
