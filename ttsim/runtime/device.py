@@ -16,6 +16,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS, load_spec
+from ops.readings.kept import KeptUploads
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current
@@ -85,6 +86,7 @@ class Device:
         profilers: Lists to which every call that ran is appended.
         functions: Functions of the library that run, the user's call first.
         traces: Captured calls, to be carried out again.
+        kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Device:
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
         self.traces = Traces()
+        self.kept = KeptUploads()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -213,7 +216,11 @@ class Device:
 
     def close(self) -> None:
         """Frees everything, when the calls of other threads are done; closing twice is harmless."""
-        in_turn(self.machine, self.machine.close)
+        in_turn(self.machine, self._close)
+
+    def _close(self) -> None:
+        self.machine.close()
+        self.kept.clear()
 
     def __enter__(self) -> Self:
         """Itself."""
