@@ -25,6 +25,7 @@ from device.matrix_unit.exact import (
     phase_of,
     weight_parts,
 )
+from device.matrix_unit.packer import flushed, without_nan
 from device.matrix_unit.threads import cores
 from device.matrix_unit.vectorized import multiply_rows
 
@@ -153,9 +154,7 @@ def _checked(
 
 def _as_steps_leave_it(dst: Array) -> Array:
     """Bit patterns without denormals, negative zeros and NaNs, so that a step that adds nothing changes nothing."""
-    exponents = dst & np.uint32(0x7F800000)
-    dst = np.where(exponents, dst, np.uint32(0))
-    return np.where(exponents == np.uint32(0x7F800000), dst & np.uint32(0xFF800000), dst)
+    return without_nan(flushed(dst))
 
 
 def _bits(name: str, array: Array) -> Array:
