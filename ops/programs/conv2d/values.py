@@ -80,29 +80,38 @@ def convolve_into(
         bias: [O_pad] or None.
         made: What a finished block is packed to.
     """
-    work, arithmetic = reading.work, reading.arithmetic
-    problem, out = work.problem, work.problem.out_format
+    problem, out = reading.work.problem, reading.work.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
     for down in output_phases(problem.frame.rows):
-        pieces = []
         for strip in strips(reading, down, image):
-            phases = len(strip.across)
-            operands = _operands(reading, strip, weights[:, :width])
-            added = None if row is None else np.tile(row, phases)
-            outputs = max(1, arithmetic.run_elements // (width * phases))
-            pieces += [(run, operands, added) for run in runs(problem.frame.batch, strip, outputs)]
+            _convolve_strip(result, reading, image, strip, weights[:, :width], row, made)
 
-        def compute(piece: tuple[Run, Sequence[Array], Array | None]) -> None:
-            run, operands, added = piece
-            dst = _multiply(reading, image, run, operands, has_bias=added is not None)
-            if dst is None:
-                dst = np.zeros((run.outputs, width * len(run.strip.across)), np.float32)
-            place = run.place(result)
-            values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], width)
-            _store(values[..., : result.shape[-1]], made, place)
 
-        arithmetic.each(compute, pieces)
+def _convolve_strip(
+    result: Array,
+    reading: Reading,
+    image: Image,
+    strip: Strip,
+    weights: Array,
+    bias: Array | None,
+    made: DataFormat,
+) -> None:
+    """The outputs of one strip, each in its place; arguments as of `convolve_into`, but for what is read alone."""
+    arithmetic, (width, phases) = reading.arithmetic, (weights.shape[1], len(strip.across))
+    operands = _operands(reading, strip, weights)
+    row = None if bias is None else np.tile(bias, phases)
+
+    def compute(run: Run) -> None:
+        dst = _multiply(reading, image, run, operands, has_bias=row is not None)
+        if dst is None:
+            dst = np.zeros((run.outputs, width * phases), np.float32)
+        place = run.place(result)
+        values = _finish(reading, dst, row, made).reshape(*place.shape[:-1], width)
+        _store(values[..., : result.shape[-1]], made, place)
+
+    outputs = max(1, arithmetic.run_elements // (width * phases))
+    arithmetic.each(compute, runs(reading.work.problem.frame.batch, strip, outputs))
 
 
 def _operands(reading: Reading, strip: Strip, weights: Array) -> list[Array]:
