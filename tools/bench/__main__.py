@@ -8,12 +8,14 @@ Without a choice, everything is measured. Every figure is the best of some repea
 layers    the eight layers with values="fast": the call on tensors that are in place, the report of its figures, the
           output read back; on a fresh device, and where the same call with the same tensors ran before; against
           torch.nn.functional.conv_transpose2d in float32 in the same process with the same number of threads, in
-          turns, where torch is installed. Accuracy against float64 is not part of it.
+          turns, where torch is installed. Accuracy against float64 is not part of it. Where the process has one core
+          (taskset -c 0), the time of its thread counts, so that a busy machine gives the same figures.
 planning  the same calls with values="off" and cycles=False
 cycles    the same with cycles=True, on a device of each generation
 plans     plan_convolution alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
-exact     one whole call with values="exact", and picoseconds of a multiply-add in one fidelity phase for each engine
+exact     with numba the eight layers as above with values="exact", on a fresh device; one whole call, and picoseconds
+          of a multiply-add in one fidelity phase for each engine
 import    `import ttsim` in a fresh interpreter, and what a first call loads
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
           made to after the output is read, against the bytes of input, weights and output; the layer ran once before
