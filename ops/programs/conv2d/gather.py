@@ -313,7 +313,8 @@ def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
     if block.is_one_tap and reading.converts_per_pixel:
         whole: Array = views[0].reshape(run.outputs, -1)
         return whole
-    gathered = np.zeros((run.count, across.outputs, len(block.columns)), np.float32)
+    filled = sum(view.shape[-1] for view in views) == len(block.columns)
+    gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
     for tap, view in zip(block.taps, views, strict=True):
         gathered[..., tap.target : tap.target + view.shape[-1]] = view
     flat = gathered.reshape(run.outputs, -1)
