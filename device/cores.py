@@ -217,11 +217,19 @@ class CoreRangeSet:
 
     def shared(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores of both sets, as few ranges as rows stacked on equal rows give."""
-        return self.merged() if self.ranges == other.ranges else _combined(self, other, and_)
+        if self._lies_in(other):
+            return self.merged()
+        return other.merged() if other._lies_in(self) else _combined(self, other, and_)
 
     def without(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores that the other set does not have, as few ranges as rows stacked on equal rows give."""
-        return CoreRangeSet() if self.ranges == other.ranges else _combined(self, other, without)
+        return CoreRangeSet() if self._lies_in(other) else _combined(self, other, without)
+
+    def _lies_in(self, other: "CoreRangeSet") -> bool:
+        """Whether it is seen at a glance that the other set has all of these cores: equal sets, or one rectangle."""
+        if self.ranges == other.ranges or not self.ranges:
+            return True
+        return len(other.ranges) == 1 and other.ranges[0].contains(self.bounding_box())
 
     def merged(self) -> "CoreRangeSet":
         """The same cores in few ranges: runs within a row, equal runs of neighboring rows put together."""

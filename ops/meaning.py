@@ -5,7 +5,7 @@ readings of `ops.readings` look works up there. So neither a plan nor a reading 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from device.errors import TTSimError
@@ -14,6 +14,7 @@ from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
+from device.time.late import Late
 from device.time.stages import OperationCycles, Stage
 
 W = TypeVar("W", bound=Work)
@@ -67,9 +68,11 @@ class Fact:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Account:
     """What a program tells of one of its works to whoever reads a report; figures of time are no part of it.
+
+    Facts, words and attributes may be given as functions, which make them when they are read.
 
     Attributes:
         facts: How it was planned.
@@ -80,11 +83,11 @@ class Account:
         attributes: What the real library's profiler prints of such an operation and its readers look for, by name.
     """
 
-    facts: tuple[Fact, ...] = ()
-    stages: Mapping[Stage, str] = field(default_factory=dict)
+    facts: Late[tuple[Fact, ...]] = Late(lambda account: ())  # noqa: RUF009 (a descriptor, not a default)
+    stages: Late[Mapping[Stage, str]] = Late(lambda account: {})  # noqa: RUF009
     measured_as: str = ""
     composed_of: str = ""
-    attributes: tuple[tuple[str, str], ...] = ()
+    attributes: Late[tuple[tuple[str, str], ...]] = Late(lambda account: ())  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

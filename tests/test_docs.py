@@ -34,8 +34,8 @@ def fields_of(values: dict[str, object], table: str = "Device") -> Iterator[tupl
 
 
 def documented_fields() -> Iterator[tuple[str, str]]:
-    """Every field that docs/device-file.md names, as (heading of its table, name)."""
-    for heading, body in TABLE.findall(TEXTS["device-file.md"]):
+    """Every field that docs/device-fields.md names, as (heading of its table, name)."""
+    for heading, body in TABLE.findall(TEXTS["device-fields.md"]):
         for table in heading.split(", "):
             name = table if table == "Device" else table.removeprefix("[").removesuffix("]")
             for field in re.findall(r"^\| `(\w+)` \|", body, flags=re.MULTILINE):
@@ -58,10 +58,11 @@ def test_device_file_names_every_field_and_no_other():
 
 def test_every_row_of_a_device_table_says_what_it_moves():
     readers = {"plan", "memory", "values", "cycles", "launches", "report"}
-    for row in re.findall(r"^\| `\w+` \|.*$", TEXTS["device-file.md"], flags=re.MULTILINE):
+    for row in re.findall(r"^\| `\w+` \|.*$", TEXTS["device-fields.md"], flags=re.MULTILINE):
         cells = [cell.strip() for cell in row.strip("|").split("|")]
-        assert len(cells) == 4, row
+        assert len(cells) == 5, row
         assert cells[2], row
+        assert cells[4] or cells[1] in ("text", "table", "list of tables"), f"no source: {row}"
         assert set(cells[3].split(", ")) <= readers or cells[1] == "list", row
 
 

@@ -50,6 +50,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "missing": set(),
         "database": set(),
         "tracer": set(),
+        "version": {"experiments"},
         "types": set(),
         "runtime": {"types"},
         "cluster": {"runtime"},
@@ -59,6 +60,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "functions": {"fitting", "runtime", "types"},
         "recording": {"fitting", "report", "runtime", "types"},
         "layers": {"functions", "recording", "report", "runtime", "types"},
+        "experiments": {"layers", "recording", "report", "runtime", "types"},
         "graph": {"recording", "runtime", "types"},
         "experimental": {"functions", "runtime", "types"},
         "onednn": {"functions", "runtime"},
@@ -84,7 +86,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         },
         "dropin": {"__init__", "recording", "runtime"},
         "pytest_plugin": {"dropin", "runtime"},
-        "__main__": {"dropin", "layers", "recording", "report", "runtime", "types"},
+        "__main__": {"dropin", "layers", "recording", "report", "runtime", "types", "version"},
     },
 }
 FILES = sorted(path for package in ARROWS for path in (ROOT / package).rglob("*.py"))
@@ -94,7 +96,7 @@ each_file = pytest.mark.parametrize("path", FILES, ids=IDS)
 FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
 WRITERS = sorted(path for room in ("export", "writers") for path in (ROOT / "ttsim" / "report" / room).rglob("*.py"))
 MAY_PRINT = {"ttsim/__main__.py"}
-WRITERS_WITH_RICH = ("table", "cycle_table", "field_table")
+WRITERS_WITH_RICH = ("table", "cycle_table", "device_table", "field_table", "progress", "terminal")
 RICH_IS_WELCOME = {"ttsim/__main__.py", *(f"ttsim/report/writers/{name}.py" for name in WRITERS_WITH_RICH)}
 DEVICE_NAMES = {path.stem for path in (ROOT / "device" / "spec" / "catalog").glob("*.toml")}
 ARCHITECTURES = {"wormhole", "wormhole_b0", "blackhole", "grayskull", "wh", "bh"}

@@ -26,7 +26,7 @@ _NAMES_OF = {
         "TensorMemoryLayout",
     ),
     "device.spec.device_spec": ("DeviceSpec",),
-    "ops.meanings": ("load_spec",),
+    "ops.fields.changed": ("changed", "load_spec"),
     "ttsim.errors": (
         "ArgumentError",
         "ArgumentIndexError",

@@ -16,7 +16,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.spec.device_spec import DeviceSpec
-from ops.meanings import load_spec
+from ops.fields.changed import changed, load_spec
 from ttsim import cluster, database, device, errors, experimental, graph, model_preprocessing, onednn, tracer
 from ttsim.errors import (
     ArgumentError,
@@ -354,6 +354,7 @@ __all__ = [
     "bfloat4_b",
     "bfloat8_b",
     "bfloat16",
+    "changed",
     "close_device",
     "close_mesh_device",
     "cluster",

@@ -1,11 +1,14 @@
 """The command line: run transposed convolutions and look at devices.
 
-usage: python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
-                           [--no-suggestions] [--html FILE] [--report DIR]
+usage: python -m ttsim --version
+       python -m ttsim run [--layers FILE | flags of one layer] [--device NAME or FILE] [--values fast|off] [--json]
+                           [-v] [--no-suggestions] [--html FILE] [--report DIR]
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
-       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT]
+       python -m ttsim compare BEFORE AFTER [--fail-over PERCENT] [--device-id NUMBER]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
+
+--set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
 """
 
 import argparse
@@ -21,8 +24,8 @@ from rich.console import Console
 
 from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
-from ops.meanings import load_spec
-from ttsim.dropin.choices import add_choices, chosen, environment
+from ops.fields.changed import load_spec, with_changes
+from ttsim.dropin.choices import add_changes, add_choices, chosen, chosen_device, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
@@ -34,15 +37,21 @@ from ttsim.report.comparison.compare import compare
 from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
 from ttsim.report.page.pages import page_of_layers
-from ttsim.report.printable import printable
+from ttsim.report.printable import printable, printable_lines, short_name
+from ttsim.report.writers.device_table import print_devices
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
-from ttsim.report.writers.table import print_devices, print_layers
-from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values, default_spec
+from ttsim.report.writers.progress import progress
+from ttsim.report.writers.table import print_layers
+from ttsim.report.writers.terminal import say
+from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values
 from ttsim.types.layer import Layer
+from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
+LONGEST_MESSAGE = 1000  # places of what the parser says
+LONGEST_PATH = 200  # characters of a path that cannot be opened
 
 
 class Parser(argparse.ArgumentParser):
@@ -50,12 +59,22 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with exit status 2."""
-        super().error(printable(message))
+        super().error(short_name(message, LONGEST_MESSAGE))
+
+
+class Version(argparse.Action):
+    """Prints the versions, which are looked up only then, and ends the program."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Takes no values."""
+        print(version_line())
+        parser.exit()
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = Parser(prog="ttsim", description="Transposed convolution on a simulated device.")
+    parser.add_argument("--version", action=Version, nargs=0, help="of ttsim, of the ttnn it follows, and of the model")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
         "run",
@@ -69,6 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--device", metavar="NAME", help=f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_SPEC})"
     )
+    add_changes(run)
     run.add_argument(
         "--values", choices=get_args(Values), default="exact", help="exact: bit for bit; off: plan memory only"
     )
@@ -81,6 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="do not look for what would fit, or be faster, and what the cycles hang on",
     )
+    run.add_argument("-v", "--verbose", action="store_true", help="every buffer, what each stage does, and all advice")
     run.add_argument("--summary", action="store_true", help="of several layers, one line for each alone")
     run.add_argument("--json", action="store_true", help="print JSON instead of tables")
     run.add_argument(
@@ -88,8 +109,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
     add_layer_flags(run)
-    devices = commands.add_parser("devices", help="list devices and show their figures")
+    devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
+    add_changes(devices)
     devices.add_argument("--explain", action="store_true", help="each field's unit and source, and what it moves")
     devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -104,14 +126,18 @@ def build_parser() -> argparse.ArgumentParser:
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
     compared = commands.add_parser(
         "compare",
-        help="compare two reports in JSON",
-        description="Matches the device operations of two reports in order: what takes longer, and what is different.",
+        help="compare two reports, or a report and what a card's profiler wrote",
+        description="Matches the device operations of two reports in order: what takes longer, and what is different. "
+        "A file ending in .csv is an ops_perf_results of tt-metal's profiler, or ours; any other a report in JSON.",
     )
-    compared.add_argument("before", type=Path, metavar="BEFORE", help="of run --json, exec --report or to_json()")
+    compared.add_argument(
+        "before", type=Path, metavar="BEFORE", help="of run --json, --report or to_json(), or of a card"
+    )
     compared.add_argument("after", type=Path, metavar="AFTER", help="likewise")
     compared.add_argument(
         "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
     )
+    compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
     tests = commands.add_parser(
         "pytest",
         help="run tests that import ttnn",
@@ -144,22 +170,24 @@ def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
 def run_command(options: argparse.Namespace) -> int:
     """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
     settings = Settings(
-        spec=load_spec(options.device or default_spec()),
+        spec=load_spec(chosen_device(options)),
         values=options.values,
         l1_small_size=options.l1_small_size,
         strict=not options.no_strict,
         suggestions=not options.no_suggestions,
     )
-    results = [
-        run_layer(layer, settings, watch=_saver(options.report, number))
-        for number, layer in enumerate(chosen_layers(options))
-    ]
+    layers, results = chosen_layers(options), []
+    with progress("layers") as begin:
+        done = begin(len(layers))
+        for number, layer in enumerate(layers):
+            results.append(run_layer(layer, settings, watch=_saver(options.report, number)))
+            done()
     if options.html is not None:
         options.html.write_text(page_html(page_of_layers(results, settings.spec)), encoding="utf-8")
     if options.json:
         print(layers_as_json(results))
     else:
-        print_layers(console(), results, details=not options.summary)
+        print_layers(console(), results, each=not options.summary, details=options.verbose)
     return int(any(result.error is not None for result in results))
 
 
@@ -172,9 +200,12 @@ def devices_command(options: argparse.Namespace) -> int:
     """Show devices. Returns the exit code."""
     if options.only and not options.explain:
         raise ArgumentError("devices: --only chooses among the fields of --explain; give both or neither")
-    names = options.names or catalog_names()
+    names = [with_changes(name, options.changes) for name in options.names or catalog_names()]
     if options.explain:
-        explained_devices = [explained(name, options.only) for name in names]
+        explained_devices = []
+        for name in names:
+            with progress(f"fields of {name}") as begin:
+                explained_devices.append(explained(name, options.only, watch=begin))
         if options.json:
             print(fields_as_json(explained_devices))
         for device in () if options.json else explained_devices:
@@ -189,23 +220,29 @@ def devices_command(options: argparse.Namespace) -> int:
 
 
 def exec_command(options: argparse.Namespace) -> int:
-    """Run a script; what it raises is shown as Python would show it. Returns the exit code."""
+    """Run a script; what it raises is shown as Python would show it, steering no terminal. Returns the exit code."""
     options.script.open("rb").close()  # a script that is not there is told in one line
+    variables = chosen(options)
     try:
-        with environment(chosen(options)):
-            run_script(options.script, options.arguments, options.report)
+        with environment(variables):
+            errors = Console(stderr=True)
+            run_script(options.script, options.arguments, options.report, lambda line: say(errors, line, indent=2))
     except Exception as error:
         sys.stdout.flush()
-        traceback.print_exception(error.with_traceback(within(error.__traceback__, options.script)))
+        lines = traceback.format_exception(error.with_traceback(within(error.__traceback__, options.script)))
+        sys.stderr.write("\t".join(map(printable_lines, "".join(lines).split("\t"))))
         return 1
     return 0
 
 
 def compare_command(options: argparse.Namespace) -> int:
     """Compare two reports. Returns the exit code."""
-    found = compare(read_report(options.before), read_report(options.after))
+    found = compare(*(read_report(path, options.device_id) for path in (options.before, options.after)))
     print(found)
-    return int(options.fail_over is not None and found.fails(options.fail_over))
+    if options.fail_over is None or not found.fails(options.fail_over):
+        return 0
+    print(f"ttsim: compare: it takes longer by more than {100 * options.fail_over:g} %", file=sys.stderr)
+    return 1
 
 
 def percent_share(text: str) -> float:
@@ -256,9 +293,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (TTSimError, OSError, MemoryError) as error:
-        print(f"ttsim: {printable(str(error) or type(error).__name__)}", file=sys.stderr)
+        print(f"ttsim: {printable(told(error))}", file=sys.stderr)
         return 2
     return code
+
+
+def told(error: BaseException) -> str:
+    """An error in a line; a path that is too long for one is cut."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.strerror}: {shown(str(error.filename), LONGEST_PATH)}"
+    return str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

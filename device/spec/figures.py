@@ -129,6 +129,8 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         if abs(value) > sys.float_info.max:
             raise SpecError(f"{where} must be at most {sys.float_info.max:g}; give a smaller number")
         return float(value)
+    if kind is int and isinstance(value, float) and value.is_integer():  # such as 1e9
+        return int(value)
     raise SpecError(f"{where} must be {_KINDS[kind]}, not {shown(value)}; correct its value")
 
 

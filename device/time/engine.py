@@ -120,6 +120,18 @@ class Processor:
         self.waited_cycles += times * (pace.cycles - (0.0 if task is None else task.cycles))
         self.now = later(self.now, times, pace)
 
+    @property
+    def worked(self) -> tuple[float, dict[Task, int]]:
+        """Cycles it waited, and how often it did each task."""
+        return self.waited_cycles, dict(self._done)
+
+    def again(self, times: int, then: tuple[float, Mapping[Task, int]]) -> None:
+        """Count so many times more what it did since a moment, of which `worked` is given; `now` stays."""
+        waited_cycles, done = then
+        self.waited_cycles += times * (self.waited_cycles - waited_cycles)
+        for task, count in self._done.items():
+            self._done[task] = count + times * (count - done.get(task, 0))
+
     def busy_cycles(self) -> dict[Stage, float]:
         """Cycles of each stage that worked, in the order in which they first did."""
         busy: dict[Stage, float] = {}
@@ -182,6 +194,18 @@ class Slots:
     def last_emptied(self) -> Moment:
         """When the block that was emptied last was; the beginning before the first."""
         return self._emptied[-1] if self._emptied else BEGIN
+
+    @property
+    def moments(self) -> list[Moment]:
+        """What is still to be waited for: when its last blocks were emptied, and those in it filled."""
+        return self._emptied[-self.blocks :] + self._filled[len(self._emptied) :]
+
+    @moments.setter
+    def moments(self, moments: list[Moment]) -> None:
+        """Other moments in their place, as many."""
+        emptied = min(self.blocks, len(self._emptied))
+        self._filled[len(self._emptied) :] = moments[emptied:]
+        self._emptied[-self.blocks :] = moments[:emptied]
 
     def go_on(self, times: int, pace: Task) -> None:
         """As many blocks more come and go, at a pace as of `Processor.go_on`."""

@@ -71,6 +71,20 @@ class CoreGroupCycles:
     stages: tuple[StageCycles, ...]
 
 
+class MovedBytes(NamedTuple):
+    """Bytes that some cores move, each as many as the others.
+
+    Attributes:
+        cores: The cores.
+        dram_bytes: From and to DRAM, by all of them.
+        network_bytes: That leave a core over a network (a multicast counts once), likewise.
+    """
+
+    cores: CoreRangeSet
+    dram_bytes: int
+    network_bytes: int
+
+
 def _slowest(operation: "OperationCycles") -> CoreGroupCycles:
     return max(operation.groups, key=lambda group: group.cycles)
 
@@ -81,6 +95,12 @@ def _core_count(operation: "OperationCycles") -> int:
 
 def _working(operation: "OperationCycles") -> frozenset[Stage]:
     return frozenset(one.stage for group in operation.groups for one in group.stages if one.busy_cycles > 0)
+
+
+def _moved_evenly(operation: "OperationCycles") -> tuple[MovedBytes, ...]:
+    cores = CoreRangeSet([one for group in operation.groups for one in group.cores.ranges]).merged()
+    dram_bytes = operation.dram_read_bytes + operation.dram_written_bytes
+    return (MovedBytes(cores, dram_bytes, operation.network_bytes),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +121,7 @@ class OperationCycles:
         issued_flops: Multiplications and additions that the matrix units do, padding and inserted zeros included.
         useful_flops: Those that the result needs.
         contention_cycles: Part of ``cycles`` that is due to cores sharing links, banks or receivers.
+        moved: The bytes above by the cores that move them; all cores alike where a model does not tell them apart.
     """
 
     cycles: float
@@ -115,6 +136,7 @@ class OperationCycles:
     issued_flops: int = 0
     useful_flops: int = 0
     contention_cycles: float = 0.0
+    moved: Late[tuple[MovedBytes, ...]] = Late(_moved_evenly)  # noqa: RUF009
 
 
 def binding_stage(stages: Iterable[StageCycles]) -> Stage:

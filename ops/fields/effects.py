@@ -1,6 +1,6 @@
 """What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are held."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import log
@@ -12,6 +12,7 @@ from device.events import Event
 from device.machine import Machine
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
+from device.time.network import torus_of
 from ops.fields.asked import parts_asked
 from ops.fields.field import Field, others, scaled
 from ops.fields.held import LAUNCH, Held, held_launches, held_operations, plan_or_refusal, with_model
@@ -71,6 +72,7 @@ def effects(
     *,
     planned: Sequence[Sample] = (),
     far: Sequence[float] = FAR,
+    watch: Callable[[], object] | None = None,
 ) -> tuple[Effect, ...]:
     """What each of some fields moves.
 
@@ -80,6 +82,7 @@ def effects(
         spec: The device.
         planned: Further calls, of whose time nothing is asked.
         far: How many times as much of a number is tried where its double and its half move nothing.
+        watch: Called when a field is done.
     """
     if not fields:
         return ()
@@ -93,9 +96,12 @@ def effects(
         asked={call.name: parts_asked(partial(_outcome, call), spec) for call in every}
         | {one: parts_asked(one.cycles, spec) for one in held},
     )
-    return tuple(
-        _effect(field, far, ground) if field.numeric else _effect_of_another(field, ground) for field in fields
-    )
+    found = []
+    for field in fields:
+        found.append(_effect(field, far, ground) if field.numeric else _effect_of_another(field, ground))
+        if watch is not None:
+            watch()
+    return tuple(found)
 
 
 def _effect(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
@@ -145,8 +151,9 @@ def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterat
 def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[str, float]:
     """Of each program that moves; the mean of its operations."""
     found: dict[str, list[float]] = {}
+    holding = [(factor, device) for factor, device in changed.items() if _has_cores_of(device, ground.spec)]
     for one, cycles in ground.before.items():
-        devices = changed.items() if field.path[0] in ground.asked[one] else ()
+        devices = holding if field.path[0] in ground.asked[one] else ()
         slopes = [log(one.cycles(device) / cycles) / log(factor) for factor, device in devices]
         found.setdefault(one.program, []).append(max(slopes, key=abs, default=0.0))
     return {
@@ -154,6 +161,12 @@ def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _Grou
         for program, slopes in found.items()
         if any(abs(slope) > SAME for slope in slopes)
     }
+
+
+def _has_cores_of(device: DeviceSpec, spec: DeviceSpec) -> bool:
+    """Whether plans of one device can be held on another: its network knows where their cores lie."""
+    torus = torus_of(device)
+    return len(torus.worker_cols) >= spec.grid.cols and len(torus.worker_rows) >= spec.grid.rows
 
 
 def _replanned(field: Field, changed: DeviceSpec, ground: _Ground) -> set[str]:

@@ -84,6 +84,19 @@ def data_before(frame: Frame, sticks: Integers) -> Integers:
     return (image * data_rows + np.minimum(rows_above, data_rows)) * data_columns + in_row
 
 
+def data_sticks(frame: Frame, numbers: Integers) -> Integers:
+    """The stick of each data number, of a frame that cuts no inputs off; a number behind the last one counts images on.
+
+    It undoes `data_before`.
+    """
+    rows, columns = frame.rows, frame.columns
+    line, column = np.divmod(numbers, columns.input_length)
+    image, row = np.divmod(line, rows.input_length)
+    in_row = columns.before + column * columns.insertion
+    sticks: Integers = (image * rows.length + rows.before + row * rows.insertion) * columns.length + in_row
+    return sticks
+
+
 class Breaks(NamedTuple):
     """Where padding follows a data stick: within a row, at the end of a row, at the end of an image."""
 

@@ -52,12 +52,25 @@ def test_a_union_has_the_cores_of_both(left: set[CoreCoord], right: set[CoreCoor
     assert union.num_cores() == len(left | right)
 
 
+places = st.integers(0, 4)
+rectangles = st.builds(lambda x, y, cols, rows: rectangle(x, y, x + cols, y + rows), places, places, places, places)
+
+
 def test_what_two_sets_share_and_what_one_lacks() -> None:
     square, column = CoreRangeSet(rectangle(0, 0, 3, 3)), CoreRangeSet(rectangle(3, 0, 3, 7))
     assert str(square.shared(column)) == "{[3-0 - 3-3]}"
     assert str(square.without(column)) == "{[0-0 - 2-3]}"
     assert str(column.without(square)) == "{[3-4 - 3-7]}"
     assert square.without(square).empty()
+
+
+@given(rectangles, rectangles)
+def test_two_rectangles_in_any_place_share_and_lack_cores(one: CoreRange, other: CoreRange) -> None:
+    left, right = CoreRangeSet(one), CoreRangeSet(other)
+    mine, theirs = set(left.cores()), set(right.cores())
+    for found, cores in ((left.shared(right), mine & theirs), (left.without(right), mine - theirs)):
+        in_rows = sorted(cores, key=lambda core: (core.y, core.x))
+        assert found == CoreRangeSet(CoreRange(core, core) for core in in_rows).merged()
 
 
 def test_a_union_is_told_in_few_ranges() -> None:

@@ -80,6 +80,24 @@ def test_fields_of_a_device_are_explained(capsys):
     assert "--only chooses among the fields of --explain" in capsys.readouterr().err
 
 
+def test_fields_of_a_device_are_changed_for_a_run(capsys):
+    changes = ["--set", "l1.bytes=2MiB", "--set", "dram.banks=16"]
+    assert main(["run", *SMALL, "--values", "off", "--no-suggestions", "--json", *changes]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["layers"]
+    assert entry["summary"]["device"] == "wormhole_n150, l1.bytes=2MiB, dram.banks=16"
+    assert entry["summary"]["l1"]["usable_bytes"] == 2 * 1024 * 1024 - 105_824
+    assert main(["run", *SMALL, "--set", "l1.bytes=2GHz"]) == 2
+    assert "ttsim: l1.bytes is in bytes, not a frequency as '2GHz' is" in capsys.readouterr().err
+
+
+def test_a_changed_field_tells_what_it_was(capsys):
+    words = ["devices", "wormhole_n150", "--explain", "--only", "grid.cols", "--set", "grid=9x7", "--json"]
+    assert main(words) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["devices"]
+    assert entry["name"] == "wormhole_n150, grid=9x7"
+    assert entry["fields"][0]["source"] == "changed from 8: [cores] nebula_x1"
+
+
 def test_values_off_has_no_accuracy(capsys):
     assert main(["run", *SMALL, "--values", "off", "--json"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)["layers"]
@@ -175,9 +193,30 @@ def test_devices(capsys):
 def test_suggestions_can_be_left_out(capsys):
     small = ["run", "--shape", "1,8,8,32", "--out-channels", "32", "--kernel-size", "2", "--values", "off"]
     assert main(small) == 0
-    assert "What would help (" in capsys.readouterr().out
+    short = capsys.readouterr().out
+    assert "What would help (" in short
+    assert "on another machine" not in short
+    assert main([*small, "-v"]) == 0
+    assert "on another machine" in capsys.readouterr().out
     assert main([*small, "--no-suggestions"]) == 0
     assert "What would help (" not in capsys.readouterr().out
+
+
+def test_a_report_and_the_rows_of_a_card_are_compared(capsys, tmp_path):
+    """Kernels take twice as long on the card, which has a second device."""
+    main(["run", *SMALL, "--values", "off", "--no-suggestions", "--json"])
+    (tmp_path / "ours.json").write_text(document := capsys.readouterr().out)
+    (call,) = json.loads(document)["layers"][0]["summary"]["cycles"]["calls"]
+    taken = [(one["name"], 2 * round(one["nanoseconds"])) for one in call["operations"]]
+    rows = [f"{name},{device},{twice}" for name, twice in taken for device in (0, 1)]
+    head = "OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]"
+    (tmp_path / "card.csv").write_text("\n".join([head, *rows, ""]))
+    files = str(tmp_path / "ours.json"), str(tmp_path / "card.csv")
+    assert main(["compare", *files]) == 2
+    assert "card.csv': it has the devices 0, 1; choose one with --device-id" in capsys.readouterr().err
+    assert main(["compare", *files, "--device-id", "1", "--fail-over", "101"]) == 0
+    assert "(+100.0 %), wormhole_n150 before" in capsys.readouterr().out
+    assert main(["compare", *files, "--device-id", "1", "--fail-over", "99"]) == 1
 
 
 def test_two_reports_are_compared(capsys, tmp_path):
@@ -191,6 +230,8 @@ def test_two_reports_are_compared(capsys, tmp_path):
     assert main(["compare", *files]) == 0
     assert "together" in capsys.readouterr().out
     assert main(["compare", *files, "--fail-over", "0.1%"]) == 1
+    assert capsys.readouterr().err == "ttsim: compare: it takes longer by more than 0.1 %\n"
     assert main(["compare", *reversed(files), "--fail-over", "0"]) == 0
+    assert capsys.readouterr().err == ""
     with pytest.raises(SystemExit):
         main(["compare", *files, "--fail-over", "-1"])

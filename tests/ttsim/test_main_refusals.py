@@ -29,6 +29,44 @@ def test_control_characters_of_names_are_written_out(tmp_path: Path, capsys: pyt
     assert "\x1b" not in shown.out
 
 
+@pytest.mark.parametrize("name", ["[red]x[/red]", "<b>'&", "a\\nb\\rc", "\\u001b[31m\\u2028", "x" * 10_000])
+def test_a_hostile_name_of_a_layer_fits_a_terminal(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the layer runs, fails, or is none; no row breaks, and nothing is markup."""
+    monkeypatch.setattr("ttsim.__main__.WIDTH_OF_A_PIPE", 80)
+    path = tmp_path / "layers.toml"
+    sizes = "input_width = 4\nin_channels = 32\nout_channels = 32\nkernel_size = 2"
+    layers = [f'[[layer]]\nname = "{name}"\ninput_height = {height}\n{sizes}\n' for height in (4, 2**31)]
+    path.write_text("".join(layers), encoding="utf-8")
+    assert main(["run", "--layers", str(path), "--values", "off", "--no-suggestions", "-v"]) == 1
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.split("\n"))) <= 80
+    assert not set(shown) & set("\x1b\r\u2028")
+    assert shown.count(name[:12]) >= 2 or "\\" in name
+    path.write_text(layers[0] + "strides = 1\n", encoding="utf-8")
+    assert main(["run", "--layers", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert "unknown key 'strides'" in told
+    assert (len(told) < 600, told.count("\n")) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "--layers", "x" * 10_000], ["exec", "x" * 10_000], ["compare", "a" * 9999, "b"]]
+)
+def test_a_path_of_10_kb_is_cut(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("ttsim: File name too long: ")
+    assert len(told) < 300
+
+
+def test_an_argument_of_10_kb_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "x" * 10_000])
+    assert len(capsys.readouterr().err.splitlines()[-1]) <= 1100
+
+
 @pytest.mark.parametrize("words", [["a\x1b[31m\u202e"], ["run", "--a\x1b[31m"], ["run", "--values", "\u202e"]])
 def test_control_characters_of_flags_are_written_out(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -6,21 +6,52 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import get_args
 
-from ttsim.runtime.defaults import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE, Values
+from ops.fields.changed import load_spec, with_changes
+from ttsim.runtime.defaults import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE, Values, default_spec
 
 
 def add_choices(parser: ArgumentParser) -> None:
     """Adds the flags that choose a device, its values and how strict it is."""
     parser.add_argument("--device", metavar="SPEC", help=f"name or TOML file; sets {SPEC_VARIABLE}")
+    add_changes(parser)
     parser.add_argument("--values", choices=get_args(Values), help=f"what devices compute; sets {VALUES_VARIABLE}")
     parser.add_argument(
         "--no-strict", action="store_true", help=f"accept what the real library gets wrong; sets {STRICT_VARIABLE}=0"
     )
 
 
+def add_changes(parser: ArgumentParser) -> None:
+    """Adds the flag that changes fields of the device."""
+    parser.add_argument(
+        "--set",
+        dest="changes",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a field of the device, such as dram.banks=16, l1.bytes=2MiB, grid=9x7; may be repeated",
+    )
+
+
+def chosen_device(options: Namespace) -> str:
+    """The device that parsed flags name, or else the environment, with its changes: a text for `load_spec`.
+
+    Raises:
+        SpecError: A change is no FIELD=VALUE.
+    """
+    return with_changes(options.device or default_spec(), options.changes)
+
+
 def chosen(options: Namespace) -> dict[str, str]:
-    """The environment variables that parsed flags stand for; none for a flag that was not given."""
-    given = {SPEC_VARIABLE: options.device, VALUES_VARIABLE: options.values}
+    """The environment variables that parsed flags stand for; none for a flag that was not given.
+
+    Raises:
+        SpecError: There is no such device to change, or a change of it is refused.
+    """
+    device = options.device
+    if options.changes:
+        device = chosen_device(options)
+        load_spec(device)  # refused before the script runs
+    given = {SPEC_VARIABLE: device, VALUES_VARIABLE: options.values}
     strict = {STRICT_VARIABLE: "0"} if options.no_strict else {}
     return {name: value for name, value in given.items() if value is not None} | strict
 

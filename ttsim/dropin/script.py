@@ -2,33 +2,38 @@
 
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from device.errors import shown
 from ttsim.dropin.finder import ttnn_is_ttsim
-from ttsim.recording.pages import page_files
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
 
+LONGEST_PATH = 200  # characters of a folder in a line
 
-def run_script(path: Path, arguments: Sequence[str], report: Path | None = None) -> None:
+
+def run_script(
+    path: Path, arguments: Sequence[str], report: Path | None = None, tell: Callable[[str], object] | None = None
+) -> None:
     """Runs a script; ``sys.argv`` and ``sys.path`` are those that Python itself would give it.
 
     Args:
         path: The script.
         arguments: Of the script.
         report: A folder for what its devices did; see `write_reports`. None for no report.
+        tell: Gets a line about each device that made a call, once its report is written.
 
     Raises:
         OSError: The script cannot be read, or the folder cannot be written.
         BaseException: What the script raises, after the report is written.
     """
-    with ttnn_is_ttsim(), as_program(path, arguments), reported(report):
+    with ttnn_is_ttsim(), as_program(path, arguments), reported(report, tell):
         runpy.run_path(str(path), run_name="__main__")
 
 
@@ -53,7 +58,7 @@ def as_program(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def reported(folder: Path | None) -> Iterator[None]:
+def reported(folder: Path | None, tell: Callable[[str], object] | None = None) -> Iterator[None]:
     """Profiles every device that this thread opens in a ``with`` block, and writes reports at its end."""
     if folder is None:
         yield
@@ -72,24 +77,24 @@ def reported(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         remember(replace(current(), watchers=before.watchers))
-        write_reports(profiles, folder)
+        for line in write_reports(profiles, folder):
+            if tell is not None:
+                tell(line)
 
 
-def write_reports(profiles: Sequence[Profile], folder: Path) -> None:
-    """Writes what each device did that made a call, in order of opening.
+def write_reports(profiles: Sequence[Profile], folder: Path) -> Iterator[str]:
+    """Writes what each device did that made a call, in order of opening, and gives a line about each.
 
     device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network;
-    report0.html is a page about it that needs nothing else, trace0.json.gz its timeline for Perfetto; report0.json and
-    what lies in generated is what other tools open, see `save_report`.
+    report0.html is a page about it that needs nothing else; it, report0.json, report0.trace.json.gz and what lies in
+    generated, for other tools, come from `save_report`.
     """
     for number, profile in enumerate(one for one in profiles if one.calls):
         report = profile.report()
-        (folder / f"device{number}.txt").write_text(f"{report}\n\n{report.explain()}\n", encoding="utf-8")
+        (folder / f"device{number}.txt").write_text(f"{report.table()}\n\n{report.explain()}\n", encoding="utf-8")
         (folder / f"device{number}.json").write_text(report.to_json() + "\n", encoding="utf-8")
         network = profile.network()
-        (folder / f"network{number}.txt").write_text(f"{network}\n", encoding="utf-8")
+        (folder / f"network{number}.txt").write_text(f"{network.table()}\n", encoding="utf-8")
         (folder / f"network{number}.json").write_text(network.to_json() + "\n", encoding="utf-8")
         save_report(folder, profile, name=f"report{number}")
-        for name, content in page_files(network, report, profile.device.spec).items():
-            stem, _, suffix = name.partition(".")
-            (folder / f"{stem}{number}.{suffix}").write_bytes(content)
+        yield f"device{number} in {shown(str(folder), LONGEST_PATH)}: {network.headline}"

@@ -1,13 +1,15 @@
-"""Configs as Python that can be pasted into a script that says ``import ttsim as ttnn``."""
+"""Configs and calls as Python that can be pasted into a script that says ``import ttsim as ttnn``."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import Enum
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, MemoryConfig
 from device.numbers.formats import DataFormat
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
-from ttsim.types.compute_config import WormholeComputeKernelConfig
+from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
 from ttsim.types.dtypes import DataType
 
 _SLICE_TYPES = {
@@ -15,6 +17,53 @@ _SLICE_TYPES = {
     SliceType.DRAM_HEIGHT: "Conv2dDRAMSliceHeight",
     SliceType.DRAM_WIDTH: "Conv2dDRAMSliceWidth",
 }
+
+_AS_GIVEN = ("in_channels", "out_channels", "batch_size", "input_height", "input_width", "kernel_size")
+_DEFAULTS = {"stride": (1, 1), "padding": (0, 0, 0, 0), "output_padding": (0, 0), "dilation": (1, 1), "groups": 1,
+             "mirror_kernel": True}  # fmt: skip
+
+
+def estimate_source(call: ConvArguments) -> str:
+    """A convolution as an estimate of it: the call with descriptions for its tensors, on a ``device`` that is open.
+
+    Prepared weights are described as they were before: raw, and to be prepared in the same format.
+    """
+    weights = _weights_format(call)
+    tensors = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
+    tensors["weight_tensor"] = _raw(call.weight, _raw_weight_shape(call))
+    if call.bias is not None:
+        tensors["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
+    lines = [f"{name}={text}" for name, text in tensors.items()]
+    lines += [f"{name}={getattr(call, name)}" for name in _AS_GIVEN]
+    lines += [f"{name}={getattr(call, name)}" for name, usual in _DEFAULTS.items() if getattr(call, name) != usual]
+    if call.out_format is not None:
+        lines.append(f"dtype={_dtype(call.out_format)}")
+    if (config := replace(call.conv_config, weights_format=weights)) != ConvConfig():
+        lines.append(f"conv_config={conv_config_source(config)}")
+    if call.compute_config is not None:
+        lines.append(f"compute_config={compute_config_source(_compute_config(call.compute_config))}")
+    if call.memory_config is not None:
+        lines.append(f"memory_config={memory_config_source(call.memory_config)}")
+    if call.slice_config is not None:
+        slices = "dram_slice_config" if call.rules.transposed else "slice_config"
+        lines.append(f"{slices}={slice_config_source(call.slice_config)}")
+    if call.rules.by_phases:
+        lines.append('lowering="phase"')
+    arguments = [f"ttnn.{call.rules.function}", "device=device", *lines]
+    return "\n".join(["ttnn.estimate_cycles(", *(f"    {one}," for one in arguments), ")"])
+
+
+def memory_config_source(config: MemoryConfig) -> str:
+    """A MemoryConfig."""
+    named = {"DRAM_MEMORY_CONFIG": DRAM_MEMORY_CONFIG, "L1_MEMORY_CONFIG": L1_MEMORY_CONFIG}
+    for name, one in named.items():
+        if config == one:
+            return f"ttnn.{name}"
+    parts = [f"ttnn.TensorMemoryLayout.{config.memory_layout.name}", f"ttnn.BufferType.{config.buffer_type.name}"]
+    if config.shard_spec is not None:
+        grid, shape, orientation = config.shard_spec.grid, config.shard_spec.shape, config.shard_spec.orientation
+        parts.append(f"ttnn.ShardSpec({_cores(grid)}, {list(shape)}, ttnn.ShardOrientation.{orientation.name})")
+    return f"ttnn.MemoryConfig({', '.join(parts)})"
 
 
 def conv_config_source(config: ConvConfig) -> str:
@@ -44,9 +93,45 @@ def compute_config_source(config: WormholeComputeKernelConfig) -> str:
     return f"ttnn.WormholeComputeKernelConfig({told})"
 
 
+def _weights_format(call: ConvArguments) -> DataFormat | None:
+    """What weights are prepared as; None where that follows from the raw ones."""
+    return call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
+
+
+def _raw_weight_shape(call: ConvArguments) -> tuple[int, ...]:
+    sides = (call.in_channels, call.out_channels) if call.rules.transposed else (call.out_channels, call.in_channels)
+    return (sides[0], sides[1] // call.groups, *call.kernel_size)
+
+
+def _raw(operand: Operand, shape: tuple[int, ...]) -> str:
+    """A tensor on the host: as it is, or what a prepared one was made of."""
+    if operand.on_host:
+        return _description(operand.spec, on_host=True)
+    return f"ttnn.TensorDescription({shape})"
+
+
+def _description(spec: TensorSpec, *, on_host: bool) -> str:
+    parts = [str(tuple(spec.shape)), _dtype(spec.data_format), f"ttnn.{spec.layout.name}_LAYOUT"]
+    if not on_host:
+        parts.append(memory_config_source(spec.memory_config))
+    return f"ttnn.TensorDescription({', '.join(parts)})"
+
+
+def _dtype(data_format: DataFormat) -> str:
+    return f"ttnn.{DataType.of(data_format).name.lower()}"
+
+
+def _compute_config(config: ComputeConfig) -> WormholeComputeKernelConfig:
+    return WormholeComputeKernelConfig(
+        math_fidelity=next(one for one in MathFidelity if one.fidelity_phases == config.fidelity_phases),
+        fp32_dest_acc_en=config.fp32_dest,
+        packer_l1_acc=config.packer_l1_acc,
+    )
+
+
 def _field(name: str, value: object) -> Iterator[str]:
     if name == "weights_format" and isinstance(value, DataFormat):
-        yield f"weights_dtype=ttnn.{DataType.of(value).name.lower()}"
+        yield f"weights_dtype={_dtype(value)}"
     elif name == "activation" and isinstance(value, tuple):
         kind, params = value
         numbers = "".join(f", {number!r}" for number in params)

@@ -145,6 +145,7 @@ def convolved(
             tensors,
             device,
             useful_flops=definition_flops(arguments),
+            asked=arguments,
             input_shape=misfit_shape(arguments, tensors["input"]),
         )
     return results, output_size(arguments)

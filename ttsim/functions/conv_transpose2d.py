@@ -184,7 +184,7 @@ def _run(
         if call.rules.by_phases:
             require_phase_weights(plan, call)
         with device.function("ttsim.conv_transpose2d" if call.rules.by_phases else "ttnn.conv_transpose2d"):
-            return run(plan, tensors, device, useful_flops=useful_flops, input_shape=misfit)
+            return run(plan, tensors, device, useful_flops=useful_flops, asked=call, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
         if not device.suggestions:
             raise

@@ -55,7 +55,7 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
     if not isinstance(common, dict):
         raise ArgumentError(f"{path}: common must be a table, not {shown(common)}")
     return tuple(
-        layer_of(merged(common, table), where=f"{path}: layer {number} {table.get('name', '')!r}")
+        layer_of(merged(common, table), where=f"{path}: layer {number} {shown(table.get('name', ''))}")
         for number, table in enumerate(tables, start=1)
     )
 

@@ -13,6 +13,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.auto_shard import SCHEME_DECISION
 from ops.readings.sensitivity import sensitivities
 from ttsim.recording.network import report_network
+from ttsim.recording.pages import page_of_run
+from ttsim.recording.shown import shown_cycles, shown_network
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.recording.timing import cycles_of, timed_call
 from ttsim.report.cycles.advice import Advice, machine_changes
@@ -20,6 +22,7 @@ from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import CycleReport, cycle_report
 from ttsim.report.cycles.whole import whole
 from ttsim.report.network.report import NetworkReport
+from ttsim.report.writers.html.notebook import page_frame
 from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.session import current, remember
@@ -52,7 +55,7 @@ class Profile:
                 cycles again for every figure. (What other configs would give, `estimate_cycles` finds out.)
         """
         spec = self.device.spec
-        report = cycle_report(self._timed(spec), spec)
+        report = shown_cycles(cycle_report(self._timed(spec), spec))
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
 
     def network(self) -> NetworkReport:
@@ -60,8 +63,16 @@ class Profile:
 
         All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
         """
-        calls = [call for call in self.calls if call.ran]
-        return report_network(calls, self.device.spec, self.device.meanings)
+        return shown_network(report_network(self.ran, self.device.spec, self.device.meanings))
+
+    def _repr_html_(self) -> str:
+        """A page in a frame, for notebooks."""
+        return page_frame(page_of_run(self.network(), self.report(), self.ran, self.device.spec))
+
+    @property
+    def ran(self) -> list[RanCall]:
+        """The calls that ran a device operation, in order."""
+        return [call for call in self.calls if call.ran]
 
     def machine_advice(self, cycles: int) -> Advice:
         """What the calls depend on that have run so far, and take so many cycles; their plans are held."""
@@ -84,11 +95,11 @@ class Profile:
         )
 
     def _timed(self, spec: DeviceSpec) -> list[TimedCall]:
-        return [timed_call(call, spec, meanings=self.device.meanings) for call in self.calls if call.ran]
+        return [timed_call(call, spec, meanings=self.device.meanings) for call in self.ran]
 
     def _cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the same plans on another machine, in fractions, so that small changes show."""
-        return sum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.calls if call.ran)
+        return sum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.ran)
 
 
 def _most_rows(plan: Plan) -> int:

@@ -35,7 +35,7 @@ def record_of(profile: Profile, name: str) -> Record:
         name: Of the report.
     """
     device, spec = profile.device, profile.device.spec
-    calls = [call for call in profile.calls if call.ran]
+    calls = profile.ran
     timed = [timed_call(call, spec, meanings=device.meanings) for call in calls]
     cycles, network = cycle_report(timed, spec), profile.network()
     operations = recorded_operations(

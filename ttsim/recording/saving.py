@@ -6,6 +6,7 @@ from typing import Final
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from ttsim.recording.memory_reports import memory_reports
+from ttsim.recording.pages import page_files
 from ttsim.recording.profiling import Profile
 from ttsim.recording.record import record_of
 from ttsim.report.export.device_log import device_log
@@ -26,7 +27,8 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
     The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite and
     config.json), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which tt-perf-report reads, too, and
     profile_log_device.csv), generated/reports/<name>_*.csv (how full the memories are now, as
-    ``dump_device_memory_state`` tells it) and <name>.json. Several reports may share one.
+    ``dump_device_memory_state`` tells it), <name>.html (a page that needs nothing else), <name>.trace.json.gz (a
+    timeline for Perfetto) and <name>.json. Several reports may share one.
 
     Args:
         directory: Where; it is made. Files of an earlier report of the same name are replaced.
@@ -65,6 +67,7 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     """The files of a report, by their paths below its directory."""
     record = record_of(profile, name)
+    pages = page_files(record.network, record.cycles, profile.ran, profile.device.spec)
     texts = {
         MEMORY / name / "config.json": config(record),
         PERFORMANCE / name / f"ops_perf_results_{name}.csv": ops_perf_results(record),
@@ -72,5 +75,8 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
         Path(f"{name}.json"): report_json(record),
         **{USAGE / f"{name}_{file}": text for file, text in memory_reports(profile.device).items()},
     }
-    written = {path: text.encode() for path, text in texts.items()}
-    return {MEMORY / name / "db.sqlite": database(record), **written}
+    return {
+        MEMORY / name / "db.sqlite": database(record),
+        **{Path(f"{name}.{end}"): content for end, content in pages.items()},
+        **{path: text.encode() for path, text in texts.items()},
+    }

@@ -1,5 +1,6 @@
 """The cycles of a call that ran: the third reading of its plan, without what did not run."""
 
+from functools import partial
 from math import fsum
 
 from device.spec.device_spec import DeviceSpec
@@ -31,7 +32,7 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
         untimed=tuple(UntimedOperation(name=one.name, reason=one.reason) for one in ran if one.cycles is None),
         useful_flops=call.useful_flops,
         decisions=call.plan.decisions,
-        launches=launches_of(call.plan, ran, spec, ran=call.ran),
+        launches=partial(launches_of, call.plan, ran, spec, ran=call.ran),
     )
 
 

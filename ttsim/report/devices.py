@@ -1,17 +1,18 @@
 """The fields of a device as a report shows them: value, unit, which way is better, what each moves, and its source."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
+from ops.fields.changed import load_spec, split_changes
 from ops.fields.effects import CYCLES, LAUNCHES, Effect, effects
-from ops.fields.field import fields_of
+from ops.fields.field import Field, fields_of
 from ops.fields.samples import planners_samples, samples
 from ops.fields.sources import source_of, sources_of
+from ops.fields.units import spelled
 from ops.fields.words import words_of
-from ops.meanings import load_spec
 
 TIMED = (CYCLES, LAUNCHES)
 SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
@@ -55,17 +56,21 @@ class DeviceFigures:
     fields: tuple[FieldFigures, ...]
 
 
-def explained(device: str | Path, only: str = "") -> DeviceFigures:
+def explained(
+    device: str | Path, only: str = "", *, watch: Callable[[int], Callable[[], object]] | None = None
+) -> DeviceFigures:
     """What the fields of a device are and move.
 
     Args:
-        device: A name of the catalog, or the path of a TOML file.
+        device: A name of the catalog, or the path of a TOML file, with changes as `load_spec` takes them.
         only: Of its fields, those whose name contains this.
+        watch: Gets the number of fields, and gives what is called when one is done.
 
     Raises:
         SpecError: There is no such device.
     """
-    spec, sources = load_spec(device), sources_of(device)
+    spec, base = load_spec(device), split_changes(device)[0] if isinstance(device, str) else device
+    sources, before = sources_of(base), {field.name: field for field in fields_of(load_spec(base))}
     fields = tuple(
         FieldFigures(
             name=effect.field.name,
@@ -75,17 +80,26 @@ def explained(device: str | Path, only: str = "") -> DeviceFigures:
             meaning=words_of(effect.field.path),
             moves=effect.moves,
             elasticity=dict(effect.elasticity),
-            source=source_of(effect.field.name, sources),
+            source=_source(effect.field, before, sources),
         )
-        for effect in _effects(spec, only)
+        for effect in _effects(spec, only, watch)
     )
     return DeviceFigures(name=spec.name, fields=fields)
 
 
-def _effects(spec: DeviceSpec, only: str) -> tuple[Effect, ...]:
+def _source(field: Field, before: Mapping[str, Field], sources: dict[str, str]) -> str:
+    """The comment behind a field; of one that was changed, what it was before."""
+    source, old = source_of(field.name, sources), before.get(field.name)
+    if old is None or old.value == field.value:
+        return source
+    return f"changed from {spelled(old, old.value)}{f': {source}' if source else ''}"
+
+
+def _effects(spec: DeviceSpec, only: str, watch: Callable[[int], Callable[[], object]] | None) -> tuple[Effect, ...]:
     """Measured on all samples."""
     wanted = [field for field in fields_of(spec) if only in field.name]
-    return effects(wanted, samples(), spec, planned=planners_samples())
+    done = None if watch is None else watch(len(wanted))
+    return effects(wanted, samples(), spec, planned=planners_samples(), watch=done)
 
 
 def moved(field: FieldFigures) -> Iterator[str]:

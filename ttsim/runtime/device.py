@@ -14,8 +14,10 @@ from device.events import BufferAllocated, Event, MadeTensor, OperationBegin, Op
 from device.machine import Machine
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from ops.calls.convolution.arguments import ConvArguments
+from ops.fields.changed import load_spec
 from ops.meaning import Meanings
-from ops.meanings import MEANINGS, load_spec
+from ops.meanings import MEANINGS
 from ops.readings.kept import KeptUploads
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
@@ -53,6 +55,7 @@ class RanCall:
         ran: Names of the device operations that ran, in order: a tensor that is to be moved stays where it is if there
             is no better place.
         useful_flops: Multiplications and additions of its definition; None if it has none of its own.
+        asked: The arguments of a convolution, as its caller gave them; None for any other call.
         sites: The script's lines that ran meanwhile, outermost first.
         before: What lay in its memories when it began, oldest first.
         events: What happened on the device meanwhile.
@@ -64,6 +67,7 @@ class RanCall:
     plan: Plan
     ran: tuple[str, ...]
     useful_flops: int | None = None
+    asked: ConvArguments | None = None
     sites: tuple[CallSite, ...] = ()
     before: tuple[BufferAllocated, ...] = ()
     events: tuple[Event, ...] = ()

@@ -16,6 +16,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Allocate, Plan
+from ops.calls.convolution.arguments import ConvArguments
 from ops.meaning import ValuesReading
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
@@ -78,6 +79,7 @@ def run(
     device: Device,
     *,
     useful_flops: int | None = None,
+    asked: ConvArguments | None = None,
     input_shape: tuple[int, int] | None = None,
 ) -> dict[str, Tensor]:
     """Runs a plan.
@@ -87,6 +89,7 @@ def run(
         tensors: The caller's tensors by their names in the plan, on the host or on the device.
         device: Where.
         useful_flops: Multiplications and additions of the call's definition, for profiles.
+        asked: The arguments of a convolution, for profiles.
         input_shape: Sticks and channels that the call says its input has, if the input has other ones: what it has too
             many is left out, what is missing reads as zero.
 
@@ -104,7 +107,7 @@ def run(
     if computes:
         arrays = {name: _array(name, one, _lives(one), input_shape) for name, one in tensors.items()}
     held = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
-    buffers = held | place(plan, held, device, useful_flops=useful_flops)
+    buffers = held | place(plan, held, device, useful_flops=useful_flops, asked=asked)
     results = {}
     prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
     for role, name in plan.results.items():
@@ -158,7 +161,12 @@ def _lives(tensor: Tensor) -> bool:
 
 
 def place(
-    plan: Plan, held: Mapping[str, Buffer], device: Device, *, useful_flops: int | None = None
+    plan: Plan,
+    held: Mapping[str, Buffer],
+    device: Device,
+    *,
+    useful_flops: int | None = None,
+    asked: ConvArguments | None = None,
 ) -> dict[str, Buffer]:
     """Allocates what a plan needs, and tells profiles which of its device operations ran.
 
@@ -167,6 +175,7 @@ def place(
         held: Buffers of the plan's tensors that are on the device already, by name.
         device: Where.
         useful_flops: Multiplications and additions of the call's definition.
+        asked: The arguments of a convolution.
 
     Returns:
         The buffers of the plan's results, by name.
@@ -186,6 +195,7 @@ def place(
             plan=plan,
             ran=tuple(event.name for event in events if isinstance(event, OperationBegin)),
             useful_flops=useful_flops,
+            asked=asked,
             sites=script_sites(),
             before=before,
             events=tuple(events),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from device.bindings import PlainEnum
 from device.spec.device_spec import DeviceSpec, catalog_names
-from ops.meanings import load_spec
+from ops.fields.changed import load_spec
 from ttsim.runtime.defaults import default_spec
 from ttsim.runtime.device import Arch, Device
 from ttsim.runtime.session import current, remember

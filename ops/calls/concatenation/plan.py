@@ -98,7 +98,9 @@ def _of_shards(
         return result
     sharded = place if place.is_sharded() else _shards_of_result(inputs, axis == last)
     made = PlanTensor("output" if place.is_sharded() else "output.sharded", _joined(inputs, axis, sharded))
-    refused = shards_refusal([one.spec for one in inputs], made.spec, axis, groups)
+    refused = shards_refusal(
+        [one.spec for one in inputs], made.spec, axis, groups, builder.device_spec.l1.alignment_bytes
+    )
     by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     pair = len(inputs) == 2 and by_height and axis == last
     buffers = turned_buffers if pair and tiled else _views

@@ -9,7 +9,6 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.integers import round_up
-from ops.programs.movement.placement import L1_ALIGNMENT_BYTES
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -43,7 +42,9 @@ def joins_in_place(source: TensorSpec, axis: int) -> bool:
     return (axis == rank - 1 and scheme in (HEIGHT, BLOCK)) or (axis == rank - 2 and scheme in (WIDTH, BLOCK))
 
 
-def shards_refusal(sources: Sequence[TensorSpec], made: TensorSpec, axis: int, groups: int) -> str | None:
+def shards_refusal(
+    sources: Sequence[TensorSpec], made: TensorSpec, axis: int, groups: int, alignment_bytes: int
+) -> str | None:
     """Why the library does not join shards, if it does not; said once the result is allocated."""
     first, rank = sources[0].memory_config, len(made.shape)
     place, one_place = first.memory_layout, "\nconcat: shard all tensors over the same cores"
@@ -74,33 +75,33 @@ def shards_refusal(sources: Sequence[TensorSpec], made: TensorSpec, axis: int, g
     if axis < rank - 1:
         return None
     if place is BLOCK:
-        return _block_refusal(sources)
+        return _block_refusal(sources, alignment_bytes)
     return _pair_refusal(sources, groups) if len(sources) == 2 else None
 
 
-def _block_refusal(sources: Sequence[TensorSpec]) -> str | None:
+def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str | None:
     """Rows in blocks that would start, or end, where a core cannot write to."""
     start = 0
     for number, one in enumerate(sources):
         element_bytes = one.data_format.element_bytes or 0
         if one.layout is Layout.TILE:
             return None
-        if start * element_bytes % L1_ALIGNMENT_BYTES:
+        if start * element_bytes % alignment_bytes:
             return (
                 f"Width concat: input {number} starts at column {start} ({start * element_bytes} bytes), not "
-                f"L1-aligned ({L1_ALIGNMENT_BYTES} bytes). A ragged width puts the boundary inside a shard and the "
+                f"L1-aligned ({alignment_bytes} bytes). A ragged width puts the boundary inside a shard and the "
                 "NOC cannot write at an unaligned offset. Pad each width to a multiple of "
-                f"{L1_ALIGNMENT_BYTES // element_bytes} elements, or concat before sharding.\n"
+                f"{alignment_bytes // element_bytes} elements, or concat before sharding.\n"
                 "concat: move the tensors to interleaved memory first"
             )
         start += one.shape[-1]
     for number, shards in enumerate(one.memory_config.shard_spec for one in sources):
         element_bytes = sources[number].data_format.element_bytes or 0
         across = 0 if shards is None else shards.shape[1]
-        if across * element_bytes % L1_ALIGNMENT_BYTES:
+        if across * element_bytes % alignment_bytes:
             return (
                 f"Input {number} shard row size ({across * element_bytes} bytes = {across} elements x {element_bytes} "
-                f"bytes) is not L1-aligned ({L1_ALIGNMENT_BYTES} bytes). Block-sharded RM concat requires aligned row "
+                f"bytes) is not L1-aligned ({alignment_bytes} bytes). Block-sharded RM concat requires aligned row "
                 "sizes for correct NOC transfers.\nconcat: move the tensors to interleaved memory first"
             )
     return None

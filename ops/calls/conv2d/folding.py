@@ -18,10 +18,11 @@ from device.memory.memory_config import (
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16, DataFormat
 from device.numbers.integers import div_up, round_up
+from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Folding, Operand
 from ops.calls.convolution.problem import image_shape, output_format, takes_l1_path
-from ops.programs.movement.placement import L1_ALIGNMENT_BYTES, convert, converted, uploaded_image
+from ops.programs.movement.placement import convert, converted, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.work import Conversion, FoldWindows, PadImage
 from ops.programs.rearrange.folding import whole_windows
@@ -91,7 +92,7 @@ def _padded(builder: PlanBuilder, call: ConvArguments, image: PlanTensor) -> Pla
 def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
     """Tiles that Fold does not read as rows: those in shards, and those whose rows split words."""
     spec, place = image.spec, image.spec.memory_config
-    if spec.layout is not Layout.TILE or not (place.is_sharded() or _splits_words(spec)):
+    if spec.layout is not Layout.TILE or not (place.is_sharded() or _splits_words(spec, builder.device_spec)):
         return image
     whole, shards = not any(side % TILE for side in spec.shape[-2:]), place.shard_spec
     if shards is not None and not whole:
@@ -160,9 +161,9 @@ def _row_format(spec: TensorSpec) -> DataFormat:
     return BFLOAT16 if spec.data_format.is_block else spec.data_format
 
 
-def _splits_words(spec: TensorSpec) -> bool:
-    """Whether the rows that tiles become do not begin at multiples of 16 bytes."""
-    return spec.shape[-1] * (_row_format(spec).element_bytes or 0) % L1_ALIGNMENT_BYTES != 0
+def _splits_words(tensor: TensorSpec, spec: DeviceSpec) -> bool:
+    """Whether the rows that tiles become do not begin where L1 is aligned."""
+    return tensor.shape[-1] * (_row_format(tensor).element_bytes or 0) % spec.l1.alignment_bytes != 0
 
 
 def folded_call(call: ConvArguments, image: TensorSpec) -> ConvArguments:

@@ -62,7 +62,10 @@ def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = 
             choice = choose_scheme(problem, estimated, device_spec, matmul=False)
             scheme = choice.scheme
         config = choose_cores(problem, options, device_spec, scheme, alignment=before)
-        layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
+        if choice is not None and options == estimated and config == choice.layout.config:
+            layout = choice.layout
+        else:
+            layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else _whole_height(call, layout.input_memory)

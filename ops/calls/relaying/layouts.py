@@ -179,7 +179,7 @@ def _typecast_buffers(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> t
             for name, tensor in (("argument", read), ("result", made))
         )
     pages = source.buffer(spec)
-    cores = page_cores(pages.size_bytes // pages.page_bytes, spec, row_wise=source.layout is Layout.ROW_MAJOR)
+    cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid, row_wise=source.layout is Layout.ROW_MAJOR)
     return tuple(
         CircularBuffer(
             name=name,

@@ -13,7 +13,8 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
-from ops.programs.movement.placement import L1_ALIGNMENT_BYTES, resharding
+from ops.programs.actions.pieces import rows_follow
+from ops.programs.movement.placement import resharding
 from ops.programs.movement.work import Conversion, Relayout
 from ops.programs.tiling.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.tiling.plan import dealt
@@ -37,28 +38,28 @@ def placed(
 ) -> PlanTensor:
     """A copy of a tensor in a place, which stays allocated; the tensor itself if it is there, whatever the format.
 
-    Programs that deal shards want whole multiples of 16 bytes, and change formats of tiles alone; all else is copied.
+    Programs that deal shards want rows that L1 aligns, and change formats of tiles alone; all else is copied.
     """
-    given = source.spec
+    given, spec = source.spec, builder.device_spec
     if place == given.memory_config:
         return source
     made = in_place(given, place, data_format)
     if not given.memory_config.is_sharded():
-        dealt_out = place.is_sharded() and _may_deal(given, place.shard_spec, made.data_format)
+        dealt_out = place.is_sharded() and _may_deal(given, place.shard_spec, made.data_format, spec)
         return dealt(builder, Conversion.INTERLEAVED_TO_SHARDED if dealt_out else Conversion.COPY, source, made, name)
-    gathers = _may_deal(given, given.memory_config.shard_spec, made.data_format)
+    gathers = _may_deal(given, given.memory_config.shard_spec, made.data_format, spec)
     if not place.is_sharded():
         return dealt(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, made, name)
     if not _changes_width(given, place):
         if data_format is not None:
             return dealt(builder, Conversion.COPY, source, made, name)
-        if resharding(given, place) is Conversion.RESHARD:
+        if resharding(given, place, spec) is Conversion.RESHARD:
             return dealt(builder, Conversion.RESHARD, source, made, name)
     if not gathers:
         return dealt(builder, Conversion.COPY, source, made, name)
     by_way = in_place(given, DRAM_MEMORY_CONFIG, data_format)
     between = dealt(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
-    if _may_deal(by_way, place.shard_spec, made.data_format):
+    if _may_deal(by_way, place.shard_spec, made.data_format, spec):
         copy = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, between, made, name)
         builder.free(between)
         return copy
@@ -74,15 +75,11 @@ def _changes_width(source: TensorSpec, place: MemoryConfig) -> bool:
     return held.shape[1] != wanted.shape[1] and source.memory_config.memory_layout is not place.memory_layout
 
 
-def _may_deal(source: TensorSpec, shards: ShardSpec | None, made_format: DataFormat) -> bool:
+def _may_deal(source: TensorSpec, shards: ShardSpec | None, made_format: DataFormat, spec: DeviceSpec) -> bool:
     """Whether the programs between shards and interleaved memory take a tensor."""
     return source.layout is Layout.TILE or (
-        source.data_format == made_format and shards is not None and _is_aligned(source, shards)
+        source.data_format == made_format and shards is not None and rows_follow(source, shards.shape[1], spec)
     )
-
-
-def _is_aligned(source: TensorSpec, shards: ShardSpec) -> bool:
-    return shards.shape[1] * (source.data_format.element_bytes or 0) % L1_ALIGNMENT_BYTES == 0
 
 
 def in_place(source: TensorSpec, place: MemoryConfig, data_format: DataFormat | None) -> TensorSpec:
@@ -101,10 +98,11 @@ def plan_interleaved_to_sharded(
     if shards is None:
         raise DeviceError("Shard spec must be provided\noutput_memory_config: give it a ShardSpec")
     refused = None
-    if source.layout is Layout.ROW_MAJOR and not _is_aligned(source, shards):
+    if source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
         refused = (
             "Shard page size must currently have L1 aligned page size\n"
-            f"rows of {shards.shape[1]} elements are no whole multiple of {L1_ALIGNMENT_BYTES} bytes; give wider shards"
+            f"rows of {shards.shape[1]} elements are no whole multiple of {spec.l1.alignment_bytes} bytes; "
+            "give wider shards"
         )
     elif source.layout is Layout.ROW_MAJOR and made.data_format != source.data_format:
         refused = "Input tensor layout must be TILE when dtype conversion is needed\noutput_dtype: leave it out"
@@ -119,9 +117,9 @@ def plan_sharded_to_interleaved(
     if shards is None:
         raise DeviceError("Input tensor must be sharded\ninput_tensor: it is interleaved already")
     refused = None
-    if source.layout is Layout.ROW_MAJOR and not _is_aligned(source, shards):
+    if source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
         refused = (
-            f"Shard page size must be aligned to {L1_ALIGNMENT_BYTES}B for L1 Tensor\n"
+            f"Shard page size must be aligned to {spec.l1.alignment_bytes}B for L1 Tensor\n"
             f"rows of {shards.shape[1]} elements are no whole multiple of that; to_memory_config copies them"
         )
     elif source.layout is Layout.ROW_MAJOR and data_format not in (None, source.data_format):
@@ -136,14 +134,14 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
     if held is None or wanted is None:
         raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
     refused = None
-    if source.layout is Layout.ROW_MAJOR and resharding(source, place) is not Conversion.RESHARD:
+    if source.layout is Layout.ROW_MAJOR and resharding(source, place, spec) is not Conversion.RESHARD:
         for which, width in (("Input", held.shape[1]), ("Output", wanted.shape[1])):
             page_bytes = width * (source.data_format.element_bytes or 0)
-            if page_bytes % L1_ALIGNMENT_BYTES:
+            if page_bytes % spec.l1.alignment_bytes:
                 refused = refused or (
                     f"{which} row-major shard width {width} with data type "
                     f"DataType::{source.data_format.name.upper()} gives page size {page_bytes} bytes, which must be "
-                    f"aligned to {L1_ALIGNMENT_BYTES} bytes for reshard\ngive tiles, or wider shards"
+                    f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
                 )
     return _one(Conversion.RESHARD, source, made, spec, refused)
 

@@ -193,10 +193,7 @@ def _working_cores(place: MemoryConfig, parts: int) -> CoreRangeSet:
         return shards.grid
     by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
     if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
-        cores = CoreRangeSet()
-        for core in shards.grid.cores(row_major=by_rows)[:parts]:
-            cores = cores.union(CoreRangeSet(CoreRange(core, core)))
-        return cores
+        return CoreRangeSet([CoreRange(core, core) for core in shards.grid.cores(row_major=by_rows)[:parts]]).merged()
     box = shards.grid.bounding_box()
     last = CoreCoord(box.end.x, box.start.y + parts - 1) if by_rows else CoreCoord(box.start.x + parts - 1, box.end.y)
     return CoreRangeSet(CoreRange(box.start, last))

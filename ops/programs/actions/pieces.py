@@ -46,6 +46,11 @@ def row_bytes(tensor: TensorSpec, columns: int | None = None) -> int:
     return (tensor.matrix[1] if columns is None else columns) * (tensor.data_format.element_bytes or 0)
 
 
+def rows_follow(tensor: TensorSpec, columns: int, spec: DeviceSpec) -> bool:
+    """Whether rows of so many columns lie behind one another in L1 without a gap."""
+    return row_bytes(tensor, columns) % spec.l1.alignment_bytes == 0
+
+
 def page_alignment_bytes(place: MemoryConfig, spec: DeviceSpec) -> int:
     """What pages of a memory are padded to."""
     return (spec.dram if place.buffer_type is BufferType.DRAM else spec.l1).alignment_bytes

@@ -50,7 +50,7 @@ def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpe
     pages = rows
     if made.layout is Layout.TILE:
         page_bytes, pages = made.data_format.tile_bytes, rows * columns // TILE**2
-    cores = page_cores(pages, spec)
+    cores = page_cores(pages, spec.grid)
     in_dram = any(one.memory_config.buffer_type is BufferType.DRAM for one in (inputs[0], made))
     aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
     return (

@@ -6,6 +6,7 @@ ones are copied page by page. Composed of measured actions; the whole is not mea
 Source of the order of work: tt-metal 0.81.1 (data_movement/concat).
 """
 
+from functools import partial
 from math import prod
 
 from device.cores import CoreRangeSet
@@ -87,7 +88,7 @@ def _turned(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dic
 def concat_account(work: Concatenate, ends: Ends, spec: DeviceSpec) -> Account:
     """What its stages do."""
     if not _joins_shards(ends):
-        return movement_account(_page_by_page(ends, spec))
+        return movement_account(partial(_page_by_page, ends, spec))
     if is_turned(work, ends):
         return Account(
             stages={

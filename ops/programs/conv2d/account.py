@@ -1,5 +1,6 @@
 """What the conv2d program tells of itself: how it was cut up, and what its stages do."""
 
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -30,12 +31,21 @@ STAGES: Final = MappingProxyType(
 
 def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
     """How a convolution was planned."""
+    return Account(
+        facts=partial(_facts, work, spec),
+        stages=STAGES,
+        measured_as="convolution",
+        attributes=partial(conv_attributes, work),
+    )
+
+
+def _facts(work: ConvWork, spec: DeviceSpec) -> tuple[Fact, ...]:
     layout, blocks, options = work.layout, work.layout.blocks, work.options
     height, width = blocks.act_h_tiles, blocks.act_w_tiles
     subblock = (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
     part = (layout.shards.out_row_tiles, layout.shards.out_col_tiles)
     held = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
-    facts = [
+    return (
         Fact(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
         _cores("input", layout.config, spec),
         _cores("output", layout.out_config, spec),
@@ -69,8 +79,7 @@ def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
             value=work.l1_accumulation,
             text="partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
         ),
-    ]
-    return Account(facts=tuple(facts), stages=STAGES, measured_as="convolution", attributes=conv_attributes(work))
+    )
 
 
 def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Fact:

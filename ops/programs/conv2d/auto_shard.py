@@ -136,12 +136,17 @@ class SchemeChoice:
     """A shard scheme that the library picked.
 
     Attributes:
-        scheme: Which.
+        layout: The layout that was estimated.
         decision: What decided, for whoever asks.
     """
 
-    scheme: TensorMemoryLayout
+    layout: ConvLayout
     decision: Decision
+
+    @property
+    def scheme(self) -> TensorMemoryLayout:
+        """Which."""
+        return self.layout.scheme
 
 
 def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> SchemeChoice:
@@ -157,7 +162,7 @@ def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, 
         best = block
     if width.total_bytes < best.total_bytes and not matmul:
         best = width
-    return SchemeChoice(scheme=best.layout.scheme, decision=_decision(best, (height, block, width)))
+    return SchemeChoice(layout=best.layout, decision=_decision(best, (height, block, width)))
 
 
 def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:

@@ -1,18 +1,21 @@
 """What a conv2d program takes: cycles of every group of cores, bytes and products, read off the walk of `walk`."""
 
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
-from device.time.engine import critical_cycles, stage_report
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.engine import Moment, Processor, critical_cycles, stage_report
+from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.frame.axis import FrameAxis, count_met_taps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
+from ops.programs.conv2d.cores import ConvTiming, Core
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, ParallelConfig
 from ops.programs.conv2d.problem import ConvProblem
-from ops.programs.conv2d.walk import ConvTiming, Core, time_conv
+from ops.programs.conv2d.walk import time_conv
 from ops.programs.conv2d.work import ConvWork
 
 GATHERS = frozenset({Stage.READER, Stage.SECOND_READER, Stage.TILIZE, Stage.ACT_MULTICAST})
@@ -35,6 +38,26 @@ Share: TypeAlias = tuple[float, float]  # of the first reader's and of the secon
 WHOLE: Final[Share] = (1.0, 1.0)
 
 
+class Role(NamedTuple):
+    """Cores that are like one of the walk, but for stages in which they only wait or have less to do.
+
+    Attributes:
+        cores: The cores.
+        core: Processors of the one of the walk, as `Core.processors`.
+        waits: Whose waiting counts as a stage's.
+        end: When they are done.
+        idle: Stages in which they only wait.
+        share: Of the tile rows, those that their readers read.
+    """
+
+    cores: CoreRangeSet
+    core: tuple[Processor, ...]
+    waits: tuple[tuple[Stage, Processor], ...]
+    end: Moment
+    idle: frozenset[Stage]
+    share: Share
+
+
 def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """What a convolution takes on a device.
 
@@ -44,27 +67,30 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) ->
         contention: Whether the readers of weights share the bandwidth of DRAM.
     """
     timing = time_conv(work, spec, contention=contention)
-    groups = core_groups(work, timing)
+    roles = core_roles(work, timing)
+    slowest = slowest_group(roles)
     return OperationCycles(
         cycles=timing.end.cycles,
-        groups=groups,
-        bound_by=binding_stage(max(groups, key=lambda group: group.cycles).stages),
+        groups=partial(core_groups, roles),
+        slowest=slowest,
+        cores=sum(role.cores.num_cores() for role in roles),
+        bound_by=binding_stage(slowest.stages),
         dram_read_bytes=weight_bytes(work),
         network_bytes=network_bytes(work),
         issued_flops=issued_flops(work),
         useful_flops=useful_flops(work.problem),
         contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
+        moved=partial(_moved, work),
     )
 
 
-def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ...]:
+def core_roles(work: ConvWork, timing: ConvTiming) -> tuple[Role, ...]:
     """Cores that read weights from DRAM and those that get them, apart by what else they do.
 
     BLOCK and WIDTH: where inputs and outputs are dealt to different numbers of cores, some only gather and tilize for
     the others, and some only multiply.
     """
     multiplying, reading = work.layout.out_config.cores, _weight_readers(work)
-    told: dict[tuple[int, float], tuple[StageCycles, ...]] = {}
     roles = [(multiplying.without(work.layout.config.cores), GATHERS, WHOLE)]
     for share, cores in _gathering(work).items():
         roles += [
@@ -72,7 +98,7 @@ def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ..
             (cores.without(multiplying), MULTIPLIES, share),
         ]
     return tuple(
-        _group(own, core, idle | others, share, told)
+        _role(own, core, idle | others, share)
         for cores, idle, share in roles
         if not cores.empty()
         for own, core, others in (
@@ -83,31 +109,40 @@ def core_groups(work: ConvWork, timing: ConvTiming) -> tuple[CoreGroupCycles, ..
     )
 
 
-def _group(
-    cores: CoreRangeSet,
-    core: Core,
-    idle: frozenset[Stage],
-    share: Share,
-    told: dict[tuple[int, float], tuple[StageCycles, ...]],
-) -> CoreGroupCycles:
-    """What some cores do that are like one of the walk, but for stages in which they only wait or have less to do.
-
-    Args:
-        cores: The cores.
-        core: The one of the walk.
-        idle: Stages in which they only wait.
-        share: Of the tile rows, those that their readers read.
-        told: Stages of a core of the walk (by its identity) until an end: found out once for all groups like it.
-    """
+def _role(cores: CoreRangeSet, core: Core, idle: frozenset[Stage], share: Share) -> Role:
+    """What some cores do; those that multiply nothing are done with their reader. Arguments as of `Role`."""
     end = core.reader.now if idle >= MULTIPLIES else core.compute.now
-    if (like := (id(core), end.cycles)) not in told:
-        waits = {Stage.READER: core.reader, Stage.WEIGHT_READER: core.second, Stage.MATH: core.compute}
-        told[like] = stage_report(core.processors, end, waits=waits)
-    parts = dict.fromkeys(idle, 0.0) | {
-        stage: part for stage, part in zip(READS, share, strict=True) if stage not in idle
+    waits = ((Stage.READER, core.reader), (Stage.WEIGHT_READER, core.second), (Stage.MATH, core.compute))
+    return Role(cores, core.processors, waits, end, idle, share)
+
+
+def core_groups(roles: Sequence[Role]) -> tuple[CoreGroupCycles, ...]:
+    """All cores of a program; the stages of a core of the walk are found out once for all that are like it."""
+    told: dict[tuple[tuple[Processor, ...], float], tuple[StageCycles, ...]] = {}
+    for role in roles:
+        if (like := (role.core, role.end.cycles)) not in told:
+            told[like] = _stages(role)
+    return tuple(_group(role, told[role.core, role.end.cycles]) for role in roles)
+
+
+def slowest_group(roles: Sequence[Role]) -> CoreGroupCycles:
+    """The first of `core_groups` that ends last."""
+    slowest = max(roles, key=lambda role: role.end.cycles)
+    return _group(slowest, _stages(slowest))
+
+
+def _stages(role: Role) -> tuple[StageCycles, ...]:
+    """Those of the core of the walk that some cores are like."""
+    return stage_report(role.core, role.end, waits=dict(role.waits))
+
+
+def _group(role: Role, stages: Sequence[StageCycles]) -> CoreGroupCycles:
+    """What some cores do, by the stages of the core of the walk that they are like."""
+    parts = dict.fromkeys(role.idle, 0.0) | {
+        stage: part for stage, part in zip(READS, role.share, strict=True) if stage not in role.idle
     }
-    stages = tuple(_part_of(one, parts.get(one.stage, 1.0)) for one in told[like])
-    return CoreGroupCycles(cores=cores, cycles=end.cycles, stages=stages)
+    own = tuple([_part_of(one, parts[one.stage]) if one.stage in parts else one for one in stages])
+    return CoreGroupCycles(cores=role.cores, cycles=role.end.cycles, stages=own)
 
 
 def _part_of(stage: StageCycles, part: float) -> StageCycles:
@@ -178,12 +213,28 @@ def weight_bytes(work: ConvWork) -> int:
 
 def network_bytes(work: ConvWork) -> int:
     """Bytes multicast: weights by their readers, activations by every core that holds some."""
+    return _sent_weight_bytes(work) + _sent_activation_bytes(work)
+
+
+def _sent_weight_bytes(work: ConvWork) -> int:
+    layout = work.layout
+    return 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
+
+
+def _sent_activation_bytes(work: ConvWork) -> int:
     layout, blocks = work.layout, work.layout.blocks
-    sent = 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
-    if multicasts_activations(layout.config, layout.out_config):
-        block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-        sent += work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
-    return sent
+    if not multicasts_activations(layout.config, layout.out_config):
+        return 0
+    block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
+    return work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
+
+
+def _moved(work: ConvWork) -> tuple[MovedBytes, ...]:
+    """Weights by the cores that read them, activations by those that hold them."""
+    return (
+        MovedBytes(_weight_readers(work), weight_bytes(work), _sent_weight_bytes(work)),
+        MovedBytes(work.layout.config.cores, 0, _sent_activation_bytes(work)),
+    )
 
 
 def issued_flops(work: ConvWork) -> int:

@@ -6,96 +6,20 @@ a split reader also half of the activations) and the compute threads, which run 
 by multicast, which is behind by what they are under way. Cores of a row that tilize for each other run in step.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Sequence
+from functools import partial
 
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.data_movement import movers
-from device.time.engine import BEGIN, Moment, Processor, Slots, Task, after, check_emptied
+from device.time.engine import BEGIN, Slots, Task, after, check_emptied
+from device.time.repeat import repeat
 from ops.programs.conv2d.block_costs import ConvSteps, Shipment, conv_steps
 from ops.programs.conv2d.circular_buffers import multicasts_activations
+from ops.programs.conv2d.cores import ConvTiming, Core, Ending, buffers_of, processors_of
 from ops.programs.conv2d.partition import HEIGHT, WIDTH
 from ops.programs.conv2d.work import ConvWork
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
-    """Processors and circular buffers of one core.
-
-    Attributes:
-        reader: Reads and multicasts activations.
-        second: Reads or receives weights.
-        splitter: Reads activations if the reader is split: the second one, unless there is a third.
-        compute: The compute threads.
-        act: Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT; with activation reuse the tile
-            rows of a row of the image).
-        second_act: What the second reader gathered of them (HEIGHT).
-        row_major: Gathered activations that are to be tilized for others (BLOCK, WIDTH).
-        tilized: Such a block, tilized.
-        weights: K blocks of weights.
-    """
-
-    reader: Processor
-    second: Processor
-    splitter: Processor
-    compute: Processor = field(default_factory=Processor)
-    act: Slots
-    second_act: Slots
-    row_major: Slots
-    tilized: Slots
-    weights: Slots
-
-    @property
-    def processors(self) -> tuple[Processor, ...]:
-        """Each once."""
-        return tuple(dict.fromkeys((self.reader, self.second, self.splitter, self.compute)))
-
-    @property
-    def buffers(self) -> tuple[Slots, ...]:
-        """All circular buffers."""
-        return self.act, self.second_act, self.row_major, self.tilized, self.weights
-
-
-OnCores: TypeAlias = Callable[[Sequence[Core]], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """What becomes of an output block besides its products.
-
-    Attributes:
-        begun: Its first weights are there.
-        finish: Its products are.
-    """
-
-    begun: OnCores
-    finish: OnCores
-
-
-@dataclass(frozen=True, slots=True)
-class ConvTiming:
-    """Cores after the program.
-
-    Attributes:
-        sender: One that reads weights from DRAM.
-        receivers: One that gets them by multicast, if there are such.
-    """
-
-    sender: Core
-    receivers: tuple[Core, ...]
-
-    @property
-    def cores(self) -> tuple[Core, ...]:
-        """The sender first."""
-        return self.sender, *self.receivers
-
-    @property
-    def end(self) -> Moment:
-        """The end of the program: what is left of the other processors is done before the compute threads."""
-        return max((core.compute.now for core in self.cores), key=lambda moment: moment.cycles)
 
 
 def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
@@ -109,7 +33,7 @@ def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> C
     steps = conv_steps(work, spec, contention=contention)
     timing = begin([work], steps, spec)
     walk_blocks(work, steps, timing.cores, Ending(begun=lambda cores: None, finish=_Finishing(steps)))
-    check_emptied("conv2d", [buffer for core in timing.cores for buffer in core.buffers])
+    check_emptied("conv2d", buffers_of(timing.cores))
     return timing
 
 
@@ -128,9 +52,14 @@ def begin(works: Sequence[ConvWork], steps: ConvSteps, spec: DeviceSpec) -> Conv
 
 
 def walk_blocks(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
-    """All output blocks of a convolution."""
-    program = _height_program if work.layout.scheme is HEIGHT else _multicast_program
-    program(work, steps, cores, ending)
+    """All output blocks of a convolution; only the first one's weights, and what ends it, may differ."""
+    if work.layout.scheme is HEIGHT:
+        _height_block(work, steps, cores, ending, first=True)
+        again = partial(_height_block, work, steps, cores, ending, first=False)
+    else:
+        again = partial(_multicast_block, work, steps, cores, ending)
+        again()
+    repeat(work.out_blocks - 1, again, processors_of(cores), [*buffers_of(cores), *ending.buffers])
 
 
 def _core(works: Sequence[ConvWork], spec: DeviceSpec) -> Core:
@@ -154,38 +83,37 @@ def _core(works: Sequence[ConvWork], spec: DeviceSpec) -> Core:
     )
 
 
-def _height_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
+def _height_block(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending, *, first: bool) -> None:
     """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks."""
-    for out_block in range(work.out_blocks):
-        for k_block in range(work.layout.blocks.k_blocks):
+    for k_block in range(work.layout.blocks.k_blocks):
+        for core in cores:
+            if steps.reused_reads is not None:
+                _gather_reusing(work, steps, steps.reused_reads, core)
+                continue
+            core.reader.wait(core.act.reserve())
+            core.act.fill(core.reader.work(steps.read))
+            if steps.second_read is not None:
+                core.splitter.wait(core.second_act.reserve())
+                core.second_act.fill(core.splitter.work(steps.second_read))
+        if first:
+            _ship_weights(steps.weights, cores)
+        else:
             for core in cores:
-                if steps.reused_reads is not None:
-                    _gather_reusing(work, steps, steps.reused_reads, core)
-                    continue
-                core.reader.wait(core.act.reserve())
-                core.act.fill(core.reader.work(steps.read))
-                if steps.second_read is not None:
-                    core.splitter.wait(core.second_act.reserve())
-                    core.second_act.fill(core.splitter.work(steps.second_read))
-            if out_block == 0:
-                _ship_weights(steps.weights, cores)
-            else:
-                for core in cores:
-                    core.second.wait(core.weights.reserve())
-                    core.weights.fill(core.second.now)
-            if k_block == 0:
-                ending.begun(cores)
-            for core in cores:
-                compute = core.compute
-                if steps.reused_reads is None:
-                    compute.wait(core.act.front())
-                    core.act.empty(compute.work(steps.tilize))
-                    if steps.second_tilize is not None:
-                        compute.wait(core.second_act.front())
-                        core.second_act.empty(compute.work(steps.second_tilize))
-                compute.wait(core.weights.front())
-                core.weights.empty(compute.work(_matmul(work, steps, k_block)))
-        ending.finish(cores)
+                core.second.wait(core.weights.reserve())
+                core.weights.fill(core.second.now)
+        if k_block == 0:
+            ending.begun(cores)
+        for core in cores:
+            compute = core.compute
+            if steps.reused_reads is None:
+                compute.wait(core.act.front())
+                core.act.empty(compute.work(steps.tilize))
+                if steps.second_tilize is not None:
+                    compute.wait(core.second_act.front())
+                    core.second_act.empty(compute.work(steps.second_tilize))
+            compute.wait(core.weights.front())
+            core.weights.empty(compute.work(_matmul(work, steps, k_block)))
+    ending.finish(cores)
 
 
 def _gather_reusing(work: ConvWork, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
@@ -212,33 +140,32 @@ def _gather_reusing(work: ConvWork, steps: ConvSteps, again: tuple[Task, Task], 
             buffer.empty(core.compute.work(tilize))
 
 
-def _multicast_program(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
+def _multicast_block(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
     """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row."""
     layout = work.layout
     senders = layout.config.channel_cores
     sends = multicasts_activations(layout.config, layout.out_config)
-    for _ in range(work.out_blocks):
-        for first_k_block in range(0, layout.blocks.k_blocks, senders):
+    for first_k_block in range(0, layout.blocks.k_blocks, senders):
+        for core in cores:
+            _gather(steps, core, layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1)
+        for sender in range(senders):
+            _ship_weights(steps.weights, cores)
+            if first_k_block == sender == 0:
+                ending.begun(cores)
             for core in cores:
-                _gather(steps, core, layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1)
-            for sender in range(senders):
-                _ship_weights(steps.weights, cores)
-                if first_k_block == sender == 0:
-                    ending.begun(cores)
-                for core in cores:
-                    core.reader.wait(core.act.reserve())
-                    if sends:
-                        _pass_on(steps.activations, core, own=sender == 0)
-                    else:
-                        core.reader.wait(core.tilized.front())
-                    core.act.fill(core.reader.now)
-                    core.compute.wait(core.act.front())
-                    core.compute.wait(core.weights.front())
-                    core.act.empty(core.compute.work(_matmul(work, steps, first_k_block + sender)))
-                    core.weights.empty(core.compute.now)
-            for core in cores:
-                core.tilized.empty(core.reader.now)
-        ending.finish(cores)
+                core.reader.wait(core.act.reserve())
+                if sends:
+                    _pass_on(steps.activations, core, own=sender == 0)
+                else:
+                    core.reader.wait(core.tilized.front())
+                core.act.fill(core.reader.now)
+                core.compute.wait(core.act.front())
+                core.compute.wait(core.weights.front())
+                core.act.empty(core.compute.work(_matmul(work, steps, first_k_block + sender)))
+                core.weights.empty(core.compute.now)
+        for core in cores:
+            core.tilized.empty(core.reader.now)
+    ending.finish(cores)
 
 
 def _gather(steps: ConvSteps, core: Core, tile_rows: int) -> None:

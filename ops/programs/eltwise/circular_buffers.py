@@ -46,7 +46,7 @@ def activation_buffers(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) 
 
 def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """The same where argument and result may be shards that lie in place: then views of them."""
-    if not lies_in_place(read.spec, written.spec):
+    if not lies_in_place(read.spec, written.spec, spec):
         return activation_buffers(read.spec, written.spec, spec)
     return (shard_view("argument", read, spec), shard_view("result", written, spec))
 

@@ -12,7 +12,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.programs.movement.placement import L1_ALIGNMENT_BYTES
+from ops.programs.actions.pieces import rows_follow
 
 
 def is_uneven(tensor: TensorSpec) -> bool:
@@ -59,7 +59,7 @@ def with_shards(place: MemoryConfig, shards: ShardSpec) -> MemoryConfig:
     return replace(place, shard_spec=shards)
 
 
-def lies_in_place(read: TensorSpec, written: TensorSpec) -> bool:
+def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether a function of single elements works on the shards of both its tensors where they lie.
 
     Both are sharded in L1, in one way over the same cores, and fill their shards; rows must be whole pages of a tile's
@@ -74,8 +74,7 @@ def lies_in_place(read: TensorSpec, written: TensorSpec) -> bool:
         return False
     if read.layout is Layout.TILE:
         return True
-    element_bytes = read.data_format.element_bytes or 0
     return all(
-        prod(one.shape) % TILE**2 == 0 and one.shape[1] * element_bytes % L1_ALIGNMENT_BYTES == 0
+        prod(one.shape) % TILE**2 == 0 and rows_follow(read, one.shape[1], spec)
         for one in (before.shard_spec, after.shard_spec)
     )

@@ -1,5 +1,6 @@
 """What the halo tells of itself: how it was planned, and what its stages do."""
 
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -7,7 +8,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.frame.told import sliding_window_text
 from ops.meaning import Account, Ends, Fact
-from ops.programs.halo.plan import HaloWork
+from ops.programs.halo.plan import HaloArguments, HaloWork
 
 STAGES: Final = MappingProxyType(
     {
@@ -22,39 +23,36 @@ STAGES: Final = MappingProxyType(
 def halo_account(work: HaloWork, ends: Ends, spec: DeviceSpec) -> Account:
     """How a halo was planned."""
     halo = work.plan.arguments
-    count, sticks = halo.cores.num_cores(), work.plan.max_sticks
-    in_dram = halo.config_tensors_in_dram
     return Account(
-        facts=(
-            Fact(name="scheme", value=halo.scheme.name, text=halo.scheme.name),
-            Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
-            Fact(name="sticks_a_core", value=sticks, text=f"up to {sticks:,} sticks of the frame on a core"),
-            Fact(
-                name="untilizes",
-                value=halo.tiled,
-                text="tiles untilized on the way" if halo.tiled else "input in rows already",
-            ),
-            Fact(
-                name="config_tensors_in_dram",
-                value=in_dram,
-                text=f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}",
-            ),
-        ),
+        facts=partial(_facts, halo, work.plan.max_sticks),
         stages=STAGES,
         measured_as="halo of tiles" if halo.tiled else "halo of rows",
-        attributes=(
-            (
-                "config",
-                sliding_window_text(
-                    halo.outputs_of or halo.frame,
-                    halo.cores,
-                    nhw_cores=halo.nhw_cores,
-                    channel_cores=halo.channel_cores,
-                ),
-            ),
-            (
-                "output_memory_config",
-                f"MemoryConfig(memory_layout=TensorMemoryLayout::{halo.scheme.name},buffer_type=BufferType::L1)",
-            ),
+        attributes=partial(_attributes, halo),
+    )
+
+
+def _facts(halo: HaloArguments, sticks: int) -> tuple[Fact, ...]:
+    count, in_dram = halo.cores.num_cores(), halo.config_tensors_in_dram
+    return (
+        Fact(name="scheme", value=halo.scheme.name, text=halo.scheme.name),
+        Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
+        Fact(name="sticks_a_core", value=sticks, text=f"up to {sticks:,} sticks of the frame on a core"),
+        Fact(
+            name="untilizes",
+            value=halo.tiled,
+            text="tiles untilized on the way" if halo.tiled else "input in rows already",
+        ),
+        Fact(
+            name="config_tensors_in_dram",
+            value=in_dram,
+            text=f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}",
         ),
     )
+
+
+def _attributes(halo: HaloArguments) -> tuple[tuple[str, str], ...]:
+    windows = sliding_window_text(
+        halo.outputs_of or halo.frame, halo.cores, nhw_cores=halo.nhw_cores, channel_cores=halo.channel_cores
+    )
+    memory = f"MemoryConfig(memory_layout=TensorMemoryLayout::{halo.scheme.name},buffer_type=BufferType::L1)"
+    return (("config", windows), ("output_memory_config", memory))

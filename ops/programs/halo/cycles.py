@@ -28,7 +28,7 @@ from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import read_latency_cycles, shared_cycles
 from device.time.network import answer_cycles
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.actions.compute import untilize_row_cycles
 from ops.programs.actions.costs import TransferCosts
 from ops.programs.actions.transfers import read_page_cycles
@@ -89,6 +89,7 @@ def halo_cycles(
         times = times.alone()
     busy = _busy_cycles(halo, spec, traffic, times)
     table = np.rint(np.stack([times.ends.max(axis=0), *busy.values()], axis=1))
+    away = np.sum([one.away_bytes.sum(axis=1) for one in traffic.sending], axis=0)
     last = min(table[table[:, 0] == table[:, 0].max()].tolist())
     order = core_order(halo)
     slowest = _group(halo, order, tuple(busy), last, np.flatnonzero((table == last).all(axis=1)))
@@ -100,8 +101,9 @@ def halo_cycles(
         working=frozenset(stage for stage, cycles in zip(busy, table[:, 1:].T, strict=True) if cycles.any()),
         bound_by=binding_stage(slowest.stages),
         dram_read_bytes=_config_bytes(plan),
-        network_bytes=halo.channel_cores * int(sum(one.away_bytes.sum() for one in traffic.sending)),
+        network_bytes=halo.channel_cores * int(away.sum()),
         contention_cycles=times.cycles - float(times.free_ends.max()),
+        moved=partial(_moved, halo, order, away, _config_bytes(plan)),
     )
 
 
@@ -196,6 +198,23 @@ def _busy_cycles(halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, ti
     }
 
 
+def _moved(halo: HaloArguments, order: CoreOrder, away: Floats, config_bytes: int) -> tuple[MovedBytes, ...]:
+    """Bytes to other cores, by all cores that send as many; and the config tensors, which all cores read alike.
+
+    Args:
+        halo: The halo.
+        order: Where its cores are.
+        away: [cores] bytes to other cores.
+        config_bytes: Read from DRAM.
+    """
+    sent = []
+    for size in np.unique(away).tolist():
+        numbers = np.flatnonzero(away == size)
+        total = halo.channel_cores * int(size) * len(numbers)
+        sent.append(MovedBytes(_core_set(halo, order, numbers), 0, total))
+    return (MovedBytes(halo.cores, config_bytes, 0), *sent)
+
+
 def _groups(
     halo: HaloArguments, order: CoreOrder, stages: Sequence[Stage], table: Floats
 ) -> tuple[CoreGroupCycles, ...]:
@@ -213,7 +232,7 @@ def _group(
     """The group of the cores of these numbers, with its row of the table."""
     end, *spent = row
     return CoreGroupCycles(
-        cores=halo.cores if len(numbers) == halo.nhw_cores else _core_set(halo, order, numbers),
+        cores=_core_set(halo, order, numbers),
         cycles=end,
         stages=tuple([StageCycles(stage, busy) for stage, busy in zip(stages, spent, strict=True) if busy]),
     )
@@ -221,6 +240,8 @@ def _group(
 
 def _core_set(halo: HaloArguments, order: CoreOrder, numbers: Integers) -> CoreRangeSet:
     """What cores stand for: BLOCK repeats a halo in every column (or row)."""
+    if len(numbers) == halo.nhw_cores:
+        return halo.cores
     box, down = halo.cores.bounding_box(), bool(order.y.any())
     ranges = []
     for x, y in zip(order.x[numbers].tolist(), order.y[numbers].tolist(), strict=True):

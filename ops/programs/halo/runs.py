@@ -1,4 +1,4 @@
-"""Transfers and padding of a halo, listed run by run: the fast twin of `ops.programs.halo.transfers`.
+"""Transfers of a halo, listed run by run: the fast twin of `ops.programs.halo.transfers`.
 
 That module looks at every stick of the frame; this one knows where runs of data lie, and touches each run once. Frames
 that replicate, cut inputs off or have runs of several lengths are left to the slow truth.
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from device.numbers.integers import Integers
-from ops.frame.frame import Frame, data_breaks, frame_sources
+from ops.frame.frame import Frame, data_breaks
 from ops.programs.halo.transfers import StickRanges, Transfers, list_transfers, ordinals
 
 
@@ -43,23 +43,8 @@ def run_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int) -> Tran
     return _transfers(data, _pieces(data, ranges), ranges, input_rows)
 
 
-def padding_runs(frame: Frame) -> Runs:
-    """All runs of neighboring padding sticks, and the end of the frame as the last, even if none lie there.
-
-    `list_padding` lists the parts of them that cores need.
-    """
-    data = _data_runs(frame)
-    if data is None:
-        held = np.flatnonzero(frame_sources(frame, 0, frame.sticks) >= 0)
-        data = Runs(held, held + 1)
-    begin, end = np.append(0, data.end), np.append(data.begin, frame.sticks)
-    filled = end > begin
-    filled[-1] = True
-    return Runs(begin, end) if filled.all() else Runs(begin[filled], end[filled])
-
-
-def _data_runs(frame: Frame) -> Runs | None:
-    """All runs of neighboring data sticks; None where they are left to the slow truth."""
+def run_length(frame: Frame) -> int | None:
+    """Data sticks of each run of neighboring ones; None where they are left to the slow truth."""
     rows, columns, breaks = frame.rows, frame.columns, data_breaks(frame)
     cuts = any(axis.before < 0 or axis.after < 0 for axis in (rows, columns))
     # Inputs apart within a row, but not from row to row (a kernel of one column, say), or likewise rows and images.
@@ -67,18 +52,26 @@ def _data_runs(frame: Frame) -> Runs | None:
     uneven_images = frame.batch > 1 and breaks.at_row_end and not breaks.at_image_end
     if frame.replicate or cuts or uneven_rows or uneven_images:
         return None
+    if breaks.in_row:
+        return 1
+    if breaks.at_row_end:
+        return columns.input_length
+    return columns.input_length * rows.input_length * (1 if breaks.at_image_end else frame.batch)
+
+
+def _data_runs(frame: Frame) -> Runs | None:
+    """All runs of neighboring data sticks; None where they are left to the slow truth."""
+    length = run_length(frame)
+    if length is None:
+        return None
+    rows, columns = frame.rows, frame.columns
     images = np.arange(frame.batch, dtype=np.int64) * rows.length
     lines = images[:, None] + rows.before + np.arange(rows.input_length, dtype=np.int64) * rows.insertion
-    length = columns.input_length
-    begin = lines * columns.length + columns.before
-    if breaks.in_row:
-        begin = begin[..., None] + np.arange(length, dtype=np.int64) * columns.insertion
-        length = 1
-    elif not breaks.at_row_end:
-        begin, length = begin[:, :1], length * rows.input_length
-        if not breaks.at_image_end:
-            begin, length = begin[:1], length * frame.batch
-    begin = begin.ravel()
+    begin = (lines * columns.length + columns.before).ravel()
+    if length < columns.input_length:
+        begin = (begin[:, None] + np.arange(columns.input_length, dtype=np.int64) * columns.insertion).ravel()
+    else:
+        begin = begin[:: length // columns.input_length]
     return Runs(begin, begin + length)
 
 

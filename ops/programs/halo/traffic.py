@@ -7,6 +7,7 @@ stays, what goes to the first receiver, to the second, and so on; in a round, tr
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import starmap
 from typing import TypeAlias
 
@@ -17,8 +18,9 @@ from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, Places, Torus, passing_bytes, round_links, sharing, torus_of
 from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS
+from ops.programs.halo.padding import padding_runs
 from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
-from ops.programs.halo.runs import padding_runs, run_transfers
+from ops.programs.halo.runs import run_transfers
 from ops.programs.halo.transfers import StickRanges, Transfers, count_transfers, list_transfers, ordinals
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -163,21 +165,14 @@ def _zero_copies(stick: int, sticks: Integers) -> Integers:
 
 def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     """The first processor has the first half of a core's runs, the second the rest."""
-    runs = padding_runs(halo.frame)
-    low = np.searchsorted(runs.end, ranges.starts, side="right")
-    high = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left"), low)
+    runs, copies = padding_runs(halo.frame), partial(_zero_copies, stick_bytes(halo))
+    low, high = runs.within(ranges)
+    edges = np.array([low, np.maximum(high - 1, low)])
+    begin, end = runs.begins(edges), runs.ends(edges)  # of the first and the last run, which a core's range cuts
+    whole, kept = end - begin, (np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)) * (high > low)
+    cut = np.array([whole - kept, copies(whole) - copies(kept)])
     bounds = np.array([low, (low + high) // 2, high])
-    edges = np.minimum(np.array([low, np.maximum(high - 1, low)]), len(runs.begin) - 1)
-    begin, end = runs.begin[edges], runs.end[edges]  # of the first and the last run, which a core's range cuts
-    kept = np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)
-    lengths = runs.end - runs.begin
-    copies = _zero_copies(stick_bytes(halo), np.arange(int(lengths.max()) + 1))  # of each length
-    total = np.zeros((2, len(lengths) + 1), np.int64)
-    np.cumsum(lengths, out=total[0, 1:])
-    np.cumsum(copies[lengths], out=total[1, 1:])
-    whole, kept = end - begin, kept * (high > low)
-    cut = np.array([whole - kept, copies[whole] - copies[kept]])
-    halves = np.diff(total[:, bounds], axis=1)
+    halves = np.diff(runs.below(bounds, copies), axis=1)
     several = high - low > 1
     halves[:, 0] -= cut[:, 0] * several
     halves[:, 1] -= np.where(several, cut[:, 1], cut[:, 0] * (high > low))

@@ -10,7 +10,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up
 from device.plan import CircularBuffer
-from device.spec.parts import GridSpec
+from ops.programs.actions.work_cores import page_cores
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks, partials_format
 
 BUFFERING = 2  # blocks or tiles of an operand
@@ -20,7 +20,7 @@ def program_cores(problem: MatmulProblem, config: MatmulConfig, in_memory: Memor
     """The cores of a matmul: those with output, and those that only send their part of the first operand."""
     grid = config.grid
     if config.program is MatmulProgram.SINGLE_TILES:
-        return column_wise(problem.batches * problem.m_tiles * problem.n_tiles, grid)
+        return page_cores(problem.batches * problem.m_tiles * problem.n_tiles, grid)
     down, across = div_up(problem.m_tiles, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
     if config.program is not MatmulProgram.MCAST_2D:
         return first_cores(down * across, grid.cols, grid.rows)
@@ -29,11 +29,6 @@ def program_cores(problem: MatmulProblem, config: MatmulConfig, in_memory: Memor
         box = in_memory.shard_spec.grid.bounding_box()
         rows, cols = (max(rows, box.rows), cols) if config.transpose_mcast else (rows, max(cols, box.cols))
     return first_cores(rows * cols, cols, rows)
-
-
-def column_wise(tiles: int, grid: GridSpec) -> CoreRangeSet:
-    """The cores of so many tiles, column by column, as ranges of whole rows."""
-    return first_cores(min(tiles, grid.cores), grid.cols, grid.rows, row_wise=False).merged()
 
 
 def matmul_circular_buffers(

@@ -1,5 +1,6 @@
 """What a data movement program tells of itself: the pages of both sides, and what its stages do."""
 
+from collections.abc import Callable
 from typing import Final
 
 from device.time.stages import Stage
@@ -19,40 +20,52 @@ READING: Final = {
 }
 
 
-def movement_account(movement: Movement, *, measured_as: str = "", window: Window | None = None) -> Account:
+def movement_account(
+    movement: Callable[[], Movement], *, measured_as: str = "", window: Window | None = None
+) -> Account:
     """How a data movement was planned.
 
     Args:
-        movement: What it moves.
+        movement: What it moves, found out when the account is read.
         measured_as: The name under which such programs were measured, if they were.
         window: The part of an image that it cuts out or writes.
     """
+    return Account(
+        facts=lambda: _facts(movement(), window),
+        stages=lambda: _stages(movement()),
+        measured_as=measured_as,
+        composed_of="pages that are read and written as in other movements",
+    )
+
+
+def _facts(movement: Movement, window: Window | None) -> tuple[Fact, ...]:
     count = movement.cores.num_cores()
     facts = [Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores")]
+    if movement.reads is not None:
+        facts.append(_pages("read", movement.reads, movement))
+    if movement.writes is not None:
+        facts.append(_pages("written", movement.writes, movement))
+    if window is not None:
+        facts += [
+            Fact(name="window_begins", value=window.begins, text=f"of the image from {_place(window.begins)}"),
+            Fact(name="window_ends", value=window.ends, text=f"to {_place(window.ends)}"),
+        ]
+    return tuple(facts)
+
+
+def _stages(movement: Movement) -> dict[Stage, str]:
     stages = {
         Stage.TILIZE: "rows become tiles",
         Stage.UNTILIZE: "tiles become rows",
         Stage.DRAM: "DRAM delivers or takes the pages of all cores",
     }
     if movement.reads is not None:
-        facts.append(_pages("read", movement.reads, movement))
         stages[Stage.READER] = _reading(movement, movement.reads)
     elif movement.segments:
         stages[Stage.READER] = "pieces of rows are moved between tiles"
     if movement.writes is not None:
-        facts.append(_pages("written", movement.writes, movement))
         stages[Stage.WRITER] = f"{_what(movement.writes)} are written {_to(movement.writes)}, {_how(movement.writes)}"
-    if window is not None:
-        facts += [
-            Fact(name="window_begins", value=window.begins, text=f"of the image from {_place(window.begins)}"),
-            Fact(name="window_ends", value=window.ends, text=f"to {_place(window.ends)}"),
-        ]
-    return Account(
-        facts=tuple(facts),
-        stages=stages,
-        measured_as=measured_as,
-        composed_of="pages that are read and written as in other movements",
-    )
+    return stages
 
 
 def _pages(side: str, pages: Pages, movement: Movement) -> Fact:

@@ -1,6 +1,7 @@
 """What the works of the data movement operations mean."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from device.memory.layouts import TensorSpec
@@ -68,7 +69,8 @@ def _moves(work: type[W], values: ValuesOf[W], movement: MovementOf[W]) -> Meani
         window = work.window if isinstance(work, PaddedSlice | SliceWrite) else None
         name = work.conversion.value if isinstance(work, Relayout) else type(work).__name__
         measured_as = "" if name in UNMEASURED else name
-        return movement_account(movement(work, ends.read, ends.written, spec), measured_as=measured_as, window=window)
+        found = partial(movement, work, ends.read, ends.written, spec)
+        return movement_account(found, measured_as=measured_as, window=window)
 
     return Meaning(work=work, values=values, cycles=cycles, account=account)
 

@@ -183,7 +183,7 @@ def _copied(ends: Ends) -> Movement:
 def _shared_out(ends: Ends, spec: DeviceSpec) -> Movement:
     """The same with rows, or tiles, shared out over all cores, wherever shards lie."""
     rows = ends.source.matrix[0] if ends.source.layout is Layout.ROW_MAJOR else ends.read.all_pages
-    cores = page_cores(rows, spec)
+    cores = page_cores(rows, spec.grid)
     count = cores.num_cores()
     reads = replace(ends.read, access=Access.WAIT, core_pages=div_up(ends.read.all_pages, count))
     writes = replace(ends.written, access=Access.WAIT, core_pages=div_up(ends.written.all_pages, count))

@@ -14,11 +14,11 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.actions.pieces import rows_follow
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.work import Conversion, Relayout
-
-L1_ALIGNMENT_BYTES: Final = 16
 
 # Which program copies a tensor, by whether source and target are sharded.
 _CONVERSIONS: Final[Mapping[tuple[bool, bool], Conversion]] = MappingProxyType(
@@ -104,7 +104,7 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, source, copy)
         return copy
     copy = builder.allocate(name, _resharded_spec(source.spec, config))
-    if (direct := resharding(source.spec, config)) is not None:
+    if (direct := resharding(source.spec, config, builder.device_spec)) is not None:
         fill(builder, direct, source, copy)
     else:
         by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
@@ -113,28 +113,23 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     return copy
 
 
-def resharding(before: TensorSpec, config: MemoryConfig) -> Conversion | None:
+def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Conversion | None:
     """The one program that deals shards anew; None if they go by way of DRAM.
 
-    Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must be whole multiples of 16
-    bytes in both places. Where the width changes with the scheme, and where Reshard can not, rows go by way of DRAM if
-    they are such multiples, and else through a Copy.
+    Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must fill
+    what L1 aligns in both places. Where the width changes with the scheme, and where Reshard can not, rows go by way of
+    DRAM if they do, and else through a Copy.
     """
     old, new = before.memory_config.shard_spec, config.shard_spec
     if before.layout is Layout.TILE or old is None or new is None:
         return Conversion.RESHARD
     same_scheme = before.memory_config.memory_layout is config.memory_layout
-    aligned = [_is_aligned(before, width) for width in (old.shape[1], new.shape[1])]
+    aligned = [rows_follow(before, width, spec) for width in (old.shape[1], new.shape[1])]
     if old.shape[1] == new.shape[1] or same_scheme:
         by_height = same_scheme and config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         if by_height or all(aligned):
             return Conversion.RESHARD
     return None if all(aligned) else Conversion.COPY
-
-
-def _is_aligned(spec: TensorSpec, width: int) -> bool:
-    """Whether rows of a shard of that width follow each other in L1 without a gap."""
-    return width * (spec.data_format.element_bytes or 0) % L1_ALIGNMENT_BYTES == 0
 
 
 def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -148,7 +143,7 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
         return source
     made = in_memory(source.spec, config)
     sharded = source.spec.memory_config.is_sharded()
-    direct = resharding(source.spec, config) if sharded and config.is_sharded() else None
+    direct = resharding(source.spec, config, builder.device_spec) if sharded and config.is_sharded() else None
     if config.is_sharded() and sharded and direct is None:
         by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
         copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, name, made)

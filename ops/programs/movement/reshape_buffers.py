@@ -59,7 +59,7 @@ def _room_bytes(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
 
 def tile_buffers(source: TensorSpec, made: TensorSpec, segments: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program that moves rows of tiles: a page of the map, a tile, and one put together."""
-    cores = page_cores(volume_tiles(made), spec)
+    cores = page_cores(volume_tiles(made), spec.grid)
     return (
         buffer("map", segments * SEGMENT_BYTES, made.data_format, cores),
         buffer("tile", source.data_format.tile_bytes, source.data_format, cores),

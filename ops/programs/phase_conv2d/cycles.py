@@ -20,9 +20,18 @@ from device.time.engine import Slots, Task, check_emptied, critical_cycles, task
 from device.time.stages import OperationCycles, Stage, binding_stage
 from ops.frame.axis import convolution_axis
 from ops.programs.conv2d.block_costs import Shipment, conv_steps
-from ops.programs.conv2d.cycles import core_groups, issued_flops, network_bytes, useful_flops, weight_bytes
+from ops.programs.conv2d.cores import ConvTiming, Core, Ending, buffers_of
+from ops.programs.conv2d.cycles import (
+    core_groups,
+    core_roles,
+    issued_flops,
+    network_bytes,
+    slowest_group,
+    useful_flops,
+    weight_bytes,
+)
 from ops.programs.conv2d.partition import HEIGHT
-from ops.programs.conv2d.walk import ConvTiming, Core, Ending, begin, bring_bias, walk_blocks
+from ops.programs.conv2d.walk import begin, bring_bias, walk_blocks
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.phase_conv2d.work import PhaseConvWork, PhasePart
 
@@ -36,12 +45,15 @@ def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tr
         contention: Whether the readers of weights share the bandwidth of DRAM.
     """
     timing = time_phases(work, spec, contention=contention)
-    groups = core_groups(work.parts[0].conv, timing)
+    roles = core_roles(work.parts[0].conv, timing)
+    slowest = slowest_group(roles)
     multiplied, bias = _multiplied(work), _narrow(work)
     return OperationCycles(
         cycles=timing.end.cycles,
-        groups=groups,
-        bound_by=binding_stage(max(groups, key=lambda group: group.cycles).stages),
+        groups=partial(core_groups, roles),
+        slowest=slowest,
+        cores=sum(role.cores.num_cores() for role in roles),
+        bound_by=binding_stage(slowest.stages),
         dram_read_bytes=sum(map(weight_bytes, multiplied)) + weight_bytes(bias) - weight_bytes(_without_bias(bias)),
         network_bytes=sum(map(network_bytes, multiplied)) + network_bytes(bias) - network_bytes(_without_bias(bias)),
         issued_flops=sum(map(issued_flops, multiplied)),
@@ -76,7 +88,8 @@ def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tru
         placed = task_of({Stage.WRITER: lines * conv_steps(copy, spec).read.cycles})
         finish = partial(sticks.finish, task=_finish(work, part, spec), placed=placed)
         if part.conv.k_blocks:
-            walk_blocks(part.conv, taken, timing.cores, Ending(begun=sticks.place, finish=finish))
+            ending = Ending(begun=sticks.place, finish=finish, buffers=sticks.buffers)
+            walk_blocks(part.conv, taken, timing.cores, ending)
         else:
             for _ in range(part.conv.out_blocks):
                 finish(timing.cores)
@@ -85,7 +98,7 @@ def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tru
         core.compute.wait(core.second.now)
         if not work.options.untilize_out:
             core.compute.work(conv_steps(_placing(work, 1, work.layout.shards.out_row_tiles), spec).tilize)
-    check_emptied("phase conv2d", [*sticks.buffers, *(buffer for core in timing.cores for buffer in core.buffers)])
+    check_emptied("phase conv2d", [*sticks.buffers, *buffers_of(timing.cores)])
     return timing
 
 

@@ -6,6 +6,7 @@ start anywhere.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -75,7 +76,7 @@ def _cycles(work: EvenlyDistributed, ends: Ends, reading: CyclesReading) -> Oper
 
 
 def _account(work: EvenlyDistributed, ends: Ends, spec: DeviceSpec) -> Account:
-    told = movement_account(_movement(ends.written, spec))
+    told = movement_account(partial(_movement, ends.written, spec))
     return replace(told, composed_of="pages that are written as in other movements; making the numbers is left out")
 
 

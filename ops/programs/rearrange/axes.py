@@ -8,6 +8,7 @@ tt-metal 0.81.1 (data_movement/permute, transpose).
 """
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Final
 
@@ -139,7 +140,7 @@ def _bytes(tensor: TensorSpec) -> int:
 def _account(work: Permute, ends: Ends, spec: DeviceSpec) -> Account:
     model = _model(work, ends)
     if model is None:
-        return movement_account(turned_movement(ends.read, ends.written, work.axes, spec))
+        return movement_account(partial(turned_movement, ends.read, ends.written, work.axes, spec))
     if model is _fetched:
         return Account(
             stages={

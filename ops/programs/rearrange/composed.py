@@ -1,6 +1,7 @@
 """Meanings of programs of which nobody has a measurement: their cycles are those of a movement of pages."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from device.numbers.formats import Array
@@ -36,6 +37,6 @@ def composed(work: type[W], values: Callable[[W, Array], Array], movement: Movem
         return movement_cycles(movement(one, ends, reading.spec), reading.spec, contention=reading.contention)
 
     def account(one: W, ends: Ends, spec: DeviceSpec) -> Account:
-        return movement_account(movement(one, ends, spec))
+        return movement_account(partial(movement, one, ends, spec))
 
     return Meaning(work=work, values=values_of_first(values), cycles=cycles, account=account)

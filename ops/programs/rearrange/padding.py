@@ -78,7 +78,7 @@ def pad_buffers(source: PlanTensor, made: PlanTensor, front: int, spec: DeviceSp
     """
     data_format = made.spec.data_format
     if made.spec.layout is Layout.TILE:
-        cores, page = page_cores(volume_tiles(made.spec), spec), data_format.tile_bytes
+        cores, page = page_cores(volume_tiles(made.spec), spec.grid), data_format.tile_bytes
         return buffer("tiles", BUFFERING * page, data_format, cores), scratchpad("number", page, data_format, cores)
     if pads_shards(source.spec, made.spec):
         return _shard_buffers(source, made, spec)
@@ -102,7 +102,7 @@ def _shard_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tu
 
 def _row_buffers(source: TensorSpec, made: TensorSpec, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Rows by groups that are waited for together, a row of the number, and one in which rows are aligned."""
-    data_format, cores = made.data_format, page_cores(made.matrix[0], spec)
+    data_format, cores = made.data_format, page_cores(made.matrix[0], spec.grid)
     row = made.shape[-1] * (data_format.element_bytes or 0)
     apart, in_dram = round_up(row, spec.l1.alignment_bytes), round_up(row, spec.dram.alignment_bytes)
     group = div_up(BARRIER_BYTES, apart) * apart

@@ -46,9 +46,9 @@ def _row_buffers(source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec) ->
     rows = prod(source.shape[:-1])
     if axes[-1] == len(axes) - 1:
         page = round_up(row_bytes(source, columns), page_alignment_bytes(source.memory_config, spec))
-        return (buffer("rows", BUFFERING * page, data_format, page_cores(rows, spec)),)
+        return (buffer("rows", BUFFERING * page, data_format, page_cores(rows, spec.grid)),)
     moved = source.shape[axes[-1]]
-    cores = page_cores(rows // moved * div_up(moved, TILE) * div_up(columns, TILE), spec)
+    cores = page_cores(rows // moved * div_up(moved, TILE) * div_up(columns, TILE), spec.grid)
     size = BUFFERING * data_format.tile_bytes
     return tuple(buffer(name, size, data_format, cores) for name in ("read", "turned", "tiled"))
 
@@ -58,7 +58,7 @@ def _tile_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """Two tiles, and two that are turned if the last two axes are swapped."""
     names = ("tiles",) if axes[-1] == len(axes) - 1 else ("tiles", "turned")
-    cores, size = page_cores(tiles, spec), BUFFERING * source.data_format.tile_bytes
+    cores, size = page_cores(tiles, spec.grid), BUFFERING * source.data_format.tile_bytes
     return tuple(buffer(name, size, source.data_format, cores) for name in names)
 
 
@@ -69,7 +69,7 @@ def _tile_row_buffers(
     rank, data_format = len(axes), source.data_format
     turns = axes[-1] == rank - 2
     high = made.padded_shape[-1 if turns else -2]
-    cores = page_cores(max(volume_tiles(source), volume_tiles(made) // (high // TILE)), spec)
+    cores = page_cores(max(volume_tiles(source), volume_tiles(made) // (high // TILE)), spec.grid)
     whole = buffer("tiles", BUFFERING * data_format.tile_bytes, data_format, cores)
     fill = (_fill(source, whole),) if source.shape[axes[-2]] % TILE else ()
     turned = (buffer("turned", whole.size_bytes, data_format, cores),) if turns else ()
@@ -83,7 +83,7 @@ def _block_buffers(
     data_format, moved, columns = source.data_format, source.shape[axes[-1]], source.shape[-1]
     others = prod(source.shape[:-1]) // moved
     blocks = others * div_up(moved, TILE) * div_up(columns, TILE)
-    cores = page_cores(max(blocks, volume_tiles(made) // (made.padded_shape[-2] // TILE)), spec)
+    cores = page_cores(max(blocks, volume_tiles(made) // (made.padded_shape[-2] // TILE)), spec.grid)
     short = page_alignment_bytes(source.memory_config, spec) - FACE_ROW * (data_format.element_bytes or 1)
     size = BUFFERING * (data_format.tile_bytes + max(0, short))
     stages = tuple(buffer(name, size, data_format, cores) for name in ("read", "tiled", "turned"))

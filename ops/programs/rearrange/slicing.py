@@ -63,7 +63,7 @@ class Cut(Work):
 def slice_buffers(work: Cut, source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: shards as they lie, rows or tiles on their way, and the place of each axis."""
     if source.spec.layout is Layout.TILE:
-        cores = page_cores(volume_tiles(made.spec), spec)
+        cores = page_cores(volume_tiles(made.spec), spec.grid)
         tiles = buffer("tiles", BUFFERING * source.spec.data_format.tile_bytes, source.spec.data_format, cores)
         return tiles, _places(work, tiles)
     if cuts_shards(work, source.spec, made.spec, spec):
@@ -72,7 +72,7 @@ def slice_buffers(work: Cut, source: PlanTensor, made: PlanTensor, spec: DeviceS
         return shard_view("shards", source, spec, grid), shard_view("kept", made, spec)
     if work.has_steps:
         aligned = round_up(row_bytes(source.spec), _alignment(source.spec, made.spec, spec))
-        cores = page_cores(made.spec.matrix[0], spec)
+        cores = page_cores(made.spec.matrix[0], spec.grid)
         return (buffer("rows", BUFFERING * aligned, source.spec.data_format, cores),)
     rows = _row_buffer(work, source.spec, made.spec, spec)
     return rows, _places(work, rows)
@@ -97,7 +97,7 @@ def row_buffer_bytes(work: Cut, source: TensorSpec, made: TensorSpec, spec: Devi
 def _row_buffer(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> CircularBuffer:
     """Rows that are waited for together, twice."""
     size = BUFFERING * rows_together(source, made, spec) * row_buffer_bytes(work, source, made, spec)
-    return buffer("rows", size, source.data_format, page_cores(made.matrix[0], spec))
+    return buffer("rows", size, source.data_format, page_cores(made.matrix[0], spec.grid))
 
 
 def rows_together(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:

@@ -49,7 +49,7 @@ def transpose_buffers(
         return _ragged_tiles(given, made.spec, spec)
     page = row_bytes(given) if rows else given.data_format.tile_bytes
     pages = given.matrix[0] if rows else volume_tiles(given)
-    return (buffer("pages", BUFFERING * page, given.data_format, page_cores(pages, spec)),)
+    return (buffer("pages", BUFFERING * page, given.data_format, page_cores(pages, spec.grid)),)
 
 
 def is_dataflow(source: TensorSpec, made: TensorSpec, swapped: tuple[int, int]) -> bool:
@@ -86,7 +86,7 @@ def _turns_shards(source: TensorSpec, made: TensorSpec, after: Shape) -> bool:
 
 
 def _tiles(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    cores, size = page_cores(volume_tiles(source), spec), BUFFERING * source.data_format.tile_bytes
+    cores, size = page_cores(volume_tiles(source), spec.grid), BUFFERING * source.data_format.tile_bytes
     return tuple(buffer(name, size, source.data_format, cores) for name in ("tiles", "turned"))
 
 
@@ -103,7 +103,7 @@ def _tile_shards(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tupl
 def _row_images(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Images of rows as tiles: rows of tiles in and out, twice, and an image."""
     high, wide = (div_up(side, TILE) for side in source.shape[-2:])
-    cores, page = page_cores(prod(source.shape[:2]), spec), source.data_format.tile_bytes
+    cores, page = page_cores(prod(source.shape[:2]), spec.grid), source.data_format.tile_bytes
     tiles = {"rows": BUFFERING * wide, "turned": BUFFERING * high, "image": high * wide}
     return tuple(buffer(name, count * page, source.data_format, cores) for name, count in tiles.items())
 
@@ -135,13 +135,13 @@ def _gathered_rows(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tu
         aligned_page_bytes(one.buffer(spec).page_bytes, one.memory_config.buffer_type, spec) for one in (source, made)
     ]
     stick = max(row_bytes(source, source.shape[-1]), *pages)
-    return (buffer("rows", div_up(rows, spec.grid.cores) * stick, source.data_format, page_cores(rows, spec)),)
+    return (buffer("rows", div_up(rows, spec.grid.cores) * stick, source.data_format, page_cores(rows, spec.grid)),)
 
 
 def _ragged_tiles(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles whose rows go elsewhere; and a face of a number where the last tiles end in padding."""
     last = volume_tiles(made) // (made.padded_shape[-2] // TILE)
-    cores = page_cores(max(volume_tiles(source), last), spec)
+    cores = page_cores(max(volume_tiles(source), last), spec.grid)
     tiles = buffer("tiles", BUFFERING * source.data_format.tile_bytes, source.data_format, cores)
     if source.shape[1] % TILE == 0:
         return (tiles,)

@@ -15,7 +15,6 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.movement.placement import L1_ALIGNMENT_BYTES
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.unpadding import images_of_shard
 
@@ -39,13 +38,13 @@ def tiling_buffers(
     """
     match conversion:
         case Conversion.TILIZE if not on_one_core:
-            in_shards = _tilized_shards(read, made)
+            in_shards = _tilized_shards(read, made, spec)
         case Conversion.UNTILIZE if not on_one_core:
-            in_shards = _untilized_shards(read, made)
+            in_shards = _untilized_shards(read, made, spec)
         case Conversion.UNTILIZE_WITH_UNPADDING:
-            in_shards = _unpadded_shards(read, made)
+            in_shards = _unpadded_shards(read, made, spec)
         case Conversion.TILIZE_WITH_VAL_PADDING:
-            in_shards = _padded_shards(read, made)
+            in_shards = _padded_shards(read, made, spec)
             on_one_core = on_one_core and not read.spec.memory_config.is_sharded()
         case _:
             in_shards = ()
@@ -65,21 +64,21 @@ def tiling_buffers(
     )
 
 
-def _tilized_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+def _tilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of shards that are tilized where they lie: those that stay in their scheme, and rows of whole tiles for L1."""
     before, after = read.spec.memory_config, made.spec.memory_config
     if before.is_sharded() and before.memory_layout is after.memory_layout:
-        return _view("argument", read), _view("result", made)
+        return _view("argument", read, spec), _view("result", made, spec)
     in_l1 = after == MemoryConfig(buffer_type=BufferType.L1)
     if before.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or before.shard_spec is None or not in_l1:
         return ()
     if before.shard_spec.shape[0] % TILE:
         return ()
-    view = _view("argument", read)
+    view = _view("argument", read, spec)
     return view, _buffer("result", made.spec, made.spec.matrix[1] // TILE, view.cores)
 
 
-def _padded_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+def _padded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of WIDTH shards that are padded and stay: the rows of an image on their way, and a stick of the padding."""
     places = {one.spec.memory_config.memory_layout for one in (read, made)}
     before, after = read.spec.memory_config.shard_spec, made.spec.memory_config.shard_spec
@@ -87,41 +86,43 @@ def _padded_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, 
         return ()
     if (before.grid, before.shape[1]) != (after.grid, after.shape[1]):
         return ()
-    across, view = _shard_tiles(made.spec)[1], _view("result", made)
+    across, view = _shard_tiles(made.spec)[1], _view("result", made, spec)
     tiles = BUFFERING * made.spec.padded_shape[-2] // TILE * across
     stick = across * TILE * (read.spec.data_format.element_bytes or 0)
-    pad = replace(_view("padding", read), size_bytes=stick, page_bytes=stick, view_of=None, scratchpad=True)
+    pad = replace(_view("padding", read, spec), size_bytes=stick, page_bytes=stick, view_of=None, scratchpad=True)
     return _buffer("argument", read.spec, tiles, view.cores), view, pad
 
 
-def _untilized_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+def _untilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of shards that are untilized: where they lie, if they stay; otherwise rows of tiles on their way."""
     place, shards = read.spec.memory_config, read.spec.memory_config.shard_spec
     if shards is None:
         return ()
     if place == made.spec.memory_config:
-        return _view("argument", read), _view("result", made)
+        return _view("argument", read, spec), _view("result", made, spec)
     high, across = _shard_tiles(read.spec)
     tiles, cores = (BUFFERING if high > 1 else 1) * across, _holders(read.spec, shards.grid)
     even = all(side % part == 0 for side, part in zip(read.spec.matrix, shards.shape, strict=True))
-    first = replace(_view("argument", read), cores=cores) if even else _buffer("argument", read.spec, tiles, cores)
+    first = (
+        replace(_view("argument", read, spec), cores=cores) if even else _buffer("argument", read.spec, tiles, cores)
+    )
     return first, _buffer("result", made.spec, tiles, cores)
 
 
-def _unpadded_shards(read: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+def _unpadded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of shards whose padding is cut off: all rows of an image at a time if they stay shards, otherwise one."""
     place = read.spec.memory_config
     if not place.is_sharded():
         return ()
     high, across = _shard_tiles(read.spec)
-    view = _view("argument", read)
+    view = _view("argument", read, spec)
     if not made.spec.memory_config.is_sharded():
         return view, _buffer("result", made.spec, BUFFERING * across, view.cores)
     if place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED or images_of_shard(read.spec):
         high = read.spec.padded_shape[-2] // TILE
     is_half_tile = made.spec.padded_shape[-1] == HALF_TILE and made.spec.shape[-2] % TILE == 0
     rows = _buffer("rows", made.spec, HALF_TILES if is_half_tile else BUFFERING * high * across, view.cores)
-    return view, rows, _last_view("result", made)
+    return view, rows, _last_view("result", made, spec)
 
 
 def _shard_tiles(tensor: TensorSpec) -> tuple[int, int]:
@@ -146,7 +147,7 @@ def _buffer(name: str, tensor: TensorSpec, tiles: int, cores: CoreRangeSet) -> C
     )
 
 
-def _view(name: str, tensor: PlanTensor) -> CircularBuffer:
+def _view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
     """A buffer on the shards of a tensor."""
     shards, data_format = tensor.spec.memory_config.shard_spec, tensor.spec.data_format
     if shards is None:
@@ -155,7 +156,7 @@ def _view(name: str, tensor: PlanTensor) -> CircularBuffer:
     size = prod(shards.shape) * page_bytes // TILE**2
     if tensor.spec.layout is Layout.ROW_MAJOR:
         page_bytes = shards.shape[1] * (data_format.element_bytes or 0)
-        size = shards.shape[0] * round_up(page_bytes, L1_ALIGNMENT_BYTES)
+        size = shards.shape[0] * round_up(page_bytes, spec.l1.alignment_bytes)
     return CircularBuffer(
         name=name,
         size_bytes=size,
@@ -166,9 +167,9 @@ def _view(name: str, tensor: PlanTensor) -> CircularBuffer:
     )
 
 
-def _last_view(name: str, tensor: PlanTensor) -> CircularBuffer:
+def _last_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
     """A buffer on the shards of rows, as long as the last of them."""
-    view, shards = _view(name, tensor), tensor.spec.memory_config.shard_spec
+    view, shards = _view(name, tensor, spec), tensor.spec.memory_config.shard_spec
     if shards is None:
         raise AssertionError("an interleaved tensor has no shards")
     rows, shard_rows = tensor.spec.matrix[0], shards.shape[0]
@@ -193,7 +194,7 @@ def shard_buffers(
             shards, other = read, made
         case _:
             return ()
-    view = _view("shards", shards)
+    view = _view("shards", shards, spec)
     if conversion is not Conversion.RESHARD:
         view = replace(view, cores=_holders(shards.spec, view.cores))
     if conversion is Conversion.INTERLEAVED_TO_SHARDED and made.spec.layout is Layout.ROW_MAJOR:

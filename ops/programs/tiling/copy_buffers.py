@@ -28,13 +28,13 @@ def copy_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tupl
     """
     read, written = source.buffer(spec), made.buffer(spec)
     if source.layout is Layout.ROW_MAJOR and source.memory_config != made.memory_config:
-        cores = page_cores(source.volume // source.shape[-1], spec)
+        cores = page_cores(source.volume // source.shape[-1], spec.grid)
         page_bytes = min(_aligned(written, spec), MOST_BYTES)
         return (
             _buffer("written", BUFFERING, page_bytes, made.data_format, cores),
             replace(_buffer("read", 1, min(read.page_bytes, MOST_BYTES), source.data_format, cores), scratchpad=True),
         )
-    cores = page_cores(_pages(made), spec)
+    cores = page_cores(_pages(made), spec.grid)
     pages = _buffer("read", BUFFERING, _aligned(read, spec), source.data_format, cores)
     if source.data_format == made.data_format:
         return (pages,)

@@ -12,8 +12,8 @@ from device.memory.memory_config import Layout, MemoryConfig, ShardSpec, TensorM
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.circular_buffers import untilize_codegen_buffers
-from ops.programs.movement.placement import L1_ALIGNMENT_BYTES
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
 from ops.programs.tiling.copy_buffers import copy_buffers
@@ -162,11 +162,11 @@ def _converted(
         refused = "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
     whole_rows = source.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     if shards is not None and not whole_rows and conversion is Conversion.TILIZE_WITH_VAL_PADDING:
-        page_bytes = shards.shape[1] * (source.spec.data_format.element_bytes or 0)
-        if page_bytes % L1_ALIGNMENT_BYTES:
+        page_bytes, alignment_bytes = row_bytes(source.spec, shards.shape[1]), builder.device_spec.l1.alignment_bytes
+        if page_bytes % alignment_bytes:
             refused = (
                 f"Input row-major shard width {shards.shape[1]} gives page size {page_bytes} bytes, which must be "
-                f"aligned to {L1_ALIGNMENT_BYTES} bytes L1 SRAM buffer alignment requirement\n"
+                f"aligned to {alignment_bytes} bytes L1 SRAM buffer alignment requirement\n"
                 "give wider shards, or interleaved rows"
             )
     return builder.run(

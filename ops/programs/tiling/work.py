@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from device.matrix_unit.typecast import typecast
@@ -53,7 +54,8 @@ def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles
 def _account(work: LayOut, ends: Ends, spec: DeviceSpec) -> Account:
     name, changes = work.conversion.value, work.source_format != work.data_format
     # programs that change formats on the way are not measured, either
-    return movement_account(_movement(work, ends, spec), measured_as="" if changes or name in UNMEASURED else name)
+    measured_as = "" if changes or name in UNMEASURED else name
+    return movement_account(partial(_movement, work, ends, spec), measured_as=measured_as)
 
 
 def _movement(work: LayOut, ends: Ends, spec: DeviceSpec) -> Movement:

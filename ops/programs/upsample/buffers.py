@@ -30,7 +30,7 @@ def interleaved_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) 
         page_bytes = {"sticks": round_up(stick_bytes, spec.dram.alignment_bytes)}
     if units > spec.grid.cores:
         pages *= BUFFERING
-    cores = page_cores(units, spec)
+    cores = page_cores(units, spec.grid)
     formats = {"tiles": source.data_format, "sticks": made.data_format}
     return tuple(_buffer(name, pages, size, formats[name], cores) for name, size in page_bytes.items())
 
@@ -39,7 +39,7 @@ def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ..
     """Of a program that reads every page of the result where it comes from."""
     pages = made.buffer(spec)
     page_bytes = aligned_page_bytes(pages.page_bytes, pages.buffer_type, spec)
-    cores = page_cores(pages.size_bytes // pages.page_bytes, spec)
+    cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid)
     return (_buffer("pages", PAGES_IN_FLIGHT, page_bytes, made.data_format, cores),)
 
 

@@ -4,6 +4,7 @@ Cycles are composed: sticks are gathered, or pages waited for and written, as in
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from device.memory.layouts import TensorSpec
@@ -45,7 +46,7 @@ def upsample_movement(work: Upsample, source: TensorSpec, made: TensorSpec, spec
             return Movement(cores=shards.grid, reads=got_at(gathered, Access.STICKS))
         case UpsampleProgram.PAGES:
             pages = pages_of(made, 1)
-            cores = page_cores(pages.all_pages, spec)
+            cores = page_cores(pages.all_pages, spec.grid)
             pages = replace(pages, core_pages=div_up(pages.all_pages, cores.num_cores()), access=Access.WAIT)
             reads = replace(pages, in_dram=pages_of(source, 1).in_dram)
             return Movement(cores=cores, reads=reads, writes=pages, blocks=pages.core_pages)
@@ -57,7 +58,7 @@ def _cycles(work: Upsample, ends: Ends, reading: CyclesReading) -> OperationCycl
 
 
 def _account(work: Upsample, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(upsample_movement(work, ends.read, ends.written, spec))
+    return movement_account(partial(upsample_movement, work, ends.read, ends.written, spec))
 
 
 MEANINGS: Final = (Meaning(work=Upsample, values=values_of_first(upsampled), cycles=_cycles, account=_account),)

@@ -66,6 +66,7 @@ def test_replace_changes_fields_and_fields_of_parts() -> None:
     assert (spec.dram.banks, spec.grid.cores, spec.clock_hz, spec.name) == (6, 56, 800_000_000, "slow")
     assert load_spec("wormhole_n150").dram.banks == 12
     assert spec.replace(reader_clock_ghz=2).reader.clock_ghz == 2.0
+    assert type(spec.replace(clock_hz=1e9).clock_hz) is int  # a whole number, however it is written
 
 
 def test_replace_takes_a_whole_part_and_a_field_of_it() -> None:
@@ -81,6 +82,7 @@ def test_replace_takes_a_whole_part_and_a_field_of_it() -> None:
         ({"clok_hz": 7}, r"unknown field 'clok_hz', did you mean 'clock_hz'\?"),
         ({"clock_hz": "fast"}, r"^clock_hz must be a whole number, not 'fast'"),
         ({"clock_hz": True}, r"^clock_hz must be a whole number, not True"),
+        ({"dram_banks": 1.5}, r"^banks must be a whole number, not 1\.5"),
         ({"clock_hz": 0}, r"clock_hz must be a number above zero, not 0"),
         ({"l1_bytes": 3}, r"^l1: bytes must be above base_bytes \(105824\), not 3"),
         ({"l1_alignment_bytes": 24}, r"^l1: alignment_bytes must be a power of two, not 24; the nearest below is 16"),

@@ -3,7 +3,15 @@
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage, nanoseconds
+from device.time.stages import (
+    CoreGroupCycles,
+    MovedBytes,
+    OperationCycles,
+    Stage,
+    StageCycles,
+    binding_stage,
+    nanoseconds,
+)
 
 
 def cores(first, last):
@@ -23,6 +31,14 @@ def test_slowest_group_and_number_of_cores():
     operation = OperationCycles(cycles=9.0, groups=groups, bound_by=Stage.MATH)
     assert operation.slowest is groups[1]
     assert operation.cores == 4
+
+
+def test_bytes_that_no_model_tells_apart_are_moved_by_all_cores_alike():
+    groups = tuple(CoreGroupCycles(cores=cores(*span), cycles=9.0, stages=()) for span in ((0, 0), (1, 3)))
+    operation = OperationCycles(
+        cycles=9.0, groups=groups, bound_by=Stage.MATH, dram_read_bytes=64, dram_written_bytes=32, network_bytes=8
+    )
+    assert operation.moved == (MovedBytes(cores(0, 3), dram_bytes=96, network_bytes=8),)
 
 
 def test_nanoseconds():

@@ -3,11 +3,11 @@
 import pytest
 
 from device.spec.device_spec import catalog_names
+from ops.fields.changed import load_spec
 from ops.fields.effects import CYCLES, LAUNCHES, MEMORY, NEAR, PLAN, SAME, effects
 from ops.fields.field import numeric_fields, scaled
 from ops.fields.held import held_launches, held_operations, with_model
 from ops.fields.samples import planners_samples, samples
-from ops.meanings import load_spec
 
 AT_A_TIME = 6  # calls that are tried, before the fields that they moved need not be tried again
 
@@ -36,6 +36,12 @@ def test_what_a_field_moves(name, moves):
     found = effect(name)
     assert found.moves == moves
     assert bool(found.elasticity) == bool({CYCLES, LAUNCHES} & set(moves))
+
+
+def test_plans_are_not_held_on_a_network_without_their_cores():
+    """Half of 9 columns has the network of the card, whose 8 have no ninth."""
+    found = effect("grid.cols", spec="wormhole_n150, grid=9x7")
+    assert {PLAN, CYCLES} <= set(found.moves)
 
 
 def test_elasticity_is_the_part_that_a_figure_has():

@@ -27,22 +27,30 @@ def test_a_script_runs_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     script.write_text(CALL)
     flags = ["--device", "blackhole_p150", "--values", "off", "--no-strict", "--report", str(tmp_path / "report")]
     assert main(["exec", *flags, str(script), "--its", "own"]) == 0
-    assert capsys.readouterr().out == "blackhole_p150 off False ['--its', 'own'] __main__\n"
+    shown = capsys.readouterr()
+    assert shown.out == "blackhole_p150 off False ['--its', 'own'] __main__\n"
+    told = " ".join(shown.err.split())
     (call,) = json.loads((tmp_path / "report" / "device0.json").read_text())["calls"]
     assert call["total"]["cycles"] > 0
     assert "blackhole_p150" in (tmp_path / "report" / "device0.txt").read_text()
     network = json.loads((tmp_path / "report" / "network0.json").read_text())
     assert network["cycles"] == call["total"]["cycles"]
+    assert told.startswith(f"device0 in '{tmp_path / 'report'}': blackhole_p150: {network['cycles']:,} cycles, ")
     assert [one["name"] for one in network["layers"]] == ["script.py:9"]
     assert "HaloDeviceOperation" in (tmp_path / "report" / "report0.html").read_text()
-    assert (tmp_path / "report" / "trace0.json.gz").stat().st_size < 100_000
+    assert (tmp_path / "report" / "report0.trace.json.gz").stat().st_size < 100_000
     assert "L1 is fullest in #" in (tmp_path / "report" / "network0.txt").read_text()
     assert json.loads((tmp_path / "report" / "report0.json").read_text())["network"] == network
     assert (tmp_path / "report" / "generated" / "ttnn" / "reports" / "report0" / "db.sqlite").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are narrower there")
-def test_a_script_whose_name_means_harm_is_told_without(tmp_path: Path) -> None:
+def test_a_script_whose_name_means_harm_is_told_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is what a file gets as narrow as a terminal that is there."""
+    monkeypatch.setattr("ttsim.report.columns.shutil.get_terminal_size", lambda: os.terminal_size((80, 24)))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     script = tmp_path / "a, 'b'\n\x1b[31m\"<c>.py"
     script.write_text(CALL)
     assert main(["exec", "--values", "off", "--report", str(tmp_path / "r, '\n\""), str(script)]) == 0
@@ -52,6 +60,20 @@ def test_a_script_whose_name_means_harm_is_told_without(tmp_path: Path) -> None:
     assert told == "a, 'b'\\n\\x1b[31m\"<c>.py:9"
     results = report / "generated" / "profiler" / "reports" / "report0" / "ops_perf_results_report0.csv"
     assert "\x1b" not in results.read_text()
+    tables = [(report / name).read_text() for name in ("device0.txt", "network0.txt")]
+    assert all(max(map(len, text.splitlines())) > 100 and "\x1b" not in text for text in tables)
+    assert "\\'\\n\"': wormhole_n150: " in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are narrower there")
+def test_what_a_script_raises_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "a\x1b[31m\u202e.py"
+    script.write_text('def f():\n    raise ValueError("\\x1b[2J",\t1)\nf()\n')
+    assert main(["exec", str(script)]) == 1
+    told = capsys.readouterr().err
+    assert not set(told) & set("\x1b\u202e")
+    assert "a\\x1b[31m\\u202e.py" in told
+    assert '    raise ValueError("\\x1b[2J",\t1)\n' in told
 
 
 def test_what_a_script_raises_is_shown_from_its_own_line_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,9 @@ FILES = {
     "generated/reports/report_memory_usage_summary.csv",
     "generated/ttnn/reports/report/config.json",
     "generated/ttnn/reports/report/db.sqlite",
+    "report.html",
     "report.json",
+    "report.trace.json.gz",
 }
 
 

@@ -1,18 +1,20 @@
 """Two reports, operation by operation: which took longer, and what about them is different."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from itertools import zip_longest
 
-from device.time.stages import nanoseconds
-from ttsim.report.columns import aligned
-from ttsim.report.comparison.read import Reported, ReportedOperation
-from ttsim.report.cycles.explain import cycles, time
-from ttsim.report.printable import printable
+from ttsim.report.columns import fitted, terminal_width, wrapped
+from ttsim.report.comparison.causes import CORES, DTYPES, FIDELITY, LAYOUTS, MEMORY, SHAPES, Cause, causes_of
+from ttsim.report.comparison.figures import Reported, ReportedOperation
+from ttsim.report.comparison.matching import kind_of, matched
+from ttsim.report.printable import printable, short_name
 
-HEADINGS = ("operation", "before", "after", "change", "of it", "why")
-TOLD_STAGES = 2
+HEADINGS = ("operation", "before", "after", "change", "of it")
+KIND_HEADINGS = ("kind", "count", "before", "after", "change", "of it")
+LONGEST_CAUSES = 1000  # characters of what is different about one operation
+CYCLES, NANOSECONDS = "cycles", "ns"
+CONFIGURED = (CORES, DTYPES, FIDELITY, LAYOUTS, MEMORY, SHAPES)  # what differs before anything runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +24,16 @@ class Pair:
     Attributes:
         before: In the first; None if it is not there.
         after: In the second; None likewise.
-        change: Cycles more in the second; one that is not there, or that no model knows, counts none.
-        share: That, of the cycles in the first; None if it took none there.
-        causes: What is different about it, in words.
+        change: What it takes longer in the second; one that is not there, or whose time nobody knows, takes none.
+        share: That, of what it takes in the first; None if it takes none there.
+        causes: What is different about it.
     """
 
     before: ReportedOperation | None
     after: ReportedOperation | None
     change: int
     share: float | None
-    causes: tuple[str, ...]
+    causes: tuple[Cause, ...]
 
     @property
     def name(self) -> str:
@@ -41,107 +43,195 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Two reports.
+class KindChange:
+    """All operations of a kind.
 
     Attributes:
-        before: Cycles of the first.
-        after: Of the second.
+        kind: Conv2d, Halo ...
+        counts: How many there are in each report.
+        before: What they take in the first.
+        after: In the second.
         change: What the second has more.
         share: That, of the first; None if it has none.
-        before_nanoseconds: Time of the first, by its clock.
-        after_nanoseconds: Of the second.
-        same_clock: Whether both have one clock, so that cycles compare as time does.
-        pairs: Operations, matched in order by their names.
     """
 
+    kind: str
+    counts: tuple[int, int]
     before: int
     after: int
     change: int
     share: float | None
-    before_nanoseconds: float
-    after_nanoseconds: float
-    same_clock: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two reports.
+
+    Attributes:
+        unit: Cycles where both have one clock; whole nanoseconds where it differs, or only times are known, of which
+            a profiler writes whole ones.
+        devices: Of both.
+        before: What the first takes.
+        after: The second.
+        change: What the second has more.
+        share: That, of the first; None if it has none.
+        pairs: Operations, matched in order by their kinds.
+        kinds: Sums by kind, in order of the first.
+        notes: What else is to be known, in words.
+    """
+
+    unit: str
+    devices: tuple[str, str]
+    before: int
+    after: int
+    change: int
+    share: float | None
     pairs: tuple[Pair, ...]
+    kinds: tuple[KindChange, ...]
+    notes: tuple[str, ...]
 
     def fails(self, most_share: float) -> bool:
         """Whether the second takes longer than the first by more than a share of its time."""
-        if self.same_clock:
-            return self.change > most_share * self.before
-        return self.after_nanoseconds > (1 + most_share) * self.before_nanoseconds
+        return self.change > most_share * self.before
+
+    def table(self, width: int | None = None) -> str:
+        """Both sums, the kinds, and the operations that differ, with what is different about them.
+
+        Args:
+            width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
+                everything, on lines as long as it takes.
+        """
+        different = [one for one in self.pairs if one.change or one.causes]
+        words = [self._head(), *self._counts(different), *self.notes]
+        lines = [line for text in words for line in wrapped(text, width, indent=2)]
+        if self.kinds:
+            ordered = sorted(self.kinds, key=lambda one: -abs(one.change))
+            rows = [KIND_HEADINGS, *map(self._kind_row, ordered), ("together", "", *self._sums(self))]
+            lines += ["", *fitted(rows, width, words=KIND_HEADINGS[:1], least_needed=("change", "count"))]
+        if different:
+            head, *rest = fitted(
+                [HEADINGS, *map(self._row, different)], width, words=HEADINGS[:1], least_needed=["change"]
+            )
+            lines += ["", head]
+            for one, line in zip(different, rest, strict=True):
+                lines += [line, *(part for part in wrapped(_why(one), width, indent=4) if part)]
+        return "\n".join(lines)
 
     def __str__(self) -> str:
-        """A table of what differs, and both sums."""
-        rows = [_row(one) for one in self.pairs if one.change or one.causes]
-        same = len(self.pairs) - len(rows)
-        total = ("together", cycles(self.before), cycles(self.after), f"{self.change:+,}", _percent(self.share), "")
-        alike = [f"{same} operations are the same in both."] if same else []
-        times = f"{time(self.before_nanoseconds)} before, {time(self.after_nanoseconds)} after"
-        clocks = [] if self.same_clock else [f"Clocks differ, cycles are those of each: {times}."]
-        return "\n".join([*aligned([HEADINGS, *rows, total], words=(0, 5)), *alike, *clocks])
+        """The table: as wide as the terminal where one shows it, whole elsewhere."""
+        return self.table(terminal_width())
+
+    def _head(self) -> str:
+        first, second = (short_name(one) or "an unknown device" for one in self.devices)
+        shown = "cycles" if self.unit == CYCLES else "us"
+        sums = f"{self._text(self.before)} -> {self._text(self.after)} {shown}"
+        share = "" if self.share is None else f" ({_percent(self.share)})"
+        return f"{sums}{share}, {first} before, {second} after"
+
+    def _counts(self, different: Sequence[Pair]) -> Iterator[str]:
+        """How many operations are in both, and what differs in how many."""
+        only = Counter(cause.text for one in different for cause in one.causes if None in (one.before, one.after))
+        both = len(self.pairs) - only.total()
+        alone = [f"{count} {text}" for text, count in sorted(only.items(), reverse=True)]
+        same = len(self.pairs) - len(different)
+        parts = [f"{both} operations are in both", *([f"{same} of them the same"] if same else []), *alone]
+        yield ", ".join(parts) + "."
+        both_told = [one for one in different if one.before is not None and one.after is not None]
+        differs = Counter(what for one in both_told for what in {cause.what for cause in one.causes})
+        told = [f"{what} in {count}" for what, count in sorted(differs.items()) if what in CONFIGURED]
+        if told:
+            yield f"What differs: {', '.join(told)}."
+
+    def _row(self, one: Pair) -> tuple[str, ...]:
+        sides = (None if side is None else _measure(side, self.unit) for side in (one.before, one.after))
+        shown = ("" if side is None else self._text(side) for side in sides)
+        return (short_name(one.name), *shown, self._text(one.change, sign="+"), _percent(one.share))
+
+    def _kind_row(self, one: KindChange) -> tuple[str, ...]:
+        first, second = one.counts
+        return (short_name(one.kind), str(first) if first == second else f"{first} -> {second}", *self._sums(one))
+
+    def _sums(self, one: "KindChange | Comparison") -> tuple[str, ...]:
+        sums = (self._text(one.before), self._text(one.after), self._text(one.change, sign="+"))
+        return (*sums, _percent(one.share))
+
+    def _text(self, value: int, *, sign: str = "") -> str:
+        return f"{value:{sign},}" if self.unit == CYCLES else f"{value / 1e3:{sign},.2f}"
 
 
 def compare(before: Reported, after: Reported) -> Comparison:
-    """The comparison of two reports, whose operations are matched in order."""
-    first, second = (sum(one.cycles or 0 for one in side.operations) for side in (before, after))
-    clock, other = (side.clock_hz or before.clock_hz or after.clock_hz or 1 for side in (before, after))
+    """The comparison of two reports, whose operations are matched in order.
+
+    Raises:
+        ArgumentError: They are too long and too different to be matched.
+    """
+    unit = CYCLES if before.clock_hz == after.clock_hz != 0 else NANOSECONDS
+    first, second = (_sum(side.operations, unit) for side in (before, after))
+    kinds = [[kind_of(one.name) for one in side.operations] for side in (before, after)]
+    pairs = [
+        _pair(None if one is None else before.operations[one], None if other is None else after.operations[other], unit)
+        for one, other in matched(*kinds)
+    ]
     return Comparison(
+        unit=unit,
+        devices=(before.device, after.device),
         before=first,
         after=second,
         change=second - first,
         share=_share(second - first, first),
-        before_nanoseconds=nanoseconds(first, clock),
-        after_nanoseconds=nanoseconds(second, other),
-        same_clock=clock == other,
-        pairs=tuple(_pair(*both) for both in _matched(before.operations, after.operations)),
+        pairs=tuple(pairs),
+        kinds=tuple(_kind(kind, pairs, unit) for kind in dict.fromkeys((*kinds[0], *kinds[1]))),
+        notes=tuple(_notes(before, after)),
     )
 
 
-def _matched(
-    before: Sequence[ReportedOperation], after: Sequence[ReportedOperation]
-) -> Iterator[tuple[ReportedOperation | None, ReportedOperation | None]]:
-    """Operations of equal names, in order; what stands between such pairs is in one report alone."""
-    match = SequenceMatcher(None, [one.name for one in before], [one.name for one in after], autojunk=False)
-    for kind, first, behind, other_first, other_behind in match.get_opcodes():
-        if kind == "equal":
-            yield from zip_longest(before[first:behind], after[other_first:other_behind])
-        else:
-            yield from ((one, None) for one in before[first:behind])
-            yield from ((None, one) for one in after[other_first:other_behind])
+def _kind(kind: str, pairs: Sequence[Pair], unit: str) -> KindChange:
+    sides = [
+        [one for one in side if one is not None and kind_of(one.name) == kind]
+        for side in ([pair.before for pair in pairs], [pair.after for pair in pairs])
+    ]
+    first, second = (_sum(side, unit) for side in sides)
+    change = second - first
+    counts = (len(sides[0]), len(sides[1]))
+    return KindChange(kind=kind, counts=counts, before=first, after=second, change=change, share=_share(change, first))
 
 
-def _pair(before: ReportedOperation | None, after: ReportedOperation | None) -> Pair:
-    was, now = (0 if one is None or one.cycles is None else one.cycles for one in (before, after))
-    return Pair(
-        before=before, after=after, change=now - was, share=_share(now - was, was), causes=tuple(_causes(before, after))
-    )
+def _notes(before: Reported, after: Reported) -> Iterator[str]:
+    """Where both are of different machines, and what is left out."""
+    if before.arch != after.arch and before.arch and after.arch:
+        first, second = short_name(before.arch), short_name(after.arch)
+        yield f"Architectures differ: {first} before, {second} after."
+    elif before.clock_hz != after.clock_hz and before.clock_hz and after.clock_hz:
+        yield f"Clocks differ: {before.clock_hz / 1e9:g} GHz before, {after.clock_hz / 1e9:g} GHz after."
+    for which, side in (("before", before), ("after", after)):
+        if side.left_out:
+            yield f"Left out {which}: {' and '.join(side.left_out)}."
+        untimed = sum(one.nanoseconds is None for one in side.operations)
+        if untimed:
+            yield f"Without a time {which}: {untimed} operation{'s' * (untimed > 1)}."
 
 
-def _causes(before: ReportedOperation | None, after: ReportedOperation | None) -> Iterator[str]:
-    """What is different, the stages that changed most among it."""
-    if before is None or after is None:
-        yield "only after" if before is None else "only before"
-        return
-    if (before.cycles is None) != (after.cycles is None):
-        yield "no model before" if before.cycles is None else "no model after"
-        return
-    if before.core_count != after.core_count:
-        yield f"{before.core_count} -> {after.core_count} cores"
-    if before.bound_by != after.bound_by:
-        yield f"bound by {before.bound_by} -> {after.bound_by}"
-    if not before.stages or not after.stages:  # a network's report has none
-        return
-    were, are = dict(before.stages), dict(after.stages)
-    changes = {name: are.get(name, 0) - were.get(name, 0) for name in {**were, **are}}
-    most = sorted((name for name in changes if changes[name]), key=lambda name: -abs(changes[name]))
-    for name in most[:TOLD_STAGES]:
-        yield f"{name} {changes[name]:+,}"
+def _pair(before: ReportedOperation | None, after: ReportedOperation | None, unit: str) -> Pair:
+    was, now = (0 if one is None else _measure(one, unit) or 0 for one in (before, after))
+    causes = causes_of(before, after, stages=unit == CYCLES)
+    return Pair(before=before, after=after, change=now - was, share=_share(now - was, was), causes=causes)
 
 
-def _row(one: Pair) -> tuple[str, ...]:
-    sides = ("" if side is None or side.cycles is None else cycles(side.cycles) for side in (one.before, one.after))
-    why = printable(", ".join(one.causes))
-    return (printable(one.name[:80]), *sides, f"{one.change:+,}", _percent(one.share), why)
+def _measure(one: ReportedOperation, unit: str) -> int | None:
+    """What an operation takes."""
+    if unit == CYCLES:
+        return one.cycles
+    return None if one.nanoseconds is None else round(one.nanoseconds)
+
+
+def _sum(operations: Iterable[ReportedOperation], unit: str) -> int:
+    return sum(_measure(one, unit) or 0 for one in operations)
+
+
+def _why(one: Pair) -> str:
+    """What is different about an operation, indented; empty where nothing is known."""
+    text = printable(", ".join(cause.text for cause in one.causes)[:LONGEST_CAUSES])
+    return f"    {text}" if text else ""
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -10,16 +10,19 @@ TOLD_FIGURES = 8
 
 
 def advice_lines(advice: Advice) -> list[str]:
-    """What would help, a line for each change."""
+    """What would help, a line for each change, also of the machine."""
+    return [*help_lines(advice), *(f"  on another machine, {_machine(one)}" for one in advice.machine)]
+
+
+def help_lines(advice: Advice) -> list[str]:
+    """What would help on the same machine, a line for each change."""
     tried = f"{advice.tried} calls tried on the model" if advice.tried else "tried on the model, with the plan held"
     told = [*advice.changes[:TOLD_CHANGES], *([advice.together] if advice.together else [])]
     lines = [f"What would help ({tried}; errors of the model are larger than small gains):"]
     lines += [f"  {_change(one, advice)}" for one in told]
     if advice.tried and not told:
         lines.append("  no other config that was tried is faster")
-    lines += [f"  at a price, {one.price}: {_change(one, advice)}" for one in advice.at_a_price]
-    lines += [f"  on another machine, {_machine(one)}" for one in advice.machine]
-    return lines
+    return lines + [f"  at a price, {one.price}: {_change(one, advice)}" for one in advice.at_a_price]
 
 
 def paste_lines(advice: Advice) -> list[str]:
@@ -48,12 +51,16 @@ SENSITIVITY_HEADINGS = ("figure", "value", "dlog cycles", "dlog time", "twice", 
 
 def explain_advice(advice: Advice) -> str:
     """All of it in plain characters."""
-    lines = [*advice_lines(advice), *paste_lines(advice)]
+    return "\n".join([*advice_lines(advice), *paste_lines(advice), *sensitivity_lines(advice)])
+
+
+def sensitivity_lines(advice: Advice) -> list[str]:
+    """On which figures of the machine the call hangs, as a table; none if nobody asked."""
     rows = sensitivity_rows(advice)
-    if rows:
-        lines.append("Which part of the machine it hangs on (d log of cycles and time / d log of a figure):")
-        lines += [f"  {line}" for line in aligned([SENSITIVITY_HEADINGS, *rows], words=(0,))]
-    return "\n".join(lines)
+    if not rows:
+        return []
+    head = "Which part of the machine it hangs on (d log of cycles and time / d log of a figure):"
+    return [head, *(f"  {line}" for line in aligned([SENSITIVITY_HEADINGS, *rows], words=(0,)))]
 
 
 def figure_value(value: float) -> str:

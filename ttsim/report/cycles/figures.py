@@ -148,7 +148,8 @@ class OperationTime:
         nanoseconds: The same in time.
         share: Of the call's cycles.
         bound_by: The stage that binds it.
-        tied_with: Stages that bind it just as well, as far as the model can tell.
+        tied_with: Stages that bind it just as well, as far as the model can tell. This, the facts, the stages and the
+            groups are found out when asked for.
         facts: How it was planned: scheme, blocks, readers ...
         error: How far its cycles are to be expected off.
         core_count: Cores that take part.
@@ -156,7 +157,7 @@ class OperationTime:
         contention_cycles: Part of `cycles` due to cores that share links, banks or receivers.
         cycles_without_contention: The rest.
         stages: Of the cores that end last.
-        groups: All cores, the slowest first; computed when asked for.
+        groups: All cores, the slowest first.
         traffic: Bytes.
         math: The matrix units.
         roofline: What it could take at best.
@@ -167,15 +168,15 @@ class OperationTime:
     nanoseconds: float
     share: float
     bound_by: str
-    tied_with: tuple[str, ...]
-    facts: tuple[Fact, ...]
+    tied_with: Late[tuple[str, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    facts: Late[tuple[Fact, ...]] = Late()  # noqa: RUF009
     error: ErrorBar
     core_count: int
     fidelity_phases: int
     contention_cycles: int
     cycles_without_contention: int
-    stages: tuple[StageTime, ...]
-    groups: Late[tuple[CoreGroupTime, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    stages: Late[tuple[StageTime, ...]] = Late()  # noqa: RUF009
+    groups: Late[tuple[CoreGroupTime, ...]] = Late()  # noqa: RUF009
     traffic: Traffic
     math: MathUse
     roofline: Roofline
@@ -205,6 +206,8 @@ class CoreTime:
         busy_share: The same, of all cycles.
         stall_cycles: Of the stage that waits most in each operation, added up; 0 where waiting is not modeled.
         stall_share: The same, of all cycles.
+        dram_bytes: It moves from and to DRAM; where a model does not tell cores apart, as many as the others.
+        network_bytes: That leave it over a network, likewise.
     """
 
     column: int
@@ -215,6 +218,8 @@ class CoreTime:
     busy_share: float
     stall_cycles: int
     stall_share: float
+    dram_bytes: int = 0
+    network_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,14 +5,15 @@ Operations run one after the other, as on the device: figures of a call are sums
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from device.memory.tiles import TILE
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.time.dram import bandwidth
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, nanoseconds
+from device.time.late import Late
+from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch.queue import Launch
 from ops.meaning import NOTHING_TOLD, Account
 from ttsim.report.cycles.errors import error_bar, total_error
@@ -72,7 +73,7 @@ class OperationReading:
         return self.cycles.issued_flops / FLOPS_OF_A_PRODUCT * max(self.fidelity_phases, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TimedCall:
     """A call and the device operations that it ran.
 
@@ -82,7 +83,7 @@ class TimedCall:
         untimed: Those that no model knows; figures leave them out.
         useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
         decisions: What the planner chose for the caller.
-        launches: What was launched, untimed operations included, in order.
+        launches: What was launched, untimed operations included, in order; found out when asked for.
     """
 
     name: str
@@ -90,7 +91,7 @@ class TimedCall:
     untimed: tuple[UntimedOperation, ...] = ()
     useful_flops: int | None = None
     decisions: tuple[Decision, ...] = ()
-    launches: tuple[Launch, ...] = ()
+    launches: Late[tuple[Launch, ...]] = Late(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
 
 
 def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
@@ -120,23 +121,22 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         of_cycles: Cycles of the call, for its share.
     """
     timed, sums = operation.cycles, sums_of(operation, spec)
-    words = {**DOES, **operation.account.stages}
-    stages = stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=words)
+    stages = cache(partial(_stages_of, operation))
     return OperationTime(
         name=operation.name,
         cycles=whole(timed.cycles),
         nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
         share=share_of(timed.cycles, of_cycles),
         bound_by=timed.bound_by.value,
-        tied_with=tied_stages(stages, timed.bound_by.value, whole(timed.cycles)),
-        facts=operation.account.facts,
+        tied_with=lambda: tied_stages(stages(), timed.bound_by.value, whole(timed.cycles)),
+        facts=lambda: operation.account.facts,
         error=error_bar(operation.account, spec.arch),
         core_count=timed.cores,
         fidelity_phases=operation.fidelity_phases,
         contention_cycles=whole(timed.contention_cycles),
         cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
         stages=stages,
-        groups=partial(_group_times, timed, words),
+        groups=partial(_group_times, operation),
         traffic=traffic(sums, spec),
         math=math_use(sums, spec, useful_flops=timed.useful_flops),
         roofline=roofline(sums),
@@ -240,7 +240,19 @@ def sums_of(operation: OperationReading, spec: DeviceSpec) -> Sums:
     )
 
 
-def _group_times(timed: OperationCycles, words: Mapping[Stage, str]) -> tuple[CoreGroupTime, ...]:
+def _words(operation: OperationReading) -> dict[Stage, str]:
+    """What its stages do."""
+    return {**DOES, **operation.account.stages}
+
+
+def _stages_of(operation: OperationReading) -> tuple[StageTime, ...]:
+    """Those of the cores that end last."""
+    timed = operation.cycles
+    return stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=_words(operation))
+
+
+def _group_times(operation: OperationReading) -> tuple[CoreGroupTime, ...]:
+    timed, words = operation.cycles, _words(operation)
     groups = sorted(timed.groups, key=lambda group: -group.cycles)
     return tuple(_group_time(group, whole(timed.cycles), words) for group in groups)
 
@@ -273,6 +285,7 @@ def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tup
         for at, (cycles, busy, stall) in own.items():
             before = added.get(at, (0, 0, 0))
             added[at] = (before[0] + cycles, before[1] + busy, before[2] + stall)
+    moved = _core_bytes(one for operation in operations for one in operation.cycles.moved)
     return tuple(
         CoreTime(
             column=column,
@@ -283,9 +296,28 @@ def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tup
             busy_share=share_of(busy, of_cycles),
             stall_cycles=stall,
             stall_share=share_of(stall, of_cycles),
+            dram_bytes=moved.get((row, column), (0, 0))[0],
+            network_bytes=moved.get((row, column), (0, 0))[1],
         )
         for (row, column), (cycles, busy, stall) in sorted(added.items())
     )
+
+
+def _core_bytes(moved: Iterable[MovedBytes]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Bytes of DRAM and of the networks by row and column, whole ones: the first cores have what does not divide."""
+    added: dict[tuple[int, int], tuple[int, int]] = {}
+    for one in moved:
+        if not one.dram_bytes and not one.network_bytes:
+            continue
+        count = one.cores.num_cores()
+        (dram, more_dram), (network, more_network) = divmod(one.dram_bytes, count), divmod(one.network_bytes, count)
+        for number, core in enumerate(one.cores.cores()):
+            before = added.get((core.y, core.x), (0, 0))
+            added[core.y, core.x] = (
+                before[0] + dram + (number < more_dram),
+                before[1] + network + (number < more_network),
+            )
+    return added
 
 
 def _useful_flops(call: TimedCall) -> int:

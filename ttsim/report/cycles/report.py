@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
+from device.time.late import Late
+from ttsim.report.columns import terminal_width, wrapped
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.cycles.advise import explain_advice
 from ttsim.report.cycles.explain import (
@@ -20,7 +22,7 @@ from ttsim.report.cycles.explain import (
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
 from ttsim.report.cycles.figures_of import TimedCall, call_times, totals
 from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
-from ttsim.report.cycles.rows import text_table
+from ttsim.report.cycles.rows import table_lines
 from ttsim.report.plain import text
 
 FORMAT = 2  # raised when a field changes its meaning or goes
@@ -36,7 +38,7 @@ LEAVES_OUT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CycleReport:
     """What calls took on a device.
 
@@ -48,7 +50,7 @@ class CycleReport:
         worker_cores: Of the whole grid.
         calls: In order, each with its operations.
         total: All together.
-        launches: What passes between operations; no other figure has it in.
+        launches: What passes between operations; no other figure has it in. Found out when asked for.
         includes: What the cycles count.
         leaves_out: What they do not count.
         advice: What would make them faster; None where nobody asked.
@@ -59,7 +61,7 @@ class CycleReport:
     worker_cores: int
     calls: tuple[CallTime, ...]
     total: Totals
-    launches: LaunchTimes
+    launches: Late[LaunchTimes] = Late()  # noqa: RUF009 (a descriptor, not a default)
     includes: tuple[str, ...] = INCLUDES
     leaves_out: tuple[str, ...] = LEAVES_OUT
     advice: Advice | None = None
@@ -96,8 +98,13 @@ class CycleReport:
         """All figures; the same bytes for the same calls."""
         return text(self.to_dict())
 
-    def __str__(self) -> str:
-        """A table, and what it counts."""
+    def table(self, width: int | None = None) -> str:
+        """A table, and what it counts.
+
+        Args:
+            width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
+                everything, on lines as long as it takes.
+        """
         if not self.calls:
             return self.explain()
         missing = not_counting([one for call in self.calls for one in call.untimed])
@@ -107,7 +114,12 @@ class CycleReport:
         head = f"{self.device}: {taken}{missing}"
         untimed = (line for call in self.calls for line in untimed_lines(call))
         after = (*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out))
-        return "\n".join([head, text_table(self.calls), *after])
+        below = (line for text in after for line in wrapped(text, width, indent=2))
+        return "\n".join([*wrapped(head, width, indent=2), *table_lines(self.calls, width), *below])
+
+    def __str__(self) -> str:
+        """The table: as wide as the terminal where one shows it, whole elsewhere."""
+        return self.table(terminal_width())
 
 
 def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
@@ -120,5 +132,5 @@ def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
         worker_cores=spec.grid.cores,
         calls=made,
         total=total,
-        launches=launch_times([one for call in calls for one in call.launches], total.nanoseconds, spec),
+        launches=lambda: launch_times([one for call in calls for one in call.launches], total.nanoseconds, spec),
     )

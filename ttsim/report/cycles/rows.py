@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 
-from ttsim.report.columns import aligned
+from ttsim.report.columns import fitted
 from ttsim.report.cycles.explain import count_of, cycles, percent, time
 from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
+from ttsim.report.printable import short_name
 
-TEXT_COLUMNS = 1  # how many columns hold words; all others hold figures
 HEADINGS = ("operation", "cycles", "time", "of call", "bound by", "cores", "math", "useful", "DRAM", "network",
             "uncontended", "of roof")  # fmt: skip
+WORDS = ("operation", "bound by")
+LEAST_NEEDED = ("of roof", "uncontended", "network", "DRAM", "useful", "math", "cores", "time", "of call")
 
 
 def operation_row(one: OperationTime) -> tuple[str, ...]:
     """One operation."""
     return (
-        one.name,
+        short_name(one.name),
         cycles(one.cycles),
         time(one.nanoseconds),
         percent(one.share),
@@ -30,7 +32,7 @@ def total_row(call: CallTime) -> tuple[str, ...]:
     """All of a call."""
     total = call.total
     return (
-        call.name,
+        short_name(call.name),
         cycles(total.cycles),
         time(total.nanoseconds),
         "",
@@ -48,10 +50,15 @@ def rows(call: CallTime) -> list[tuple[str, ...]]:
     return [*found, total_row(call)] if len(found) != 1 else found
 
 
-def text_table(calls: Sequence[CallTime]) -> str:
-    """A table in plain characters, figures to the right."""
+def table_lines(calls: Sequence[CallTime], width: int | None = None) -> list[str]:
+    """A table in plain characters, figures to the right.
+
+    Args:
+        calls: Whose operations it shows.
+        width: Characters of a line; columns that do not fit are left out. None: all are there.
+    """
     table = [HEADINGS, *(row for call in calls for row in rows(call))]
-    return "\n".join(aligned(table, words=range(TEXT_COLUMNS)))
+    return fitted(table, width, words=WORDS, least_needed=LEAST_NEEDED)
 
 
 def _shared_cells(one: OperationTime | Totals) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ def whole_operation(timed: OperationCycles) -> OperationCycles:
         cycles=cycles,
         groups=lambda: tuple(_whole_group(group, cycles) for group in timed.groups),
         slowest=_whole_group(timed.slowest, cycles),
+        moved=lambda: timed.moved,
+        working=lambda: timed.working,
         contention_cycles=min(cycles, whole(timed.contention_cycles)),
     )
 

@@ -77,12 +77,14 @@ def summarize(
 
 
 def place_of(memory: MemoryConfig) -> str:
-    """Where a tensor lies, in a few words."""
+    """Where a tensor lies, in a few words; its memory config names the cores."""
     kind, shards = f"{memory.memory_layout.name} in {memory.buffer_type.name}", memory.shard_spec
     if shards is None:
         return kind
     rows, columns = shards.shape
-    return f"{kind}, shards {rows}x{columns} on {shards.grid}, {shards.orientation.name}"
+    count = shards.grid.num_cores()
+    cores = "one core" if count == 1 else f"{count} cores"
+    return f"{kind}, shards {rows}x{columns} on {cores}, {shards.orientation.name}"
 
 
 def partitions_of(layouts: Iterable[ConvLayout]) -> tuple[Partition, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.launch.queue import Launch
-from ttsim.report.columns import aligned
+from ttsim.report.columns import fitted, terminal_width, wrapped
 from ttsim.report.cycles.explain import cycles, explain_inclusion, percent, time
 from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles.report import INCLUDES, LEAVES_OUT
@@ -15,6 +15,7 @@ from ttsim.report.memory.l1_map import L1Map, l1_map
 from ttsim.report.network.figures import HighWater, LivingBuffer, PassOperation, Sum
 from ttsim.report.network.figures_of import RanOperation, held, high_water, pass_operations, sums
 from ttsim.report.plain import text
+from ttsim.report.printable import printable, short_name, short_place
 
 FORMAT = 1  # raised when a field changes its meaning or goes
 NOWHERE = "(no line of a script)"
@@ -23,6 +24,11 @@ OPERATION_HEADINGS = ("#", "operation", "function", "where", "begins", "cycles",
                       "L1 B")  # fmt: skip
 KIND_HEADINGS = ("operation", "count", "untimed", "cycles", "time", "share", "L1 B")
 LAYER_HEADINGS = ("where", "functions", "calls", *KIND_HEADINGS[1:])
+LONGEST_PLACE = 60  # places that a line of a script takes, outside of tables
+WORDS = ("operation", "function", "where", "bound by", "functions")
+OPERATION_LEAST_NEEDED = ("begins", "function", "cores", "time", "where", "L1 B", "share")
+KIND_LEAST_NEEDED = ("time", "L1 B", "untimed", "share")
+LAYER_LEAST_NEEDED = ("time", "functions", "L1 B", "untimed", "calls", "count", "share")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +70,16 @@ class NetworkReport:
         """Operations that no model knows."""
         return tuple(one for one in self.operations if one.untimed)
 
+    @property
+    def headline(self) -> str:
+        """What ran, and how long it took, in a line."""
+        missing = f", not counting {len(self.untimed)} of them" if self.untimed else ", all of them timed"
+        calls = "one call" if self.calls == 1 else f"{self.calls} calls"
+        return (
+            f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz,"
+            f" in {len(self.operations)} device operations of {calls}{missing}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
         return {"format": FORMAT, **asdict(self)}
@@ -72,27 +88,43 @@ class NetworkReport:
         """All figures; the same bytes for the same calls."""
         return text(self.to_dict())
 
-    def __str__(self) -> str:
-        """Tables: operations, kinds, layers; then the fullest moment of L1."""
+    def table(self, width: int | None = None) -> str:
+        """Tables: operations, kinds, layers; then the fullest moment of L1.
+
+        Args:
+            width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
+                everything, on lines as long as it takes.
+        """
         if not self.operations:
             return f"No device operation ran on {self.device}."
+        kinds = [KIND_HEADINGS, *((short_name(one.name), *_cells(one)) for one in _longest(self.kinds))]
+        operations = [OPERATION_HEADINGS, *map(_operation_row, self.operations)]
+        below = [
+            *(f"Not counted: #{one.number} {one.name}, {one.untimed}" for one in self.untimed),
+            *launch_lines(self.launches),
+            explain_inclusion(self.includes, self.leaves_out),
+        ]
         return "\n".join(
             [
-                _head(self),
+                *wrapped(self.headline, width, indent=2),
                 "",
-                *aligned([OPERATION_HEADINGS, *map(_operation_row, self.operations)], words=(1, 2, 3, 8)),
+                *fitted(operations, width, words=WORDS, least_needed=OPERATION_LEAST_NEEDED),
                 "\nBy kind",
-                *aligned([KIND_HEADINGS, *((one.name, *_cells(one)) for one in _longest(self.kinds))], words=(0,)),
+                *fitted(kinds, width, words=WORDS, least_needed=KIND_LEAST_NEEDED),
                 "\nBy line of the script",
-                *aligned([LAYER_HEADINGS, *map(_layer_row, self.layers)], words=(0, 1)),
+                *fitted(
+                    [LAYER_HEADINGS, *map(_layer_row, self.layers)], width, words=WORDS, least_needed=LAYER_LEAST_NEEDED
+                ),
                 "",
-                *_fullest(self),
+                *(line for text in _fullest(self) for line in wrapped(text, width, indent=4)),
                 "",
-                *(f"Not counted: #{one.number} {one.name}, {one.untimed}" for one in self.untimed),
-                *launch_lines(self.launches),
-                explain_inclusion(self.includes, self.leaves_out),
+                *(line for text in below for line in wrapped(text, width, indent=2)),
             ]
         )
+
+    def __str__(self) -> str:
+        """The tables: as wide as the terminal where one shows them, whole elsewhere."""
+        return self.table(terminal_width())
 
 
 def network_report(ran: Sequence[RanOperation], launches: Sequence[Launch], spec: DeviceSpec) -> NetworkReport:
@@ -121,14 +153,6 @@ def network_report(ran: Sequence[RanOperation], launches: Sequence[Launch], spec
     )
 
 
-def _head(report: NetworkReport) -> str:
-    missing = f", not counting {len(report.untimed)} of them" if report.untimed else ", all of them timed"
-    return (
-        f"{report.device}: {cycles(report.cycles)} cycles, {time(report.nanoseconds)} at {report.clock_hz / 1e9:g} GHz,"
-        f" in {len(report.operations)} device operations of {report.calls} calls{missing}"
-    )
-
-
 def _longest(found: Sequence[Sum]) -> list[Sum]:
     return sorted(found, key=lambda one: -one.cycles)
 
@@ -136,12 +160,12 @@ def _longest(found: Sequence[Sum]) -> list[Sum]:
 def _operation_row(one: PassOperation) -> tuple[str, ...]:
     taken = ("not timed", "", "") if one.untimed else (cycles(one.cycles), time(one.nanoseconds), percent(one.share))
     cores = "" if one.untimed else str(one.core_count)
-    where = (one.name, one.function, one.where or NOWHERE)
+    where = (short_name(one.name), short_name(one.function), short_place(one.where or NOWHERE))
     return (str(one.number), *where, time(one.start_nanoseconds), *taken, one.bound_by, cores, f"{one.l1_bytes:,}")
 
 
 def _layer_row(one: Sum) -> tuple[str, ...]:
-    return (one.name or NOWHERE, ", ".join(one.functions), str(one.calls), *_cells(one))
+    return (short_place(one.name or NOWHERE), ", ".join(one.functions), str(one.calls), *_cells(one))
 
 
 def _cells(one: Sum) -> tuple[str, ...]:
@@ -157,7 +181,7 @@ def _fullest(report: NetworkReport) -> Iterator[str]:
         return
     there = report.operations[mark.operation]
     yield (
-        f"L1 is fullest in #{there.number} {there.name} of {there.function} ({there.where or NOWHERE}), "
+        f"L1 is fullest in #{there.number} {there.name} of {there.function} ({_line(there.where)}), "
         f"{time(mark.nanoseconds)} after the start: {mark.total_bytes:,} of {mark.usable_bytes:,} B of a core "
         f"({percent(mark.share)}), {there.circular_bytes:,} of them circular buffers"
     )
@@ -165,13 +189,18 @@ def _fullest(report: NetworkReport) -> Iterator[str]:
         yield f"  {circular.size_bytes:>9,} B  circular buffer {circular.name} on {circular.cores}"
     for buffer in mark.buffers:
         if buffer.memory != SMALL:
-            yield f"  {buffer.bank_bytes:>9,} B  {buffer.memory} at {buffer.address}: {buffer.name}, {_maker(buffer)}"
+            named = f"{printable(buffer.name)}, {_maker(buffer)}"
+            yield f"  {buffer.bank_bytes:>9,} B  {buffer.memory} at {buffer.address}: {named}"
     small = [buffer.bank_bytes for buffer in mark.buffers if buffer.memory == SMALL]
     if small:
         yield f"  {sum(small):>9,} B  {SMALL}: {len(small)} config tensors of programs in the cache"
 
 
+def _line(where: str) -> str:
+    return short_place(where or NOWHERE, LONGEST_PLACE)
+
+
 def _maker(buffer: LivingBuffer) -> str:
     if not buffer.function:
         return "made outside of these calls"
-    return f"of {buffer.function} ({buffer.where or NOWHERE})"
+    return f"of {buffer.function} ({_line(buffer.where)})"

@@ -24,7 +24,11 @@ class Deed:
         start_nanoseconds: Kernel time of all operations before it.
         left_share: The same, of all kernel time.
         width_share: Its kernel time, likewise.
-        time: What it takes; None where no model knows it.
+        cycles: What it takes; None where no model knows it.
+        nanoseconds: The same in time; 0 likewise.
+        bound_by: The stage that binds it; empty likewise.
+        core_count: Cores that take part; 0 likewise.
+        time: The same in detail; None where no model knows it, or only its sum is known.
         untimed: Why; empty if one does.
         circular_bytes: Circular buffers, on the core that has most.
         buffer_bytes: Buffers on a core.
@@ -38,6 +42,10 @@ class Deed:
     start_nanoseconds: float
     left_share: float
     width_share: float
+    cycles: int | None
+    nanoseconds: float
+    bound_by: str
+    core_count: int
     time: OperationTime | None
     untimed: str
     circular_bytes: int
@@ -64,6 +72,51 @@ class Roof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """How far an operation is above the least that the machine needs for it: where there is most to gain.
+
+    Attributes:
+        deed: Which.
+        cycles: Above its roof.
+        share: The same, of all cycles.
+        stages: What binds it, and what does so just as well.
+        does: What the stage that binds it does.
+    """
+
+    deed: Deed
+    cycles: int
+    share: float
+    stages: tuple[str, ...]
+    does: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A mark on an axis.
+
+    Attributes:
+        text: What it says.
+        share: Where it stands.
+    """
+
+    text: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A call as Python.
+
+    Attributes:
+        name: Which.
+        text: To paste.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """A core in a picture of the grid.
 
@@ -78,6 +131,8 @@ class Cell:
         stall_share: The same, of all cycles.
         circular_bytes: Circular buffers of the operation that has most of them there.
         circular_share: The same, of what a program can use.
+        dram_bytes: It moves from and to DRAM.
+        network_bytes: That leave it over a network.
     """
 
     column: int
@@ -90,6 +145,31 @@ class Cell:
     stall_share: float = 0.0
     circular_bytes: int = 0
     circular_share: float = 0.0
+    dram_bytes: int = 0
+    network_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreMap:
+    """A figure of every core, as a picture shows it.
+
+    Attributes:
+        name: Which.
+        unit: Its unit: "cycles" or "B".
+        whole: What shares are of.
+        figures: Row by row, as the cells of the grid.
+        shares: How strong the color is, likewise.
+        least: The smallest figure.
+        most: The largest one.
+    """
+
+    name: str
+    unit: str
+    whole: str
+    figures: tuple[int, ...]
+    shares: tuple[float, ...]
+    least: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +180,13 @@ class Grid:
         columns: How many.
         rows: How many.
         cells: Row by row, those that do nothing among them.
+        maps: Their figures; those that no core has are left out.
     """
 
     columns: int
     rows: int
     cells: tuple[Cell, ...]
+    maps: tuple[CoreMap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +206,17 @@ class Part:
         grid: The worker cores.
         stages: Names of the stages in which any operation spends time, in the order of the pipeline.
         roofs: The longest operations, the longest first.
+        excesses: The operations that are farthest above their roofs, the farthest first.
+        steps: The axis of operations.
+        times: The axis of time.
         kinds: Sums over operations of one name; none for one call.
         layers: Sums over lines of the script, likewise.
         partitions: How convolutions were cut up.
         accuracy: Against float64; None where it is not known.
+        unknown_accuracy: Why it is not; empty if it is, or nothing came out.
         advice: What to change; None where nobody asked.
         between: What passes between operations.
-        source: The call as Python; empty where it is not known.
+        sources: Calls as Python, where they are known.
     """
 
     name: str
@@ -145,13 +231,17 @@ class Part:
     grid: Grid
     stages: tuple[str, ...]
     roofs: tuple[Roof, ...]
+    excesses: tuple[Excess, ...] = ()
+    steps: tuple[Tick, ...] = ()
+    times: tuple[Tick, ...] = ()
     kinds: tuple[Sum, ...] = ()
     layers: tuple[Sum, ...] = ()
     partitions: tuple[Partition, ...] = ()
     accuracy: Accuracy | None = None
+    unknown_accuracy: str = ""
     advice: Advice | None = None
     between: tuple[str, ...] = ()
-    source: str = ""
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

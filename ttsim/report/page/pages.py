@@ -1,6 +1,7 @@
 """Pages of reports: one of layers that were run, and one of a network that ran."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles.explain import cycles, explain_inclusion, percent, time
@@ -9,11 +10,13 @@ from ttsim.report.cycles.report import INCLUDES, LEAVES_OUT, CycleReport
 from ttsim.report.memory.figures import LayerResult, OperationUse, Summary
 from ttsim.report.memory.l1_map import CIRCULAR, Held, l1_map
 from ttsim.report.network.report import NetworkReport
-from ttsim.report.page.figures import Page, Part
-from ttsim.report.page.parts import deeds, deeds_of_pass, grid_of, roofs, stages_of
+from ttsim.report.page.calls import page_of_pass, part_of_pass
+from ttsim.report.page.figures import Page, Part, Source
+from ttsim.report.page.parts import deeds, deeds_of_pass, excesses, grid_of, roofs, stages_of, steps, times
 from ttsim.types.layer import Layer
 
 COUNTED = explain_inclusion(INCLUDES, LEAVES_OUT)
+NO_VALUES = 'Not known: the layer ran without values; values="exact" or "fast" has them.'
 
 
 def page_of_layers(results: Sequence[LayerResult], spec: DeviceSpec) -> Page:
@@ -35,37 +38,31 @@ def page_of_layers(results: Sequence[LayerResult], spec: DeviceSpec) -> Page:
     )
 
 
-def page_of_network(network: NetworkReport, report: CycleReport, spec: DeviceSpec) -> Page:
+def page_of_network(
+    network: NetworkReport, report: CycleReport, spec: DeviceSpec, sources: Sequence[Source] = ()
+) -> Page:
     """The page of a network that ran.
 
     Args:
         network: Its operations in order.
         report: The cycles of the same calls.
         spec: The device.
+        sources: Its convolutions as Python.
     """
-    usable = spec.l1.usable_bytes
-    found = deeds_of_pass(network.operations, report.operations, usable)
-    part = Part(
-        name="network",
-        asked=(("calls", f"{network.calls}"), ("device operations", f"{len(network.operations)}")),
-        verdict=tuple(_network_verdict(network)),
-        error=None,
+    found = deeds_of_pass(network.operations, spec.l1.usable_bytes, report.operations)
+    part = replace(
+        part_of_pass(network),
         deeds=found,
         total=report.total if report.operations else None,
         calls=report.calls,
-        memory=(),
-        l1=network.l1,
         grid=grid_of(spec, report.total.cores, network.l1),
         stages=stages_of(found),
         roofs=roofs(found),
-        kinds=network.kinds,
-        layers=network.layers,
+        excesses=excesses(found),
         advice=report.advice,
-        between=tuple(launch_lines(network.launches)),
+        sources=tuple(sources),
     )
-    return Page(
-        title=f"network on {spec.name}", device=spec.name, clock_hz=spec.clock_hz, parts=(part,), counted=COUNTED
-    )
+    return replace(page_of_pass(network), parts=(part,))
 
 
 def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
@@ -90,11 +87,15 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
         grid=grid_of(spec, () if report is None else report.total.cores, memory),
         stages=stages_of(found),
         roofs=roofs(found),
+        excesses=excesses(found),
+        steps=steps(len(operations)),
+        times=times(0.0 if report is None else report.nanoseconds),
         partitions=() if summary is None else summary.partitions,
         accuracy=None if summary is None else summary.accuracy,
+        unknown_accuracy=NO_VALUES if summary is not None and summary.accuracy is None else "",
         advice=None if report is None else report.advice,
         between=() if report is None else tuple(launch_lines(report.launches)),
-        source=result.source,
+        sources=(Source(name=result.layer.name, text=result.source),) if result.source else (),
     )
 
 
@@ -147,20 +148,4 @@ def _verdict(summary: Summary) -> list[str]:
         f"It gives {'x'.join(map(str, output.shape))} {output.dtype} {output.layout}, images of "
         f"{output.height}x{output.width}; {output.place}."
     )
-    return lines
-
-
-def _network_verdict(network: NetworkReport) -> list[str]:
-    """What came out, the most important first."""
-    mark, missing = network.high_water, len(network.untimed)
-    lines = [
-        f"It ran: {cycles(network.cycles)} cycles, {time(network.nanoseconds)} of kernel time, in "
-        f"{len(network.operations)} device operations of {network.calls} calls"
-        + (f", not counting {missing} that no model knows." if missing else ".")
-    ]
-    if mark.operation is not None:
-        lines.append(
-            f"L1 of a core is at most {percent(mark.share)} full ({mark.total_bytes:,} of {mark.usable_bytes:,} B), in "
-            f"#{mark.operation} {network.operations[mark.operation].name}."
-        )
     return lines

@@ -1,6 +1,6 @@
 """What the parts of a page have in common: operations along the time, cores of the grid, distances to the roof."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from device.spec.device_spec import DeviceSpec
@@ -8,9 +8,13 @@ from device.time.stages import Stage
 from ttsim.report.cycles.figures import CallTime, CoreTime, OperationTime
 from ttsim.report.memory.l1_map import CIRCULAR, L1Map
 from ttsim.report.network.figures import PassOperation
-from ttsim.report.page.figures import Cell, Deed, Grid, Roof
+from ttsim.report.page.figures import Cell, CoreMap, Deed, Excess, Grid, Roof, Tick
 
 SHOWN_ROOFS: Final = 16  # operations
+SHOWN_EXCESSES: Final = 8
+MOST_STEPS: Final = 12  # marks on an axis
+MOST_TIMES: Final = 6
+UNITS: Final = ((1e6, "ms"), (1e3, "us"), (1.0, "ns"))  # nanoseconds of each
 
 
 def deeds(
@@ -45,12 +49,16 @@ def deeds(
                 start_nanoseconds=before,
                 left_share=before / whole if whole else 0.0,
                 width_share=taken / whole if whole else 0.0,
+                cycles=None if here is None else here.cycles,
+                nanoseconds=taken,
+                bound_by="" if here is None else here.bound_by,
+                core_count=0 if here is None else here.core_count,
                 time=here,
                 untimed="" if here is not None else "no cycles" if untimed is None else untimed.reason,
                 circular_bytes=circular_bytes,
                 buffer_bytes=buffer_bytes,
                 l1_bytes=circular_bytes + buffer_bytes,
-                l1_share=(circular_bytes + buffer_bytes) / usable_bytes,
+                l1_share=(circular_bytes + buffer_bytes) / usable_bytes if usable_bytes else 0.0,
             )
         )
         before += taken
@@ -58,10 +66,16 @@ def deeds(
 
 
 def deeds_of_pass(
-    operations: Sequence[PassOperation], timed: Iterable[OperationTime], usable_bytes: int
+    operations: Sequence[PassOperation], usable_bytes: int, timed: Iterable[OperationTime] | None = None
 ) -> tuple[Deed, ...]:
-    """The device operations of a network, each with what it takes; the pass itself says which have a model."""
-    models = iter(timed)
+    """The device operations of a network, each with what it takes; the pass itself says which have a model.
+
+    Args:
+        operations: In order.
+        usable_bytes: L1 that a program can use.
+        timed: Details of those that have a model, in order; None where only their sums are known.
+    """
+    models = None if timed is None else iter(timed)
     whole = sum(one.nanoseconds for one in operations)
     return tuple(
         Deed(
@@ -71,7 +85,11 @@ def deeds_of_pass(
             start_nanoseconds=one.start_nanoseconds,
             left_share=one.start_nanoseconds / whole if whole else 0.0,
             width_share=one.nanoseconds / whole if whole else 0.0,
-            time=None if one.untimed else next(models),
+            cycles=None if one.untimed else one.cycles,
+            nanoseconds=one.nanoseconds,
+            bound_by=one.bound_by,
+            core_count=one.core_count,
+            time=None if one.untimed or models is None else next(models),
             untimed=one.untimed,
             circular_bytes=one.circular_bytes,
             buffer_bytes=one.buffer_bytes,
@@ -104,6 +122,48 @@ def roofs(found: Sequence[Deed]) -> tuple[Roof, ...]:
     )
 
 
+def excesses(found: Sequence[Deed]) -> tuple[Excess, ...]:
+    """The operations that are farthest above the least that the machine needs for them."""
+    timed = [(one, one.time) for one in found if one.time is not None]
+    whole = sum(time.cycles for _, time in timed)
+    above = [(time.cycles - time.roofline.cycles, one, time) for one, time in timed]
+    farthest = sorted((one for one in above if one[0] > 0), key=lambda one: -one[0])[:SHOWN_EXCESSES]
+    return tuple(
+        Excess(
+            deed=one,
+            cycles=cycles,
+            share=cycles / whole,
+            stages=(time.bound_by, *time.tied_with),
+            does=next((stage.does for stage in time.stages if stage.stage == time.bound_by), ""),
+        )
+        for cycles, one, time in farthest
+    )
+
+
+def steps(operations: int) -> tuple[Tick, ...]:
+    """The axis of so many operations, which are as wide as each other: numbers in steps of 1, 2 or 5, tens ..."""
+    step = _step(operations / MOST_STEPS)
+    return tuple(Tick(text=f"#{at}", share=at / operations) for at in range(0, operations, step))
+
+
+def times(nanoseconds: float) -> tuple[Tick, ...]:
+    """The axis of so much time: microseconds in steps likewise."""
+    if nanoseconds <= 0:
+        return ()
+    unit, name = next((one for one in UNITS if nanoseconds >= 2 * one[0]), UNITS[-1])
+    step = _step(nanoseconds / unit / MOST_TIMES)
+    marks = range(0, int(nanoseconds / unit) + 1, step)
+    return tuple(Tick(text=f"{at} {name}", share=at * unit / nanoseconds) for at in marks)
+
+
+def _step(least: float) -> int:
+    """The smallest of 1, 2, 5, 10, 20, 50 ... that is not smaller."""
+    ten = 1
+    while 5 * ten < least:
+        ten *= 10
+    return next(factor * ten for factor in (1, 2, 5) if factor * ten >= least)
+
+
 def grid_of(spec: DeviceSpec, cores: Iterable[CoreTime], l1: L1Map) -> Grid:
     """Every worker core: its time, and the circular buffers that it holds.
 
@@ -112,22 +172,63 @@ def grid_of(spec: DeviceSpec, cores: Iterable[CoreTime], l1: L1Map) -> Grid:
         cores: Those that did something.
         l1: Where circular buffers were.
     """
+    return _grid(spec.grid.cols, spec.grid.rows, cores, _circular_bytes(l1), spec.l1.usable_bytes)
+
+
+def grid_of_cores(cores: Sequence[CoreTime]) -> Grid:
+    """The cores that did something, and those between them and the first one."""
+    columns = max((one.column for one in cores), default=-1) + 1
+    return _grid(columns, max((one.row for one in cores), default=-1) + 1, cores, {}, 0)
+
+
+def _grid(
+    columns: int, rows: int, cores: Iterable[CoreTime], held: Mapping[tuple[int, int], int], usable_bytes: int
+) -> Grid:
     known = {(one.column, one.row): one for one in cores}
-    held = _circular_bytes(l1)
-    return Grid(
-        columns=spec.grid.cols,
-        rows=spec.grid.rows,
-        cells=tuple(
-            _cell(column, row, known.get((column, row)), held.get((column, row), 0), spec.l1.usable_bytes)
-            for row in range(spec.grid.rows)
-            for column in range(spec.grid.cols)
-        ),
+    cells = tuple(
+        _cell(column, row, known.get((column, row)), held.get((column, row), 0), usable_bytes)
+        for row in range(rows)
+        for column in range(columns)
     )
+    return Grid(columns=columns, rows=rows, cells=cells, maps=tuple(_maps(cells)))
+
+
+def _maps(cells: Sequence[Cell]) -> Iterator[CoreMap]:
+    """Their pictures; bytes that are moved have no whole but the core that moves most of them."""
+    measured: tuple[tuple[str, str, str, list[int], list[float]], ...] = (
+        ("at work", "cycles", "of all cycles", [one.cycles for one in cells], [one.share for one in cells]),
+        (
+            "busiest stage", "cycles", "of all cycles",
+            [one.busy_cycles for one in cells], [one.busy_share for one in cells]),
+        ("waiting", "cycles", "of all cycles", [one.stall_cycles for one in cells], [one.stall_share for one in cells]),
+        (
+            "circular buffers", "B", "of L1",
+            [one.circular_bytes for one in cells], [one.circular_share for one in cells]),
+        ("from and to DRAM", "B", "of the most", *_of_the_most([one.dram_bytes for one in cells])),
+        ("over the networks", "B", "of the most", *_of_the_most([one.network_bytes for one in cells])),
+    )  # fmt: skip
+    for name, unit, whole, figures, shares in measured:
+        if any(figures):
+            yield CoreMap(
+                name=name,
+                unit=unit,
+                whole=whole,
+                figures=tuple(figures),
+                shares=tuple(shares),
+                least=min(figures),
+                most=max(figures),
+            )
+
+
+def _of_the_most(figures: list[int]) -> tuple[list[int], list[float]]:
+    most = max(figures, default=0)
+    return figures, [one / most if most else 0.0 for one in figures]
 
 
 def _cell(column: int, row: int, time: CoreTime | None, circular_bytes: int, usable_bytes: int) -> Cell:
+    circular_share = circular_bytes / usable_bytes if usable_bytes else 0.0
     if time is None:
-        return Cell(column=column, row=row, circular_bytes=circular_bytes, circular_share=circular_bytes / usable_bytes)
+        return Cell(column=column, row=row, circular_bytes=circular_bytes, circular_share=circular_share)
     return Cell(
         column=column,
         row=row,
@@ -138,7 +239,9 @@ def _cell(column: int, row: int, time: CoreTime | None, circular_bytes: int, usa
         stall_cycles=time.stall_cycles,
         stall_share=time.stall_share,
         circular_bytes=circular_bytes,
-        circular_share=circular_bytes / usable_bytes,
+        circular_share=circular_share,
+        dram_bytes=time.dram_bytes,
+        network_bytes=time.network_bytes,
     )
 
 

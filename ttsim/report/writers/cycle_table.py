@@ -1,40 +1,43 @@
 """Cycles for a terminal, drawn with rich. Every figure is taken from the report as it is."""
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from ttsim.report.columns import fitting_columns
+from ttsim.report.columns import fitted
 from ttsim.report.cycles.advice import Advice
-from ttsim.report.cycles.advise import explain_advice
+from ttsim.report.cycles.advise import advice_lines, help_lines, paste_lines, sensitivity_lines
 from ttsim.report.cycles.explain import cycles, not_counting, operation_lines, percent, time, untimed_lines
-from ttsim.report.cycles.figures import CallTime
+from ttsim.report.cycles.figures import CallTime, OperationTime
 from ttsim.report.cycles.report import CycleReport
-from ttsim.report.cycles.rows import HEADINGS, rows
-from ttsim.report.printable import printable_lines
+from ttsim.report.cycles.rows import table_lines
+from ttsim.report.printable import short_name
+from ttsim.report.writers.terminal import say, show
 
 SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room for what a text would not tell
-WORDS = ("operation", "bound by")
-NEEDED = ("cycles", "bound by")
-WIDE = 160
-GAP = 2  # spaces between columns
+STAGE_HEADINGS = ("stage", "busy cycles", "busy", "waiting", "critical")
 
 
-def print_call(console: Console, call: CallTime) -> None:
-    """The operations of a call, what their stages do, both in words, and which operations are missing."""
-    console.print(cycles_table(call, console.width))
-    console.print()
-    console.print(stages_table(call))
-    for line in operation_lines(call):
-        console.print(escaped(line), highlight=False, soft_wrap=True)
+def print_call(console: Console, call: CallTime, *, details: bool) -> None:
+    """The operations of a call and which are missing; what their stages do, and both in words, if asked for."""
+    show(console, table_lines([call], console.width))
+    if details:
+        for operation in call.operations:
+            show(console, ["", short_name(operation.name)], style="bold")
+            show(console, stage_lines(operation, console.width))
+        console.print()
+        for line in operation_lines(call):
+            say(console, line, indent=2)
     for line in untimed_lines(call):
-        console.print(f"[red]{escaped(line)}", highlight=False, soft_wrap=True)
+        say(console, line, indent=2, style="red")
 
 
-def print_advice(console: Console, advice: Advice) -> None:
-    """What would make the calls faster, and which part of the machine they hang on."""
+def print_advice(console: Console, advice: Advice, *, details: bool) -> None:
+    """What would make the calls faster; and, if asked for, which part of the machine they hang on."""
     console.print()
-    console.print(escaped(explain_advice(advice)), highlight=False, soft_wrap=True)
+    for line in (*(advice_lines(advice) if details else help_lines(advice)), *paste_lines(advice)):
+        say(console, line, indent=4)
+    if details:
+        for line in sensitivity_lines(advice):
+            say(console, line)
 
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:
@@ -50,42 +53,16 @@ def cycles_line(report: CycleReport, call: CallTime) -> str:
     )
 
 
-def cycles_table(call: CallTime, width: int = WIDE) -> Table:
-    """A row for each operation, and one for all; columns that do not fit the width are left out, the last first."""
-    shown = [HEADINGS, *rows(call)]
-    last_first = [at for at in range(len(HEADINGS) - 1, 0, -1) if HEADINGS[at] not in NEEDED]
-    kept = fitting_columns(shown, width, gap=GAP, least_needed=last_first)
-    table = Table(box=None, pad_edge=False)
-    for at in kept:
-        table.add_column(HEADINGS[at], justify="left" if HEADINGS[at] in WORDS else "right", no_wrap=True)
-    for row in shown[1:]:
-        table.add_row(*(escaped(row[at]) for at in kept))
-    return table
-
-
-def stages_table(call: CallTime) -> Table:
-    """What the stages of each operation's slowest cores do, as shares of the operation's cycles.
+def stage_lines(operation: OperationTime, width: int) -> list[str]:
+    """What the stages of an operation's slowest cores do, as shares of its cycles.
 
     Who waits, and the critical path, are known of programs that were walked block by block.
     """
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("operation")
-    table.add_column("stage")
-    for heading in ("busy cycles", "busy", "waiting", "critical"):
-        table.add_column(heading, justify="right")
-    for operation in call.operations:
-        table.add_section()
-        name = operation.name
-        walked = any(stage.critical_share for stage in operation.stages)  # otherwise it is the slowest of its stages
-        for stage in operation.stages:
-            busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
-            if max(busy, waiting, critical) >= SHOWN_SHARE:
-                shares = (percent(busy), *((percent(waiting), percent(critical)) if walked else ("", "")))
-                table.add_row(escaped(name), stage.stage, cycles(stage.busy_cycles), *shares)
-                name = ""
-    return table
-
-
-def escaped(text: str) -> str:
-    """A text as a table shows it: nothing in it is markup, or steers the terminal."""
-    return escape(printable_lines(text))
+    rows = [STAGE_HEADINGS]
+    walked = any(stage.critical_share for stage in operation.stages)  # otherwise it is the slowest of its stages
+    for stage in operation.stages:
+        busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
+        if max(busy, waiting, critical) >= SHOWN_SHARE:
+            shares = (percent(waiting), percent(critical)) if walked else ("", "")
+            rows.append((stage.stage, cycles(stage.busy_cycles), percent(busy), *shares))
+    return fitted(rows, width, words=("stage",))

@@ -1,10 +1,10 @@
 """The fields of a device for a terminal, drawn with rich."""
 
 from rich.console import Console
-from rich.table import Table
 
 from ttsim.report.devices import DeviceFigures, moved
-from ttsim.report.writers.cycle_table import escaped
+from ttsim.report.printable import short_name
+from ttsim.report.writers.terminal import say, show
 
 LEGEND = (
     "moves: measured on small calls of every program. Cycles are those of plans that are held, launch those that pass "
@@ -14,14 +14,12 @@ LEGEND = (
 
 
 def print_fields(console: Console, device: DeviceFigures) -> None:
-    """A row for each field."""
-    table = Table(title=escaped(device.name), title_justify="left", show_edge=False, pad_edge=False)
-    for heading in ("field", "value", "unit", "better", "moves", "source"):
-        table.add_column(heading, justify="right" if heading == "value" else "left", overflow="fold")
+    """Each field with its value, and below it what it moves and where it is from."""
+    show(console, [short_name(device.name, console.width)], style="bold")
     for field in device.fields:
-        words = "; ".join(moved(field)) or "nothing here"
         value = f"{field.value:,}" if type(field.value) in (int, float) else str(field.value)
-        cells = (field.name, value, field.unit, field.better, words, field.source)
-        table.add_row(*map(escaped, cells))
-    console.print(table)
-    console.print(LEGEND, highlight=False, soft_wrap=True)
+        better = f", {field.better} is better" if field.better else ""
+        say(console, f"{field.name} = {' '.join(filter(None, (value, field.unit)))}{better}", indent=4)
+        say(console, f"    moves: {'; '.join(moved(field)) or 'nothing here'}", indent=8)
+        say(console, f"    source: {field.source}", indent=8)
+    say(console, LEGEND, indent=2)

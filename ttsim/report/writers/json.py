@@ -6,6 +6,7 @@ from typing import Any
 
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.devices import DeviceFigures
+from ttsim.report.differences import differences
 from ttsim.report.memory.figures import LayerResult
 from ttsim.report.plain import text
 
@@ -28,8 +29,11 @@ def entry(result: LayerResult) -> dict[str, Any]:
 
 
 def devices_as_json(specs: Sequence[DeviceSpec]) -> str:
-    """A document with the figures of devices."""
-    return text({"format": FORMAT, "devices": [spec.to_dict() for spec in specs]})
+    """A document with the figures of devices; of two, also what differs."""
+    document: dict[str, Any] = {"format": FORMAT, "devices": [spec.to_dict() for spec in specs]}
+    if len(specs) == 2:
+        document["differences"] = [asdict(one) for one in differences(*specs)]
+    return text(document)
 
 
 def fields_as_json(devices: Sequence[DeviceFigures]) -> str:

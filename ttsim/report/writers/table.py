@@ -3,83 +3,86 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
-from device.spec.device_spec import DeviceSpec
-from ttsim.report.columns import fitting_columns
+from ttsim.report.columns import fitted
 from ttsim.report.cycles.explain import cycles, explain_inclusion, time
 from ttsim.report.cycles.launches import launch_summary
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import L1Use, LayerResult, OperationUse, Partition, Summary
-from ttsim.report.writers.cycle_table import cycles_line, escaped, print_advice, print_call
+from ttsim.report.printable import short_name
+from ttsim.report.writers.cycle_table import cycles_line, print_advice, print_call
+from ttsim.report.writers.terminal import say, show
 
-WIDE = 160
-GAP = 3  # of a column with a border: the border, and a space to each side
-EDGE = 1  # the border behind the last column
+LABEL = 11  # characters in front of what a headline tells
+LONGEST_TITLE = 60  # places of a name above its figures, or behind its label
+LONGEST_CORES = 28  # characters of a list of cores; of longer ones only the number is told
 OVERVIEW = ("layer", "output", "scheme", "cores", "peak L1", "of L1", "headroom", "PCC", "max error", "cycles", "time")
 OVERVIEW_WORDS = ("layer", "output", "scheme")
-OVERVIEW_LEAST_NEEDED = ("max error", "peak L1", "headroom", "output", "cores", "scheme", "of L1", "PCC", "time")
+OVERVIEW_LEAST_NEEDED = ("max error", "peak L1", "output", "time", "cores", "headroom", "scheme", "of L1", "PCC")
+MEMORY = ("operation", "circular", "buffers", "of L1", "headroom")
+BUFFERS = ("(circular) buffer", "bytes a core", "of L1", "address", "where")
 
 
-def print_layers(console: Console, results: Sequence[LayerResult], *, details: bool = True) -> None:
-    """One line for each layer, if there are several; then every layer in detail, if asked for.
+def print_layers(console: Console, results: Sequence[LayerResult], *, each: bool = True, details: bool = False) -> None:
+    """One line for each layer, if there are several; then every layer by itself.
 
     Args:
         console: Where.
         results: The layers.
-        details: False: the lines alone; a layer that failed, and why, is told anyway.
+        each: False: the lines alone; a layer that failed, and why, is told anyway.
+        details: Every buffer, what each stage does, and all advice, too.
     """
     if len(results) > 1:
-        console.print(overview(results, console.width))
+        print_overview(console, results)
     for result in results:
-        if details or result.summary is None or len(results) == 1:
-            print_layer(console, result)
+        if each or result.summary is None or len(results) == 1:
+            print_layer(console, result, details=details)
     counted = next((one.summary.cycles for one in results if one.summary and one.summary.cycles), None)
     if counted is not None:
-        console.print(explain_inclusion(counted.includes, counted.leaves_out), highlight=False, soft_wrap=True)
+        say(console, explain_inclusion(counted.includes, counted.leaves_out), indent=2)
 
 
-def print_layer(console: Console, result: LayerResult) -> None:
-    """One layer: what was asked, what it gave, and its operations with their buffers."""
+def print_layer(console: Console, result: LayerResult, *, details: bool = False) -> None:
+    """One layer: what was asked, what it gave, and its operations; details have their buffers and stages, too."""
     layer = result.layer
-    console.rule(f"[bold]{escaped(layer.name)}", align="left")
+    show(console, ["", short_name(layer.name, LONGEST_TITLE)], style="bold")
     image = by((layer.batch_size, layer.input_height, layer.input_width, layer.in_channels))
     kernel, stride = by(layer.kernel_size), by(layer.stride)
-    console.print(
+    say(
+        console,
         f"{image} {layer.input_dtype} {layer.input_layout} in {layer.input_memory} -> {layer.out_channels} channels, "
         f"kernel {kernel}, stride {stride}",
-        highlight=False,
+        indent=LABEL,
     )
     if result.summary is None:
-        console.print(f"[red]{escaped(result.error or 'no result')}", highlight=False)
-        if result.reached:
-            console.print(operations_table(result.reached))
+        say(console, result.error or "no result", indent=2, style="red")
+        print_operations(console, result.reached, details=details)
         return
     for line in headlines(result.summary):
-        console.print(line, highlight=False, soft_wrap=True)
-    console.print(operations_table(result.summary.operations))
+        say(console, line, indent=LABEL)
+    print_operations(console, result.summary.operations, details=details)
     if result.summary.cycles is not None:
         for call in result.summary.cycles.calls:
             console.print()
-            print_call(console, call)
+            print_call(console, call, details=details)
         if result.summary.cycles.advice is not None:
-            print_advice(console, result.summary.cycles.advice)
+            print_advice(console, result.summary.cycles.advice, details=details)
 
 
 def headlines(summary: Summary) -> list[str]:
     """Output, partitions, L1, accuracy and cycles, a line each."""
     output = summary.output
     lines = [
-        f"device     {escaped(summary.device)}",
+        f"device     {short_name(summary.device, LONGEST_TITLE)}",
         f"output     {list(output.shape)} {output.dtype} {output.layout}, {output.height}x{output.width} an image",
-        f"           {escaped(output.place)}",
+        f"place      {output.place}",
         *(f"partition  {partition_line(partition)}" for partition in summary.partitions),
         f"L1         {l1_line(summary.l1)}",
     ]
     if summary.accuracy is not None:
         lines.append(f"accuracy   {accuracy_line(summary.accuracy)}")
     if summary.cycles is not None:
-        lines += [f"cycles     {escaped(cycles_line(summary.cycles, call))}" for call in summary.cycles.calls]
+        lines += [f"cycles     {cycles_line(summary.cycles, call)}" for call in summary.cycles.calls]
         if summary.cycles.launches.readings:
             lines.append(f"between    {launch_summary(summary.cycles.launches)}, not counting compiling")
     return lines
@@ -87,7 +90,7 @@ def headlines(summary: Summary) -> list[str]:
 
 def partition_line(partition: Partition) -> str:
     """How a convolution was cut up."""
-    cores = f"{partition.input_cores} -> {partition.output_cores} cores {escaped(partition.cores)}"
+    cores = f"{partition.input_cores} -> {partition.output_cores} cores {_cores(partition.cores)}".rstrip()
     shards = f"shards {by(partition.input_shard)} -> {by(partition.output_shard)}"
     blocks = f"blocks of {by(partition.act_block_tiles)} tiles, sub-blocks of {by(partition.subblock_tiles)}"
     readers = "split reader" if partition.split_reader else "one reader"
@@ -100,7 +103,7 @@ def l1_line(use: L1Use) -> str:
     return (
         f"peak {kib(use.peak_total_bytes)} of {kib(use.usable_bytes)} a core ({use.peak_share:.1%}): circular buffers "
         f"{kib(use.peak_circular_bytes)}, buffers {kib(use.peak_buffer_bytes)}; headroom {kib(use.headroom_bytes)} "
-        f"({use.headroom_share:.1%}) in {use.tightest or 'no operation'}"
+        f"({use.headroom_share:.1%}) in {short_name(use.tightest) or 'no operation'}"
     )
 
 
@@ -112,75 +115,60 @@ def accuracy_line(accuracy: Accuracy) -> str:
     )
 
 
-def operations_table(operations: Sequence[OperationUse]) -> Table:
-    """A section for each device operation: its circular buffers, then the L1 buffers around it."""
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("operation")
-    table.add_column("circular buffer or buffer")
-    for heading in ("bytes a core", "of L1", "address"):
-        table.add_column(heading, justify="right")
-    table.add_column("where")
-    for operation in operations:
-        table.add_section()
-        table.add_row(
-            f"[bold]{escaped(operation.name)}",
-            f"circular {kib(operation.circular_bytes)}, buffers {kib(operation.buffer_bytes)}",
-            f"{operation.used_bytes:,}",
-            f"{operation.used_share:.1%}",
-            "",
-            f"headroom {kib(operation.headroom_bytes)}",
-        )
-        for circular in operation.circular_buffers:
-            share = "view" if circular.view else f"{circular.l1_share:.1%}"
-            where = escaped(circular.cores)
-            table.add_row(
-                "",
-                f"  {escaped(circular.name)}",
-                f"{circular.size_bytes:,}",
-                share,
-                str(circular.address),
-                where,
-            )
-        for buffer in operation.buffers:
-            share = f"{buffer.l1_share:.1%}" if buffer.l1_share else ""
-            where = f"{buffer.memory} {buffer.memory_layout}"
-            table.add_row(
-                "",
-                f"  {escaped(buffer.name)}",
-                f"{buffer.bank_bytes:,}",
-                share,
-                str(buffer.address),
-                where,
-            )
-    return table
+def print_operations(console: Console, operations: Sequence[OperationUse], *, details: bool) -> None:
+    """What the device operations keep in L1 of a core, a line each; in detail, every buffer of each."""
+    if not operations:
+        return
+    console.print()
+    show(
+        console, fitted([MEMORY, *map(memory_row, operations)], console.width, words=MEMORY[:1], least_needed=["of L1"])
+    )
+    for operation in operations if details else ():
+        show(console, ["", short_name(operation.name, LONGEST_TITLE)], style="bold")
+        buffers = [BUFFERS, *buffer_rows(operation)]
+        show(console, fitted(buffers, console.width, words=(BUFFERS[0], BUFFERS[-1]), least_needed=["where"]))
 
 
-def overview(results: Sequence[LayerResult], width: int = WIDE) -> Table:
-    """One line for each layer; columns that do not fit the width are left out, the least needed first."""
+def memory_row(one: OperationUse) -> tuple[str, ...]:
+    """Circular buffers, buffers and headroom of an operation."""
+    held = kib(one.circular_bytes), kib(one.buffer_bytes)
+    return (short_name(one.name), *held, f"{one.used_share:.1%}", kib(one.headroom_bytes))
+
+
+def buffer_rows(operation: OperationUse) -> list[tuple[str, ...]]:
+    """The circular buffers of an operation, then the buffers around it."""
+    rows: list[tuple[str, ...]] = []
+    for circular in operation.circular_buffers:
+        share = "view" if circular.view else f"{circular.l1_share:.1%}"
+        where = _cores(circular.cores) or f"{circular.core_count} cores"
+        rows.append((short_name(circular.name), f"{circular.size_bytes:,}", share, str(circular.address), where))
+    for buffer in operation.buffers:
+        share = f"{buffer.l1_share:.1%}" if buffer.l1_share else ""
+        where = f"{buffer.memory} {buffer.memory_layout}"
+        rows.append((short_name(buffer.name), f"{buffer.bank_bytes:,}", share, str(buffer.address), where))
+    return rows
+
+
+def print_overview(console: Console, results: Sequence[LayerResult]) -> None:
+    """One line for each layer; columns that do not fit are left out, the least needed first."""
     rows = [OVERVIEW, *map(overview_row, results)]
-    least_needed = [OVERVIEW.index(name) for name in OVERVIEW_LEAST_NEEDED]
-    kept = fitting_columns(rows, width, gap=GAP, edge=EDGE, least_needed=least_needed)
-    table = Table(title="layers", title_justify="left")
-    for at in kept:
-        table.add_column(OVERVIEW[at], justify="left" if OVERVIEW[at] in OVERVIEW_WORDS else "right", no_wrap=True)
-    for row in rows[1:]:
-        failed = len(row) < len(OVERVIEW)
-        cells = [escaped(row[at]) for at in kept if at < len(row)]
-        table.add_row(*cells, style="red" if failed else None)
-    return table
+    head, *lines = fitted(rows, console.width, words=OVERVIEW_WORDS, least_needed=OVERVIEW_LEAST_NEEDED)
+    show(console, [head], style="bold")
+    for result, line in zip(results, lines, strict=True):
+        show(console, [line], style="red" if result.summary is None else "")
 
 
 def overview_row(result: LayerResult) -> tuple[str, ...]:
     """What the overview tells of a layer."""
     summary = result.summary
     if summary is None:
-        return (f"{result.layer.name} failed",)
+        return (f"{short_name(result.layer.name)} failed",)
     accuracy = summary.accuracy
     schemes = {partition.scheme.removesuffix("_SHARDED") for partition in summary.partitions}
     cores = {str(partition.output_cores) for partition in summary.partitions}
     output = summary.output
     return (
-        result.layer.name,
+        short_name(result.layer.name),
         f"{output.height}x{output.width}x{output.shape[-1]} {output.dtype}",
         ", ".join(sorted(schemes)),
         ", ".join(sorted(cores)),
@@ -194,37 +182,6 @@ def overview_row(result: LayerResult) -> tuple[str, ...]:
     )
 
 
-def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
-    """One line for each device; all figures if there is only one."""
-    table = Table()
-    for heading in ("device", "architecture"):
-        table.add_column(heading)
-    for heading in ("cores", "clock", "L1 a core", "DRAM banks", "DRAM"):
-        table.add_column(heading, justify="right")
-    for spec in specs:
-        table.add_row(
-            escaped(spec.name),
-            escaped(spec.arch),
-            f"{spec.grid.cols}x{spec.grid.rows}",
-            f"{spec.clock_hz / 1e9:g} GHz",
-            kib(spec.l1.usable_bytes),
-            str(spec.dram.banks),
-            f"{spec.dram.peak_bytes_per_second / 1e9:g} GB/s",
-        )
-    console.print(table)
-    if len(specs) == 1:
-        for key, value in flat(specs[0].to_dict()):
-            console.print(f"{key} = {value}", highlight=False, markup=False)
-
-
-def flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """Nested names as part.field, in order."""
-    found: list[tuple[str, object]] = []
-    for key, value in values.items():
-        found += flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
-    return found
-
-
 def kib(size_bytes: int) -> str:
     """Bytes in KiB."""
     return f"{size_bytes / 1024:,.1f} KiB"
@@ -233,3 +190,8 @@ def kib(size_bytes: int) -> str:
 def by(sizes: Sequence[int]) -> str:
     """Sizes as 2x3."""
     return "x".join(map(str, sizes))
+
+
+def _cores(ranges: str) -> str:
+    """A list of cores where it is short."""
+    return ranges if len(ranges) <= LONGEST_CORES else ""

@@ -38,16 +38,16 @@ def test_shards_are_joined_along_axes_that_they_are_whole_on(scheme, axes):
     ],
 )
 def test_the_first_line_is_the_librarys(other, axis, groups, text):
-    found = shards_refusal([spec(), other], spec(), axis, groups)
+    found = shards_refusal([spec(), other], spec(), axis, groups, 16)
     assert (None if found is None else found.partition("\n")[0]) == text
 
 
 def test_sticks_of_two_tensors_are_whole_multiples_of_32_bytes():
     one = spec(shard=(64, 24), layout=ROWS, shape=(1, 1, 128, 24))
-    assert shards_refusal([one, one], one, 3, 1).startswith(
+    assert shards_refusal([one, one], one, 3, 1, 16).startswith(
         "DFB 's2s_rm_input_0' (entry_size 64 * num_entries 64 = 4096 bytes) is larger than"
     )
-    assert shards_refusal([one, one, one], one, 3, 1) is None
+    assert shards_refusal([one, one, one], one, 3, 1, 16) is None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_sticks_of_two_tensors_are_whole_multiples_of_32_bytes():
 )
 def test_rows_in_blocks_start_and_end_aligned(columns, across, text):
     one = spec("BLOCK", (128, across), layout=ROWS, shape=(1, 1, 128, columns))
-    found = shards_refusal([one, one], one, 3, 1)
+    found = shards_refusal([one, one], one, 3, 1, 16)
     assert (None if found is None else found[: len(text or "")]) == text
 
 

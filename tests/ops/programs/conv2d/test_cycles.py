@@ -200,6 +200,8 @@ def test_report_is_consistent(drawn):
     assert found.bound_by in {one.stage for one in stages}
     for group in found.groups:
         assert sum(one.critical_cycles for one in group.stages) == pytest.approx(group.cycles)
+    assert sum(one.dram_bytes for one in found.moved) == found.dram_read_bytes
+    assert sum(one.network_bytes for one in found.moved) == found.network_bytes
 
 
 @pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
@@ -260,6 +262,10 @@ def test_bytes_of_weights_and_activations():
     assert block.dram_read_bytes == weights + bias
     activations = 32 * (256 // 32) * 9 * BFLOAT16.tile_bytes  # 32 tile rows, all columns of the window matrix
     assert block.network_bytes == weights + bias + activations
+    readers, holders = block.moved
+    assert (readers.cores.num_cores(), readers.dram_bytes, readers.network_bytes) == (8, weights + bias, weights + bias)
+    assert (holders.cores.num_cores(), holders.dram_bytes, holders.network_bytes) == (64, 0, activations)
+    assert height.moved[0].cores.num_cores() == 1
 
 
 def test_only_the_first_core_reads_weights_of_height_shards():

@@ -113,6 +113,8 @@ def test_groups_are_all_cores_and_the_slowest_decides(kind):
     assert found.working == {one.stage for group in found.groups for one in group.stages}
     assert found.slowest.cycles == pytest.approx(found.cycles, abs=1)
     assert found.bound_by in {stage.stage for stage in found.slowest.stages}
+    assert sum(one.network_bytes for one in found.moved) == found.network_bytes
+    assert sum(one.cores.num_cores() for one in found.moved[1:]) == found.cores
 
 
 @settings(deadline=None)
@@ -163,7 +165,9 @@ def test_a_width_sharded_halo_sends_nothing():
 
 def test_bytes_of_config_tensors_are_read_from_dram_only_if_they_are_there():
     assert halo_cycles(halo(), SPEC).dram_read_bytes == 0
-    assert halo_cycles(halo(in_dram=True), SPEC).dram_read_bytes > 0
+    found = halo_cycles(halo(in_dram=True), SPEC)
+    assert found.dram_read_bytes > 0
+    assert sum(one.dram_bytes for one in found.moved) == found.dram_read_bytes
 
 
 def test_a_processor_fills_its_padding_before_it_sends():
@@ -185,6 +189,7 @@ def test_a_halo_by_hand():
     found = halo_cycles(halo(size=8, cores=2, width=32), SPEC)
     assert found.cycles == pytest.approx(padded + sent + 119 + 17 * 9, rel=1e-12)
     assert found.network_bytes == 2 * 8 * 64
+    assert [(str(one.cores), one.network_bytes) for one in found.moved[1:]] == [("{[0-0 - 1-0]}", 2 * 8 * 64)]
 
 
 def test_a_tiled_halo_by_hand():

@@ -5,8 +5,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ops.frame.axis import convolution_axis, transposed_axis
-from ops.frame.frame import Frame, frame_sources
-from ops.programs.halo.runs import padding_runs, run_transfers
+from ops.frame.frame import Frame
+from ops.programs.halo.runs import run_transfers
 from ops.programs.halo.transfers import list_transfers, stick_ranges
 
 
@@ -48,15 +48,3 @@ def test_both_list_the_same_transfers(frame, input_rows, cores):
     expected = list_transfers(frame, ranges, input_rows=input_rows)
     for name in ("source_core", "source_stick", "destination_core", "destination_stick", "length"):
         assert np.array_equal(getattr(transfers, name), getattr(expected, name)), name
-
-
-@given(frames())
-def test_runs_of_padding_are_all_sticks_that_hold_nothing(frame):
-    runs = padding_runs(frame)
-    empty = np.zeros(frame.sticks, dtype=bool)
-    for begin, end in zip(runs.begin, runs.end, strict=True):
-        empty[begin:end] = True
-    assert np.array_equal(empty, frame_sources(frame, 0, frame.sticks) < 0)
-    assert np.all(runs.begin[1:] > runs.end[:-1])
-    assert np.all(runs.end[:-1] > runs.begin[:-1])
-    assert runs.end[-1] == frame.sticks

@@ -38,16 +38,23 @@ def rows(scheme, width, data_format=BFLOAT16, layout=Layout.ROW_MAJOR):
     ],
 )
 def test_rows_are_dealt_anew(before, after, name):
-    found = resharding(rows(*before), shards(*after))
+    found = resharding(rows(*before), shards(*after), SPEC)
     assert (None if found is None else found.value) == name
 
 
 def test_wider_numbers_fill_sixteen_bytes_sooner():
-    assert resharding(rows("B", 12, FLOAT32), shards("H", 48)) is None
+    assert resharding(rows("B", 12, FLOAT32), shards("H", 48), SPEC) is None
+
+
+def test_what_l1_aligns_is_a_figure_of_the_device():
+    """8 columns of bfloat16 fill 16 bytes, and not 32."""
+    coarse = SPEC.replace(l1_alignment_bytes=32)
+    found = [resharding(rows("B", 8), shards("B", 16), spec) for spec in (SPEC, coarse)]
+    assert [one and one.value for one in found] == ["Reshard", "Copy"]
 
 
 def test_tiles_are_always_dealt_anew_at_once():
-    found = resharding(rows("B", 32, layout=Layout.TILE), shards("H", 64))
+    found = resharding(rows("B", 32, layout=Layout.TILE), shards("H", 64), SPEC)
     assert found is not None
     assert found.value == "Reshard"
 

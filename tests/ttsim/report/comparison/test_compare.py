@@ -1,15 +1,26 @@
 """Two reports by hand."""
 
+import pytest
+
 from ttsim.report.comparison.compare import compare
-from ttsim.report.comparison.read import Reported, ReportedOperation
+from ttsim.report.comparison.figures import Reported, ReportedOperation
+from ttsim.report.printable import cells_of
 
 
 def operation(name: str, cycles: int | None, *, cores: int = 8, bound: str = "math", **stages: int):
-    return ReportedOperation(name=name, cycles=cycles, bound_by=bound, core_count=cores, stages=tuple(stages.items()))
+    nanoseconds = None if cycles is None else float(cycles)
+    return ReportedOperation(
+        name=name, cycles=cycles, nanoseconds=nanoseconds, bound_by=bound, core_count=cores, stages=(*stages.items(),)
+    )
 
 
-def report(*operations: ReportedOperation, clock_hz: int = 1_000_000_000) -> Reported:
-    return Reported(device="d", clock_hz=clock_hz, operations=operations)
+def row(name: str, nanoseconds: float | None):
+    """As a card's profiler tells it."""
+    return ReportedOperation(name=name, cycles=None, nanoseconds=nanoseconds, bound_by="", core_count=8)
+
+
+def report(*operations: ReportedOperation, clock_hz: int = 1_000_000_000, arch: str = "") -> Reported:
+    return Reported(device="d", arch=arch, clock_hz=clock_hz, operations=operations)
 
 
 BEFORE = report(operation("Halo", 100), operation("Conv", 400, math=300, reader=100), operation("Move", None))
@@ -26,23 +37,15 @@ def test_operations_are_matched_in_order() -> None:
     assert [(one.name, one.change, one.share) for one in found.pairs] == [
         ("Halo", 0, 0.0), ("Pad", 30, None), ("Conv", 100, 0.25), ("Move", 0, None)
     ]  # fmt: skip
-    assert (found.before, found.after, found.change, found.share) == (500, 630, 130, 0.26)
+    assert (found.unit, found.before, found.after, found.change, found.share) == ("cycles", 500, 630, 130, 0.26)
 
 
-def test_causes_are_told() -> None:
-    causes = [one.causes for one in compare(BEFORE, AFTER).pairs]
-    assert causes == [
-        (), ("only after",), ("8 -> 4 cores", "bound by math -> reader", "reader +150", "math -50"), ()
+def test_kinds_are_summed() -> None:
+    kinds = compare(BEFORE, AFTER).kinds
+    assert [(one.kind, one.counts, one.before, one.after, one.change) for one in kinds] == [
+        ("Halo", (1, 1), 100, 100, 0), ("Conv", (1, 1), 400, 500, 100), ("Move", (1, 1), 0, 0, 0),
+        ("Pad", (0, 1), 0, 30, 30),
     ]  # fmt: skip
-    (lost,) = compare(report(operation("A", 5)), report(operation("A", None))).pairs
-    assert lost.causes == ("no model after",)
-    (gone,) = compare(report(operation("A", 5)), report()).pairs
-    assert (gone.causes, gone.change, gone.share) == (("only before",), -5, -1.0)
-
-
-def test_stages_that_one_report_does_not_tell_are_no_cause() -> None:
-    (pair,) = compare(report(operation("A", 5)), report(operation("A", 5, math=5))).pairs
-    assert pair.causes == ()
 
 
 def test_it_fails_over_a_share() -> None:
@@ -53,17 +56,64 @@ def test_it_fails_over_a_share() -> None:
     assert not compare(AFTER, BEFORE).fails(0.0)
 
 
-def test_the_table_leaves_out_what_is_the_same() -> None:
-    text = str(compare(BEFORE, AFTER))
-    assert "Halo" not in text
-    assert "2 operations are the same in both." in text
-    assert "+26.0 %" in text
-    assert "\x1b" not in str(compare(report(), report(operation("\x1b[31m", 5))))
+def test_the_table_tells_sums_causes_and_leaves_out_what_is_the_same() -> None:
+    assert str(compare(BEFORE, AFTER)).splitlines() == [
+        "500 -> 630 cycles (+26.0 %), d before, d after",
+        "3 operations are in both, 2 of them the same, 1 only after.",
+        "What differs: cores in 1.",
+        "Without a time before: 1 operation.",
+        "Without a time after: 1 operation.",
+        "",
+        "kind       count  before  after  change    of it",
+        "Conv           1     400    500    +100  +25.0 %",
+        "Pad       0 -> 1       0     30     +30",
+        "Halo           1     100    100      +0   +0.0 %",
+        "Move           1       0      0      +0",
+        "together             500    630    +130  +26.0 %",
+        "",
+        "operation  before  after  change    of it",
+        "Pad                   30     +30",
+        "    only after",
+        "Conv          400    500    +100  +25.0 %",
+        "    8 -> 4 cores, bound by math -> reader, reader +150, math -50",
+    ]
 
 
-def test_another_clock_is_told_and_counts_as_time() -> None:
-    found = compare(report(operation("A", 100)), report(operation("A", 110), clock_hz=2_000_000_000))
-    assert (found.before_nanoseconds, found.after_nanoseconds, found.same_clock) == (100.0, 55.0, False)
+def test_another_clock_counts_as_time() -> None:
+    after = operation("A", 110, math=110)
+    faster = report(ReportedOperation(name="A", cycles=110, nanoseconds=55.0, bound_by="math", core_count=8,
+                                      stages=after.stages), clock_hz=2_000_000_000)  # fmt: skip
+    found = compare(report(operation("A", 100, math=100)), faster)
+    assert (found.before, found.after, found.unit) == (100, 55, "ns")
     assert not found.fails(0.0)
-    assert "Clocks differ, cycles are those of each: 0.10 us before, 0.06 us after." in str(found)
-    assert "Clocks" not in str(compare(BEFORE, AFTER))
+    assert found.pairs[0].causes == ()  # cycles of two clocks do not compare
+    assert "Clocks differ: 1 GHz before, 2 GHz after." in found.notes
+    assert "100" not in str(compare(BEFORE, AFTER).notes)
+
+
+def test_a_card_is_compared_by_time() -> None:
+    """By whatever name its version of tt-metal calls an operation."""
+    card = report(row("UntilizeWithHaloV2", 110.0), row("OptimizedConvNew", 900.0), row("Sort", None), clock_hz=0,
+                  arch="blackhole")  # fmt: skip
+    ours = report(operation("HaloDeviceOperation", 100), operation("Conv2dDeviceOperation", 800), arch="wormhole_b0")
+    found = compare(card, ours)
+    assert [(one.name, one.change) for one in found.pairs] == [
+        ("UntilizeWithHaloV2", -10), ("OptimizedConvNew", -100), ("Sort", 0)
+    ]  # fmt: skip
+    assert found.notes == (
+        "Architectures differ: blackhole before, wormhole_b0 after.", "Without a time before: 1 operation."
+    )  # fmt: skip
+    assert "1.01 -> 0.90 us (-10.9 %)" in str(found)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("name", ["[red]x", "a\nb\x1b[31m", "<b>'\"", "\u202e\u2028", "x" * 10_000, "層" * 5000])
+def test_a_hostile_name_stays_on_its_row(name: str, width: int) -> None:
+    hostile = Reported(device=name, arch=name, clock_hz=10**9, operations=(operation(name, 1_234_567, cores=3),))
+    same = Reported(device="d", arch="b", clock_hz=10**9, operations=(operation(name, 1_000_000, bound=name),))
+    for found in (compare(hostile, same), compare(report(), hostile)):
+        lines = found.table(width).split("\n")
+        assert not set("".join(lines)) & set("\x1b\r\u202e\u2028")
+        assert sum("1,234,567" in line for line in lines) >= 3
+        rows = [line for line in lines if "1,234,567" in line]
+        assert max(map(cells_of, rows)) <= width

@@ -25,6 +25,22 @@ def test_calls(report, tmp_path: Path) -> None:
     assert conv.stages == (("reader", 500), ("math", 2500), ("dram", 1000))
 
 
+def test_a_saved_report_and_a_csv(report, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(json.dumps({"cycles": report.to_dict(), "network": {}}))
+    read = read_report(tmp_path / "r.json")
+    assert (read.arch, [one.nanoseconds for one in read.operations]) == ("wormhole_b0", [1000.0, 4000.0])
+    (tmp_path / "r.CSV").write_text("OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]\nA,1,5\nB,2,6\n")
+    assert [one.name for one in read_report(tmp_path / "r.CSV", 2).operations] == ["B"]
+    with pytest.raises(ArgumentError, match="--device-id"):
+        read_report(tmp_path / "r.CSV")
+
+
+def test_the_architecture_of_a_device_that_nobody_knows(report, tmp_path: Path) -> None:
+    for name, arch in (("mine", ""), ("blackhole_p150, dram.banks=4", "blackhole")):
+        (tmp_path / "r.json").write_text(json.dumps({**report.to_dict(), "device": name}))
+        assert read_report(tmp_path / "r.json").arch == arch
+
+
 def test_a_network(spec, tmp_path: Path) -> None:
     ran = [
         RanOperation(
@@ -49,7 +65,16 @@ def test_layers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"operations": [{}]}', '{"calls": 1}', json.dumps("x\x1b" * 9000)]
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"operations": [{}]}',
+        '{"calls": 1}',
+        json.dumps("x\x1b" * 9000),
+        '{"device": "d", "clock_hz": 0, "operations": [{"name": "a", "cycles": 1, "bound_by": "", "core_count": 1}]}',
+    ],
 )
 def test_what_is_no_report_is_refused(content, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(content)

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
+from device.cores import first_cores
 from device.spec.device_spec import catalog_names, load_spec
-from device.time.stages import Stage, StageCycles
+from device.time.stages import MovedBytes, Stage, StageCycles
 from ttsim.report.cycles.figures_of import (
     TimedCall,
     call_times,
@@ -72,6 +75,14 @@ def test_cores_over_a_call(call, spec):
     assert (cores[0, 0].cycles, cores[0, 0].share) == (5000, 1)
     assert cores[1, 0].cycles == 4400
     assert cores[0, 1].cycles == 4000
+    assert (cores[0, 0].dram_bytes, cores[0, 0].network_bytes) == (100_000 / 32, 12_000 / 4 + 48_000 / 32)
+    assert (cores[0, 1].dram_bytes, cores[0, 1].network_bytes) == (100_000 / 32, 48_000 / 32)
+
+
+def test_bytes_of_cores_are_whole_and_add_up(halo, spec):
+    uneven = replace(halo, cycles=replace(halo.cycles, moved=lambda: (MovedBytes(first_cores(3, 8, 8), 2, 7),)))
+    cores = totals([TimedCall(name="f", operations=(uneven,))], spec).cores
+    assert [(core.dram_bytes, core.network_bytes) for core in cores] == [(1, 3), (1, 2), (0, 2), (0, 0)]
 
 
 def test_without_a_definition_the_operations_say_what_is_useful(conv, spec):

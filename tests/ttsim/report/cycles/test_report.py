@@ -13,7 +13,7 @@ from ttsim.report.writers.cycle_table import cycles_line, print_call
 def drawn(report):
     out = io.StringIO()
     for call in report.calls:
-        print_call(Console(file=out, width=200), call)
+        print_call(Console(file=out, width=200), call, details=True)
     return out.getvalue()
 
 
@@ -36,6 +36,22 @@ def test_printed(report):
     assert total.split()[:4] == ["ttnn.conv_transpose2d", "5,000", "5.00", "us"]
     assert counted.startswith("Cycles count ")
     assert len({len(line) for line in (halo, conv, total)}) == 1
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_table_of_any_width_has_whole_rows(report, width):
+    lines = report.table(width).splitlines()
+    assert max(map(len, lines)) <= width
+    conv = next(line for line in lines if line.startswith("Conv2d"))
+    assert conv.startswith("Conv2dDeviceOperation   4,000  4.00 us   80.0 %  math ")
+    assert ("25 GB/s" in conv, "20.0 %" in conv) == (width >= 100, width >= 120)
+
+
+def test_a_terminal_gets_what_fits_it_and_a_file_everything(report, monkeypatch):
+    assert str(report) == report.table()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert str(report) == report.table(80) != report.table()
 
 
 def test_drawn(report):

@@ -96,3 +96,21 @@ def test_nothing_that_ran_is_said() -> None:
     report = network_report((), (), SPEC)
     assert str(report) == "No device operation ran on wormhole_n150."
     assert report.high_water.operation is None
+
+
+LONG = "very_long_folder/with\x1b[31m/" * 400 + "net.py:77"
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_tables_of_any_width_have_whole_rows(width: int) -> None:
+    """Whatever the names: columns go, and no figure is cut."""
+    taken = 123_456_789
+    name = "InterleavedToShardedDeviceOperation"
+    found = [ran(name, 0, LONG, taken, buffers=(HELD,)), ran("B\n[red]" * 2000, 1, "net.py:1", 7)]
+    text = network_report(found, (), SPEC).table(width)
+    lines = text.split("\n")
+    assert max(map(len, lines)) <= width
+    assert "\x1b" not in text
+    first = next(line for line in lines if line.startswith("0 "))
+    assert all(shown in first for shown in (name, "123,456,789", "100.0 %"))
+    assert sum("net.py:77" in line for line in lines) >= 1

@@ -1,10 +1,11 @@
+import dataclasses
 import io
 import json
 
 import pytest
 from rich.console import Console
 
-from device.spec.device_spec import catalog_names, load_spec
+from ttsim.report.devices import DeviceFigures, FieldFigures
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import (
     BufferUse,
@@ -16,9 +17,10 @@ from ttsim.report.memory.figures import (
     Partition,
     Summary,
 )
-from ttsim.report.writers.cycle_table import cycles_table
-from ttsim.report.writers.json import devices_as_json, layers_as_json
-from ttsim.report.writers.table import overview, print_devices, print_layers
+from ttsim.report.printable import cells_of
+from ttsim.report.writers.field_table import print_fields
+from ttsim.report.writers.json import layers_as_json
+from ttsim.report.writers.table import print_layers, print_overview
 from ttsim.types.layer import Layer
 
 LAYER = Layer(name="up[1]", in_channels=32, out_channels=16, input_height=4, input_width=5)
@@ -97,14 +99,17 @@ GOOD = LayerResult(layer=LAYER, summary=SUMMARY)
 BAD = LayerResult(layer=LAYER, error="Out of Memory: [1] B", reached=(OPERATION,))
 
 
-def drawn(draw, *arguments):
+HOSTILE = ("[red]x[/red]", "<b>'\"&", "a\nb\r\nc", "\x1b[31m\x00\x07", "\u202e\u2028x", "x" * 10_000, "層" * 5000)
+
+
+def drawn(draw, *arguments, width=200):
     out = io.StringIO()
-    draw(Console(file=out, width=200), *arguments)
+    draw(Console(file=out, width=width), *arguments)
     return out.getvalue()
 
 
 def test_table_of_one_layer_shows_its_figures():
-    text = drawn(print_layers, [GOOD])
+    text = drawn(lambda *given: print_layers(*given, details=True), [GOOD])
     for shown in (
         "up[1]",
         "1x4x5x32 bfloat16 ROW_MAJOR in dram -> 16 channels, kernel 2x2, stride 1x1",
@@ -120,12 +125,12 @@ def test_table_of_one_layer_shows_its_figures():
         "L1 HEIGHT_SHARDED",
     ):
         assert shown in text
-    assert "layers" not in text
+    assert "scheme" not in text
 
 
 def test_table_of_several_begins_with_one_line_for_each():
     text = drawn(print_layers, [GOOD, BAD])
-    assert text.startswith("layers")
+    assert text.startswith("layer ")
     assert "Out of Memory: [1] B" in text
     assert "failed" in text
     assert "8x10x16 bfloat16" in text
@@ -160,21 +165,6 @@ def fields(summary):
     return {name: getattr(summary, name) for name in summary.__dataclass_fields__}
 
 
-@pytest.mark.parametrize("name", catalog_names())
-def test_devices(name):
-    spec = load_spec(name)
-    text = drawn(print_devices, [spec])
-    assert name in text
-    assert f"l1.bytes = {spec.l1.bytes}" in text
-    assert json.loads(devices_as_json([spec]))["devices"][0]["name"] == name
-
-
-def test_several_devices_are_a_line_each():
-    text = drawn(print_devices, [load_spec(name) for name in catalog_names()])
-    assert "l1.bytes" not in text
-    assert all(name in text for name in catalog_names())
-
-
 def test_cycles_of_a_layer_are_shown(report):
     result = LayerResult(layer=LAYER, summary=Summary(**{**fields(SUMMARY), "cycles": report}))
     text = drawn(print_layers, [result, GOOD])
@@ -194,27 +184,68 @@ def test_cycles_of_a_layer_are_shown(report):
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
 def test_no_figure_of_the_overview_is_cut(width):
     """Whole columns go where there is no room, and the cycles last."""
-    out = io.StringIO()
-    Console(file=out, width=width).print(overview([GOOD, BAD], width))
-    text = out.getvalue()
+    text = drawn(print_overview, [GOOD, BAD], width=width)
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= width
     assert "up[1] failed" in text
     assert ("8x10x16 bfloat16" in text) == (width > 60)
+    assert ("0.999900" in text) == (width >= 40)
 
 
 def test_an_overview_can_stand_alone():
     out = io.StringIO()
-    print_layers(Console(file=out, width=120), [GOOD, GOOD, BAD], details=False)
+    print_layers(Console(file=out, width=120), [GOOD, GOOD, BAD], each=False)
     text = out.getvalue()
     assert text.count("peak 6.0 KiB") == 0
     assert "Out of Memory: [1] B" in text  # why a layer failed is told anyway
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_no_figure_of_the_cycles_is_cut(report, width):
-    out = io.StringIO()
-    Console(file=out, width=width).print(cycles_table(report.calls[0], width))
-    assert "…" not in out.getvalue()
-    assert "4,000" in out.getvalue()
-    assert "of roof" not in out.getvalue()
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("details", [False, True])
+def test_no_row_is_longer_than_the_terminal(report, width, details):
+    result = LayerResult(layer=LAYER, summary=dataclasses.replace(SUMMARY, cycles=report))
+    text = drawn(lambda *given: print_layers(*given, details=details), [result, BAD], width=width)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    for figure in ("4,000", "10.0 KiB", "37.5%", "80.0 %"):
+        assert figure in text
+    assert ("105824" in text) == ("busy cycles" in text) == details
+
+
+def test_details_are_there_when_asked_for():
+    short = drawn(print_layers, [GOOD])
+    assert "4.0 KiB" in short  # its circular buffers together
+    assert "weights" not in short
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_on_its_row(report, name):
+    """Markup, control characters, line breaks, wide characters and 10 kB, of a layer, a device and a buffer."""
+    buffer = dataclasses.replace(OPERATION.buffers[0], name=name)
+    used = dataclasses.replace(OPERATION, name=name, buffers=(buffer,))
+    summary = dataclasses.replace(SUMMARY, device=name[:80], cycles=report, operations=(used,))
+    layer = dataclasses.replace(LAYER, name=name)
+    good, bad = LayerResult(layer=layer, summary=summary), LayerResult(layer=layer, error=f"no {name}")
+    plain = drawn(print_layers, [dataclasses.replace(good, layer=LAYER), BAD], width=80)
+    text = drawn(lambda *given: print_layers(*given, details=True), [good, GOOD], width=80)
+    assert not set(text) & set("\x00\x07\r\x1b\u202e\u2028")
+    assert max(map(cells_of, text.split("\n"))) <= 80
+    assert name[:7].isprintable() <= (name[:7] in text)
+    overview = drawn(print_overview, [good, bad], width=80)
+    assert len(overview.splitlines()) == 3
+    assert len(plain.splitlines()) > 0
+
+
+def test_fields_of_a_device_fit(monkeypatch):
+    field = FieldFigures(
+        name="dram.bank_bytes_per_second", value=24e9, unit="bytes/s", better="larger", meaning="", moves=("memory",),
+        elasticity={"halo": -0.25, "conv2d": 0.0}, source="[isa] " + "words " * 40,
+    )  # fmt: skip
+    lines = drawn(print_fields, DeviceFigures(name="d[red]", fields=(field,)), width=80).splitlines()
+    assert lines[:4] == [
+        "d[red]",
+        "dram.bank_bytes_per_second = 24,000,000,000.0 bytes/s, larger is better",
+        "    moves: memory; cycles of halo -0.250",
+        "    source: [isa] " + ("words " * 10).strip(),
+    ]
+    assert max(map(len, lines)) <= 80

@@ -7,15 +7,27 @@ from ttsim.report.cycles.explain import operation_lines
 from ttsim.report.page.figures import Page, Part
 from ttsim.report.writers.html import pictures, tables
 from ttsim.report.writers.html.elements import Markup, joined, label, lines, more, section, tag, text
+from ttsim.report.writers.html.script import HASH, SCRIPT
 from ttsim.report.writers.html.style import STYLE
 
-POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is loaded, nothing runs
+POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{HASH}'"  # nothing is loaded
 TOLD_CALLS: Final = 8  # of more, the words would be longer than the tables
 TIMELINE: Final = (
     "Kernel time from left to right. Below, for each stage of the slowest cores, how busy it is while the operation "
     "runs (wide bar), and how much of the critical path is its (narrow bar): the stronger the color, the more."
 )
-CORES: Final = "The stronger the color, the more: cycles of all cycles, circular buffers of L1. Hover for the numbers."
+CORES: Final = (
+    "The stronger the color, the more: cycles of all cycles, circular buffers of L1, bytes that are moved of the core "
+    "that moves most. Where a model does not tell cores apart, each moves as many bytes as the others."
+)
+GAINS: Final = (
+    "Where there is most to gain: what operations take above the least that matrix units, DRAM and networks need for "
+    "them. No operation gets all of it back."
+)
+SOURCES: Final = (
+    "As an estimate of each call on a device that is open; suggestions=True tries other configs. A halo's output is "
+    "moved there, too, if L1 has a better place for it."
+)
 OPEN_ROWS: Final = 40  # longer tables open when asked for
 
 
@@ -49,6 +61,7 @@ def page_html(page: Page) -> str:
                 id="report",
             ),
             tag("footer", tag("p", text(page.counted))),
+            tag("script", Markup(SCRIPT)),
         ]
     )
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
@@ -66,10 +79,10 @@ def _part(part: Part, at: int, heading: str) -> Markup:
         section("Cores", *_cores(part)),
         section("Roofline", *_roofline(part)),
         section("Issued and useful work", Markup("") if part.total is None else tables.flops_table(part.total)),
-        section("Accuracy", Markup("") if part.accuracy is None else tables.accuracy_table(part.accuracy)),
+        section("Accuracy", _accuracy(part)),
         section("Partition", tables.partitions_table(part.partitions)),
         section("In words", *_words(part)),
-        section("The call as Python", _source(part.source)),
+        section("The call as Python" if len(part.sources) == 1 else "Calls as Python", *_sources(part)),
     )
 
 
@@ -94,19 +107,19 @@ def _memory(part: Part) -> tuple[Markup, ...]:
     if not part.l1.blocks:
         return ()
     return (
-        tag("p", text("Operations from left to right, addresses upward. Hover over a buffer for its size.")),
-        pictures.l1_picture(part.l1),
+        tag("p", text("Operations from left to right, addresses upward.")),
+        pictures.l1_picture(part.l1, part.steps),
         tables.memory_table(part.memory),
         more(f"All {len(part.l1.blocks)} buffers", tables.l1_table(part.l1)),
     )
 
 
 def _timeline(part: Part) -> tuple[Markup, ...]:
-    if part.total is None:
+    if not any(one.width_share for one in part.deeds):
         return ()
     return (
-        tag("p", text(TIMELINE)),
-        pictures.timeline(part.deeds, part.stages),
+        tag("p", text(TIMELINE if part.stages else "Kernel time from left to right.")),
+        pictures.timeline(part.deeds, part.stages, part.times),
         more("Stages in numbers", tables.stages_table(part.deeds, part.stages)),
         lines(part.between),
     )
@@ -136,11 +149,13 @@ def _roofline(part: Part) -> tuple[Markup, ...]:
 
 
 def _changes(part: Part) -> Markup:
+    gains = joined([tag("p", text(GAINS)), tables.excesses_table(part.excesses)]) if part.excesses else Markup("")
     advice = part.advice
     if advice is None:
-        return Markup("")
+        return gains
     return joined(
         [
+            gains,
             tables.advice_table(advice),
             _source("\n".join(one.strip() for one in paste_lines(advice))),
             more("In words", lines(advice_lines(advice))),
@@ -154,7 +169,20 @@ def _changes(part: Part) -> Markup:
 def _words(part: Part) -> tuple[Markup, ...]:
     if len(part.calls) > TOLD_CALLS:
         return ()
-    return tuple(lines(operation_lines(call)) for call in part.calls)
+    return tuple(lines(line.removeprefix("- ") for line in operation_lines(call)) for call in part.calls)
+
+
+def _accuracy(part: Part) -> Markup:
+    if part.accuracy is not None:
+        return tables.accuracy_table(part.accuracy)
+    return lines([part.unknown_accuracy] if part.unknown_accuracy else [])
+
+
+def _sources(part: Part) -> tuple[Markup, ...]:
+    if len(part.sources) <= 1:
+        return tuple(_source(one.text) for one in part.sources)
+    every = joined(joined([tag("h4", label(one.name)), _source(one.text)]) for one in part.sources)
+    return (tag("p", text(SOURCES)), more(f"{len(part.sources)} calls", every))
 
 
 def _source(source: str) -> Markup:

@@ -10,6 +10,7 @@ Markup = NewType("Markup", str)
 LONGEST_LABEL: Final = 120  # characters; longer names are cut, since a page shows each many times
 SHORT_CELL: Final = 40  # characters that stay on one line
 LONGEST_TEXT: Final = 20_000
+LONGEST_HINT: Final = 400  # characters of what a part of a picture says
 
 
 def text(value: str) -> Markup:
@@ -20,6 +21,31 @@ def text(value: str) -> Markup:
 def label(value: str) -> Markup:
     """A name, on one line."""
     return Markup(escape(printable(_cut(value, LONGEST_LABEL))))
+
+
+def short(name: str) -> str:
+    """A name within a longer text."""
+    return name if len(name) <= LONGEST_LABEL else f"{name[:LONGEST_LABEL]}..."
+
+
+def hint(value: str) -> Markup:
+    """What a part of a picture says of itself, as its first child."""
+    return tag("title", Markup(escape(printable(_cut(value, LONGEST_HINT)))))
+
+
+def picture(name: str, *children: Markup) -> Markup:
+    """A picture whose parts can be asked what they are; `script` sees to it.
+
+    Args:
+        name: What it shows.
+        children: The picture itself, its axes and keys.
+    """
+    return tag("div", *(one for one in children if one), class_="picture", role="group", aria_label=name)
+
+
+def image(name: str, *children: Markup, **attributes: object) -> Markup:
+    """A drawing that is one image to screen readers, with all its parts."""
+    return tag("svg", tag("g", *children, aria_hidden="true"), role="img", aria_label=name, **attributes)
 
 
 def tag(name: str, *children: Markup, **attributes: object) -> Markup:
@@ -68,8 +94,9 @@ def table(
     if not kept:
         return Markup("")
     sides = {at: "words" if at in words else "figures" for at in kept}
+    named = next((at for at in kept if at in words), kept[0])  # what a row is about
     head = tag("tr", *(tag("th", text(headings[at]), scope="col", class_=sides[at]) for at in kept))
-    body = (tag("tr", *(_cell(row[at], sides[at]) for at in kept)) for row in found)
+    body = (tag("tr", *(_cell(row[at], sides[at], heads_row=at == named) for at in kept)) for row in found)
     whole = tag("table", tag("caption", text(caption)), tag("thead", head), tag("tbody", joined(body)))
     return tag("div", whole, class_="wide", tabindex=0, role="region", aria_label=caption)
 
@@ -79,8 +106,9 @@ def share(value: float) -> str:
     return f"{100 * value:.4f}%"
 
 
-def _cell(value: str, side: str) -> Markup:
-    return tag("td", label(value), class_=f"{side} long" if len(value) > SHORT_CELL and side == "words" else side)
+def _cell(value: str, side: str, *, heads_row: bool) -> Markup:
+    kind = f"{side} long" if len(value) > SHORT_CELL and side == "words" else side
+    return tag("th", label(value), scope="row", class_=kind) if heads_row else tag("td", label(value), class_=kind)
 
 
 def _cut(value: str, longest: int) -> str:

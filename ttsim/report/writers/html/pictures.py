@@ -1,20 +1,19 @@
 """Pictures of a page, as inline SVG in shares of their width and height; each is told in a table, too."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import cycle
 from typing import Final
 
 from ttsim.report.cycles.explain import cycles, percent, time
 from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
-from ttsim.report.page.figures import Cell, Deed, Grid, Roof
-from ttsim.report.writers.html.elements import Markup, joined, label, share, tag, text
+from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, Tick
+from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
+from ttsim.report.writers.html.tables import DEVICE_OPERATION
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
-DEVICE_OPERATION: Final = "DeviceOperation"  # what a lane has no room for
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}
 NAMED_HEIGHT: Final = 0.035  # of the picture: lower blocks have no room for a name
 NAMED_WIDTH: Final = 0.1  # nor have narrower ones
-NUMBERED: Final = 40  # operations that an axis numbers one by one
 
 
 def colors_of(deeds: Sequence[Deed]) -> dict[str, str]:
@@ -23,51 +22,39 @@ def colors_of(deeds: Sequence[Deed]) -> dict[str, str]:
     return dict(zip(names, cycle(COLORS), strict=False))
 
 
-def timeline(deeds: Sequence[Deed], stages: Sequence[str]) -> Markup:
+def timeline(deeds: Sequence[Deed], stages: Sequence[str], times: Sequence[Tick]) -> Markup:
     """A lane for operations, and one for each stage of their slowest cores: the darker, the busier."""
     colors = colors_of(deeds)
-    timed = [one for one in deeds if one.time is not None]
-    bars = [_bar(one, f"{_told(one)}, bound by {one.time.bound_by}", colors[one.name]) for one in timed if one.time]
+    timed = [one for one in deeds if one.cycles is not None]
+    bars = [_bar(one, f"{_told(one)}, bound by {one.bound_by}{_by(one.place)}", colors[one.name]) for one in timed]
     lanes = [_lane("operations", bars), *(_stage_lane(stage, timed) for stage in stages)]
     keys = (tag("li", tag("i", class_=color), label(name)) for name, color in colors.items())
-    return joined([tag("div", *lanes, class_="lanes"), tag("ul", *keys, class_="key")])
+    axis = tag("div", tag("span"), _axis(times), class_="lane")
+    name = "Timeline of operations and of the stages of their slowest cores; the table below has the numbers"
+    return picture(name, tag("div", *lanes, axis, class_="lanes"), tag("ul", *keys, class_="key"))
 
 
-def l1_picture(memory: L1Map) -> Markup:
+def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
     """Operations to the right, addresses of a core's L1 upward."""
     firmware = tag(
         "rect",
-        tag("title", text(f"firmware: {memory.base_bytes:,} B")),
+        hint(f"firmware: {memory.base_bytes:,} B"),
         class_="firmware",
         x="0",
         width="100%",
         y=share(1 - memory.base_share),
         height=share(memory.base_share),
     )
-    every = memory.operations <= NUMBERED
-    marks = [f"#{one}" for one in range(memory.operations)] if every else [f"{memory.operations} operations"]
-    axis = tag("div", *(tag("span", text(one)) for one in marks), class_="axis", aria_hidden="true")
     keys = (tag("li", tag("i", class_=style), text(kind)) for kind, style in KIND_CLASSES.items())
-    picture = tag(
-        "svg",
-        firmware,
-        *map(_block, memory.blocks),
-        class_="l1",
-        role="img",
-        aria_label=f"Buffers in L1 of a core over {memory.operations} operations; the table below lists them",
-    )
-    return joined([picture, axis, tag("ul", *keys, class_="key")])
+    name = f"Buffers in L1 of a core over {memory.operations} operations; the table below lists them"
+    drawn = image(name, firmware, *map(_block, memory.blocks), class_="l1")
+    return picture(name, drawn, _axis(steps), tag("ul", *keys, class_="key"))
 
 
 def heat_maps(grid: Grid) -> Markup:
-    """Four pictures of the same cores."""
-    shown: tuple[tuple[str, Callable[[Cell], float], Callable[[Cell], str]], ...] = (
-        ("at work", lambda one: one.share, lambda one: f"{cycles(one.cycles)} cycles"),
-        ("busiest stage", lambda one: one.busy_share, lambda one: f"{cycles(one.busy_cycles)} cycles"),
-        ("waiting", lambda one: one.stall_share, lambda one: f"{cycles(one.stall_cycles)} cycles"),
-        ("circular buffers", lambda one: one.circular_share, lambda one: f"{one.circular_bytes:,} B"),
-    )
-    return tag("div", *(_heat_map(name, grid, of, told) for name, of, told in shown), class_="maps")
+    """Pictures of the same cores, one for each figure."""
+    maps = tag("div", *(_heat_map(one, grid) for one in grid.maps), class_="maps")
+    return picture("Cores of the grid; the table below has the numbers", maps)
 
 
 def roof_bars(roofs: Sequence[Roof]) -> Markup:
@@ -78,7 +65,7 @@ def roof_bars(roofs: Sequence[Roof]) -> Markup:
         bars = (
             tag(
                 "rect",
-                tag("title", text(f"{name} needs at least {percent(value)} of the time")),
+                hint(f"#{one.deed.number} {one.deed.name}: {name} needs at least {percent(value)} of the time"),
                 class_=f"roof-{name.lower()}",
                 width=share(value),
                 height=6,
@@ -86,29 +73,41 @@ def roof_bars(roofs: Sequence[Roof]) -> Markup:
             )
             for at, (name, value) in enumerate(parts)
         )
-        picture = tag("svg", *bars, class_="roof", aria_hidden="true")
+        drawn = tag("svg", *bars, class_="roof", aria_hidden="true")
         shown.append(
             tag(
                 "div",
                 tag("span", label(f"#{one.deed.number} {one.deed.name.removesuffix(DEVICE_OPERATION)}")),
-                picture,
+                drawn,
                 class_="lane",
             )
         )
     keys = (tag("li", tag("i", class_=f"roof-{name.lower()}"), text(name)) for name in ("math", "DRAM", "network"))
-    return joined([tag("div", *shown, class_="lanes"), tag("ul", *keys, class_="key")])
+    name = "What matrix units, DRAM and networks need at least; the table below has the numbers"
+    return picture(name, tag("div", *shown, class_="lanes"), tag("ul", *keys, class_="key"))
 
 
 def _told(one: Deed) -> str:
-    taken = "" if one.time is None else f", {cycles(one.time.cycles)} cycles, {time(one.time.nanoseconds)}"
-    return f"#{one.number} {one.name}{taken}"
+    taken = "" if one.cycles is None else f", {cycles(one.cycles)} cycles, {time(one.nanoseconds)}"
+    return f"#{one.number} {short(one.name)}{taken}"
+
+
+def _by(place: str) -> str:
+    return f", of {short(place)}" if place else ""
+
+
+def _axis(ticks: Sequence[Tick]) -> Markup:
+    """Marks below a picture."""
+    marks = (tag("text", text(one.text), x=share(one.share), y=12) for one in ticks)
+    lines = (tag("line", x1=share(one.share), x2=share(one.share), y1=0, y2=3) for one in ticks)
+    return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
 
 
 def _bar(one: Deed, told: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
     darkness = {"fill_opacity": opacity} if opacity else {}
     return tag(
         "rect",
-        tag("title", label(told)),
+        hint(told),
         class_=style,
         x=share(one.left_share),
         width=share(one.width_share),
@@ -137,14 +136,13 @@ def _lane(name: str, bars: Sequence[Markup]) -> Markup:
 def _block(one: L1Block) -> Markup:
     held = one.held
     until = f"#{one.first}" if one.first == one.last else f"#{one.first} to #{one.last}"
-    made = f", of {held.made}" if held.made else ""
-    told = f"{held.name}: {held.kind}, {held.size_bytes:,} B at {held.address:,}, {until}{made}"
+    told = f"{short(held.name)}: {held.kind}, {held.size_bytes:,} B at {held.address:,}, {until}{_by(held.made)}"
     style = KIND_CLASSES[held.kind]
     room = one.height_share >= NAMED_HEIGHT and one.width_share >= NAMED_WIDTH
     named = [tag("text", label(held.name), class_=f"on-{style}", x=4, y=12)] if room else []
     return tag(
         "svg",
-        tag("title", label(told)),
+        hint(told),
         tag("rect", class_=style, width="100%", height="100%"),
         *named,
         x=share(one.left_share),
@@ -154,26 +152,23 @@ def _block(one: L1Block) -> Markup:
     )
 
 
-def _heat_map(name: str, grid: Grid, of: Callable[[Cell], float], told: Callable[[Cell], str]) -> Markup:
+def _heat_map(shown: CoreMap, grid: Grid) -> Markup:
     cells = (
         tag(
             "rect",
-            tag("title", text(f"core {one.column}-{one.row}: {name} {told(one)}, {percent(of(one))}")),
+            hint(f"core {cell.column}-{cell.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"),
             class_="cell",
-            x=one.column,
-            y=one.row,
+            x=cell.column,
+            y=cell.row,
             width=1,
             height=1,
-            fill_opacity=f"{of(one):.3f}",
+            fill_opacity=f"{part:.3f}",
         )
-        for one in grid.cells
+        for cell, figure, part in zip(grid.cells, shown.figures, shown.shares, strict=True)
     )
-    picture = tag(
-        "svg",
-        *cells,
-        class_="grid",
-        viewBox=f"0 0 {grid.columns} {grid.rows}",
-        role="img",
-        aria_label=f"{name}, core by core; the table below has the numbers",
-    )
-    return tag("figure", picture, tag("figcaption", text(name)))
+    name = f"{shown.name}, core by core; the table below has the numbers"
+    drawn = image(name, *cells, class_="grid", viewBox=f"0 0 {grid.columns} {grid.rows}")
+    span = f"{shown.most:,} {shown.unit}"
+    if shown.least < shown.most:
+        span = f"{shown.least:,} to {span}"
+    return tag("figure", drawn, tag("figcaption", tag("b", text(shown.name)), text(f" {span}")))

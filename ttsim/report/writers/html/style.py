@@ -39,11 +39,11 @@ dd { margin: 0 0 0 -1rem; font-size: .85rem; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 caption { text-align: left; padding-bottom: .25rem; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { font-weight: 600; white-space: nowrap; }
+thead th { font-weight: 600; white-space: nowrap; } tbody th { font-weight: 400; }
 .words { text-align: left; }
 .figures { text-align: right; white-space: nowrap; }
-td.words { white-space: nowrap; }
-td.long { white-space: normal; overflow-wrap: anywhere; min-width: 18rem; max-width: 30rem; }
+tbody .words { white-space: nowrap; }
+tbody .long { white-space: normal; overflow-wrap: anywhere; min-width: 18rem; max-width: 30rem; }
 pre { background: var(--panel); padding: .75rem; overflow-x: auto; font-size: .85rem;
   white-space: pre-wrap; margin: .5rem 0; }
 details { margin: .5rem 0; }
@@ -70,8 +70,13 @@ summary { cursor: pointer; color: var(--link); }
 .l1 { display: block; width: 100%; height: 420px; background: var(--cold); }
 .l1 rect { stroke: var(--ground); stroke-width: 1px; }
 .l1 text { font-size: 11px; fill: var(--ground); } .l1 .on-circular { fill: #000; }
-.axis { display: flex; font-size: .75rem; color: var(--quiet); }
-.axis span { flex: 1 1 0; min-width: 0; overflow: hidden; white-space: nowrap; }
+.axis { display: block; width: 100%; height: 16px; overflow: visible; background: none !important; }
+.axis text { font-size: 11px; fill: var(--quiet); } .axis line { stroke: var(--quiet); }
+.picture { margin: .5rem 0; }
+.told, .told rect { stroke: var(--ink) !important; stroke-width: 2px !important; vector-effect: non-scaling-stroke; }
+figcaption b { display: block; } .picture output.hint { color: var(--quiet); }
+.picture output { display: block; min-height: 2.6em; padding: .25rem .5rem; background: var(--panel);
+  font-size: .85rem; }
 .maps { display: flex; flex-wrap: wrap; gap: 1rem; }
 .maps figure { margin: 0; flex: 1 1 150px; max-width: 340px; }
 .grid { display: block; width: 100%; background: var(--cold); }
@@ -79,10 +84,10 @@ summary { cursor: pointer; color: var(--link); }
 @media (max-width: 600px) { .lane span { flex-basis: 6.5rem; } .l1 { height: 320px; } }
 @media print {
   @page { size: landscape; margin: 1cm; }
-  html { font-size: 11px; } body { max-width: none; padding: 0; } nav, .skip { display: none; }
+  html { font-size: 11px; } body { max-width: none; padding: 0; } nav, .skip, output { display: none !important; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .wide { overflow: visible; } table { font-size: 8px; } th, td { padding: 1px 4px; }
-  .figures, td.words { white-space: normal; } td.long { min-width: 0; }
+  thead th, tbody .words { white-space: normal; } tbody .long { min-width: 0; }
   figure, .lanes, .l1, tr, .verdict { break-inside: avoid; }
   h2, h3 { break-after: avoid; } details::details-content { content-visibility: visible; display: block; height: auto; }
 }

@@ -1,6 +1,7 @@
 """Tables of a page. Every figure is taken from the reports as it is."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from ttsim.report.cycles.advice import Advice, Change
 from ttsim.report.cycles.advise import SENSITIVITY_HEADINGS, sensitivity_rows
@@ -10,9 +11,10 @@ from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import OperationUse, Partition
 from ttsim.report.memory.l1_map import L1Map
 from ttsim.report.network.figures import Sum
-from ttsim.report.page.figures import Deed, Grid, Page, Roof
+from ttsim.report.page.figures import Deed, Excess, Grid, Page, Roof
 from ttsim.report.writers.html.elements import Markup, table
 
+DEVICE_OPERATION: Final = "DeviceOperation"  # the end of most names, left out where there is little room
 DEED_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
                  "issued FLOP", "useful FLOP", "DRAM read B", "DRAM written B", "network B", "L1 B a core", "of L1",
                  "of roof", "error expected", "not timed")  # fmt: skip
@@ -95,11 +97,14 @@ def grid_table(grid: Grid) -> Markup:
             cycles(one.stall_cycles),
             percent(one.stall_share),
             f"{one.circular_bytes:,}",
+            f"{one.dram_bytes:,}",
+            f"{one.network_bytes:,}",
         )
         for one in grid.cells
     ]
-    headings = ("core", "at work", "share", "busiest stage", "share", "waiting", "share", "circular buffers B")
-    return table("Cycles and circular buffers of each core (column-row)", headings, rows)
+    headings = ("core", "at work", "share", "busiest stage", "share", "waiting", "share", "circular buffers B",
+                "DRAM B", "networks B")  # fmt: skip
+    return table("Cycles and bytes of each core (column-row)", headings, rows)
 
 
 def roof_table(roofs: Sequence[Roof]) -> Markup:
@@ -113,6 +118,24 @@ def roof_table(roofs: Sequence[Roof]) -> Markup:
             rows.append((f"{one.deed.number}", one.deed.name, *shares, percent(least.share), least.bound, intensity))
     headings = ("#", "operation", "math", "DRAM", "network", "of roof", "roof", "issued FLOP a DRAM B")
     return table("What the machine needs at least, of what each operation takes", headings, rows, words=(1, 6))
+
+
+def excesses_table(excesses: Sequence[Excess]) -> Markup:
+    """Operations far above their roofs."""
+    rows = [
+        (
+            f"{one.deed.number}",
+            one.deed.name.removesuffix(DEVICE_OPERATION),
+            cycles(one.deed.cycles or 0),
+            cycles(one.cycles),
+            percent(one.share),
+            f"{', '.join(one.stages)}: {one.does}" if one.does else ", ".join(one.stages),
+            one.deed.place,
+        )
+        for one in excesses
+    ]
+    headings = ("#", "operation", "cycles", "above its roof", "of all", "bound by", "called by")
+    return table("Operations far above their roofs", headings, rows, words=(1, 5, 6))
 
 
 def flops_table(total: Totals) -> Markup:
@@ -194,19 +217,17 @@ def sums_table(caption: str, sums: Sequence[Sum]) -> Markup:
 def _deed_row(one: Deed) -> tuple[str, ...]:
     l1 = (f"{one.l1_bytes:,}", percent(one.l1_share))
     number = f"{one.number}"
+    if one.cycles is None:
+        return (number, one.name, one.place, *[""] * 11, *l1, "", "", one.untimed)
+    told = (number, one.name, one.place, cycles(one.cycles), time(one.nanoseconds), percent(one.width_share))
     took = one.time
     if took is None:
-        return (number, one.name, one.place, *[""] * 11, *l1, "", "", one.untimed)
+        return (*told, one.bound_by, f"{one.core_count}", *[""] * 6, *l1, "", "", "")
     math, traffic = took.math, took.traffic
     return (
-        number,
-        one.name,
-        one.place,
-        cycles(took.cycles),
-        time(took.nanoseconds),
-        percent(one.width_share),
-        took.bound_by,
-        f"{took.core_count}",
+        *told,
+        one.bound_by,
+        f"{one.core_count}",
         FIDELITIES.get(took.fidelity_phases, ""),
         count_of(math.issued_flops) if math.issued_flops else "",
         count_of(math.useful_flops) if math.issued_flops else "",

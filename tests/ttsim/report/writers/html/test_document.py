@@ -11,6 +11,7 @@ from ttsim.report.cycles.explain import cycles
 from ttsim.report.memory.figures import LayerResult
 from ttsim.report.page.pages import page_of_layers
 from ttsim.report.writers.html.document import page_html
+from ttsim.report.writers.html.script import HASH, SCRIPT
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
@@ -87,7 +88,10 @@ def test_the_figures_are_those_of_the_report(result) -> None:
 def test_it_needs_nothing_else(result) -> None:
     read = Reader(page(result))
     assert not read.open
-    assert not {"script", "link", "img", "iframe", "object"} & set(read.names)
+    assert not {"link", "img", "iframe", "object"} & set(read.names)
+    assert read.names.count("script") == 1
+    assert f"<script>{SCRIPT}</script>" in page(result)
+    assert f"script-src '{HASH}'\"" in page(result)
     assert all(name != "src" and not (name == "href" and not value.startswith("#")) for name, value in read.attributes)
 
 

@@ -1,9 +1,10 @@
-"""Write the tables of docs/device-file.md: what fields mean, from the sources, and what they move, as measured.
+"""Write the tables of docs/device-fields.md: what fields mean and where figures come from, and what they move.
 
-usage: python -m tools.device_file [--all]
+usage: python -m tools.device_fields [--all]
 
-Writes the document with new tables. Fields that it does not have yet are measured on two cards; with --all every field
-is, which takes minutes.
+Writes the document with new tables: names, units and meanings from the sources, where figures come from by the comments
+of two cards' files, what fields move as measured on these cards. Fields that the document does not have yet are
+measured; with --all every field is, which takes about half a minute.
 """
 
 import argparse
@@ -16,14 +17,16 @@ from typing import TypeAlias
 from ops.fields.effects import CYCLES, FAR, LAUNCHES, MEMORY, PLAN, REPORT, VALUES, effects
 from ops.fields.field import fields_of
 from ops.fields.samples import planners_samples, samples
+from ops.fields.sources import source_of, sources_of
 from ops.fields.words import table_words, words_of
 from ops.meanings import load_spec
 
-DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "device-file.md"
-BEGIN, END = "### Device\n", "## Checks\n"
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "device-fields.md"
+BEGIN = "### Device\n"
 MEASURED = ("wormhole_n150", "blackhole_p150")
 ORDER = (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT)
-HEADER = "| field | unit | meaning | moves |\n|---|---|---|---|\n"
+HEADER = "| field | unit | meaning | moves | source |\n|---|---|---|---|---|\n"
+_ROW = re.compile(r"\| `(\w+)` \|.*\| ([\w, ]*) \| [^|]* \|$")
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -37,16 +40,18 @@ class Row:
         unit: Its unit, or what stands there.
         meaning: In a sentence.
         moves: What it moves.
+        source: Where the figures of the cards come from.
     """
 
     name: str
     unit: str
     meaning: str
     moves: frozenset[str]
+    source: str
 
     def __str__(self) -> str:
         moves = ", ".join(one for one in ORDER if one in self.moves)
-        return f"| `{self.name}` | {self.unit} | {_cell(self.meaning)} | {moves} |\n"
+        return f"| `{self.name}` | {self.unit} | {_cell(self.meaning)} | {moves} | {self.source} |\n"
 
 
 def documented(text: str) -> dict[str, set[str]]:
@@ -55,7 +60,7 @@ def documented(text: str) -> dict[str, set[str]]:
     for line in text.splitlines():
         if line.startswith("### "):
             table = "" if line == BEGIN.strip() else f"{line[4:].strip('[]')}."
-        if row := re.match(r"\| `(\w+)` \|.*\| ([\w, ]*) \|$", line):
+        if row := _ROW.match(line):
             said[table + row[1]] = set(row[2].split(", ")) - {""}
     return said
 
@@ -85,6 +90,7 @@ def general(name: str) -> str:
 def written(moves: Mapping[str, Iterable[str]]) -> str:
     """All tables; what each field moves is given."""
     tables: dict[Keys, list[Row]] = {}
+    sources = {card: sources_of(card) for card in MEASURED}
     for field in fields_of(load_spec(MEASURED[0])):
         if any(field.path[at] for at in range(len(field.path)) if isinstance(field.path[at], int)):
             continue  # of a list, the first table stands for all
@@ -92,14 +98,14 @@ def written(moves: Mapping[str, Iterable[str]]) -> str:
         *table, name = field.path
         tables.setdefault(tuple(table[:1]), [])
         tables.setdefault(tuple(table), []).append(
-            Row(str(name), field.unit or _kind(field.value), words_of(field.path), moved)
+            Row(str(name), field.unit or _kind(field.value), words_of(field.path), moved, _source(field.name, sources))
         )
     for keys, rows in tables.items():
         if len(keys) > 1:
             kind = "list of tables" if isinstance(keys[-1], int) else "table"
             within = frozenset(move for row in rows for move in row.moves)
-            tables[keys[:1]].append(Row(str(keys[1]), kind, words_of(keys[:2]), within))
-    return "".join(_table(keys, rows) for keys, rows in tables.items())
+            tables[keys[:1]].append(Row(str(keys[1]), kind, words_of(keys[:2]), within, ""))
+    return "".join(_table(keys, rows) for keys, rows in tables.items()).removesuffix("\n")
 
 
 def _table(keys: Keys, rows: Iterable[Row]) -> str:
@@ -107,6 +113,14 @@ def _table(keys: Keys, rows: Iterable[Row]) -> str:
     heading = f"[{'.'.join(str(key) for key in keys if isinstance(key, str))}]" if keys else "Device"
     heading = f"[{heading}]" if keys and isinstance(keys[-1], int) else heading
     return f"### {heading}\n\n{table_words(keys)}\n\n{HEADER}{''.join(map(str, rows))}\n"
+
+
+def _source(name: str, sources: Mapping[str, dict[str, str]]) -> str:
+    """Where a figure comes from on each card; once, where that is the same."""
+    said = {card: source_of(name, found).replace("|", "/") for card, found in sources.items()}
+    if len(set(said.values())) == 1:
+        return said[MEASURED[0]]
+    return "; ".join(f"{card}: {source}" for card, source in said.items())
 
 
 def _cell(sentence: str) -> str:
@@ -124,14 +138,13 @@ def _kind(value: object) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the document."""
-    parser = argparse.ArgumentParser(description="Write the tables of docs/device-file.md.")
+    parser = argparse.ArgumentParser(description="Write the tables of docs/device-fields.md.")
     parser.add_argument("--all", action="store_true", help="measure all fields, not only new ones")
     options = parser.parse_args(arguments)
     text = DOCUMENT.read_text(encoding="utf-8")
     known = {} if options.all else documented(text)
-    before, _, rest = text.partition(BEGIN)
     tables = written({**known, **measured(known)})
-    DOCUMENT.write_text(before + tables + END + rest.partition(END)[2], encoding="utf-8")
+    DOCUMENT.write_text(text.partition(BEGIN)[0] + tables, encoding="utf-8")
     return 0
 
 

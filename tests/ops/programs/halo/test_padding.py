@@ -1,0 +1,74 @@
+"""Runs of padding in closed form are those that looking at every stick finds."""
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ops.frame.axis import convolution_axis, transposed_axis
+from ops.frame.frame import Frame, data_sticks, frame_sources
+from ops.programs.halo.padding import ListedPadding, PaddingRuns, padding_runs
+from ops.programs.halo.transfers import list_padding, stick_ranges
+
+
+@st.composite
+def axes(draw):
+    kernel, dilation, stride = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    length, padding = draw(st.integers(1, 9)), (draw(st.integers(0, 2)), draw(st.integers(0, 2)))
+    if draw(st.booleans()):
+        assume(sum(padding) <= (length - 1) * stride + dilation * (kernel - 1))
+        return transposed_axis(
+            input_length=length, kernel=kernel, stride=stride, padding=padding, output_padding=0, dilation=dilation
+        )
+    length += dilation * (kernel - 1)
+    return convolution_axis(input_length=length, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
+
+
+@st.composite
+def frames(draw):
+    return Frame(batch=draw(st.integers(1, 3)), rows=draw(axes()), columns=draw(axes()), replicate=draw(st.booleans()))
+
+
+def copies(sticks):
+    return sticks // 4 + sticks % 4
+
+
+@given(frames(), st.integers(1, 20))
+def test_runs_are_those_of_all_sticks(frame, cores):
+    ranges = stick_ranges(frame, output_rows=-(-frame.outputs // cores), cores=cores)
+    runs, listed = padding_runs(frame), list_padding(frame, ranges)
+    low, high = runs.within(ranges)
+    assert np.array_equal(high - low, np.bincount(listed.core, minlength=cores))
+    for core in range(cores):
+        own = np.arange(low[core], high[core])
+        begin = np.maximum(runs.begins(own), ranges.starts[core])
+        end = np.minimum(runs.ends(own), ranges.stops[core])
+        mine = listed.core == core
+        assert np.array_equal(begin - ranges.starts[core], listed.stick[mine])
+        assert np.array_equal(end - begin, listed.length[mine])
+
+
+@given(frames())
+def test_all_below_a_number_is_the_sum_of_runs(frame):
+    runs = padding_runs(frame)
+    count = frame.data // runs.span + 1 if isinstance(runs, PaddingRuns) else len(runs.begin)
+    numbers = np.arange(count)
+    lengths = runs.ends(numbers) - runs.begins(numbers)
+    assert lengths.sum() == (frame_sources(frame, 0, frame.sticks) < 0).sum() or frame.replicate
+    found = runs.below(np.arange(count + 1), copies)
+    for below, each in zip(found, (lengths, copies(lengths)), strict=True):
+        assert below.tolist() == [0, *np.cumsum(each).tolist()]
+
+
+def test_by_hand():
+    """Two rows of two inputs, two apart, and a zero around: 5x5 sticks with data at 6, 8, 16 and 18."""
+    axis = transposed_axis(input_length=2, kernel=2, stride=2, padding=(0, 0), output_padding=0, dilation=1)
+    frame = Frame(batch=1, rows=axis, columns=axis)
+    assert data_sticks(frame, np.arange(4)).tolist() == [6, 8, 16, 18]
+    runs = padding_runs(frame)
+    assert isinstance(runs, PaddingRuns)
+    assert runs.begins(np.arange(5)).tolist() == [0, 7, 9, 17, 19]
+    assert runs.ends(np.arange(5)).tolist() == [6, 8, 16, 18, 25]
+    sticks, filled = runs.below(np.arange(6), copies).tolist()
+    assert sticks == [0, 6, 7, 14, 15, 21]
+    assert filled == [0, 3, 4, 8, 9, 12]  # four sticks at a time, then one by one
+    assert isinstance(padding_runs(Frame(batch=1, rows=axis, columns=axis, replicate=True)), ListedPadding)

@@ -1,0 +1,18 @@
+import json
+
+import pytest
+
+from ttsim.experiments.row import Row, Verdict
+
+
+def test_a_row_survives_json():
+    row = Row(key="k", layer="l", device="d", verdict=Verdict.FITS, cycles=7, pcc=0.1)
+    assert Row.from_dict(json.loads(json.dumps(row.to_dict()))) == row
+    assert row.to_dict()["verdict"] == "fits"
+
+
+@pytest.mark.parametrize(("changed", "error"), [({"x": 1}, TypeError), ({"verdict": "maybe"}, ValueError)])
+def test_what_is_no_row(changed, error):
+    values = Row(key="k", layer="l", device="d", verdict=Verdict.FITS).to_dict() | changed
+    with pytest.raises(error):
+        Row.from_dict(values)

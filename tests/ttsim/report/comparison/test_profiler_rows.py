@@ -1,0 +1,100 @@
+"""CSV files of a profiler; names and numbers are invented, the columns are those of tt-metal's versions."""
+
+from pathlib import Path
+
+import pytest
+
+from device.errors import ArgumentError
+from ttsim.report.comparison.figures import Reported, ReportedTensor
+from ttsim.report.comparison.profiler_rows import read_rows
+
+NEW = "OP CODE,OP TYPE,DEVICE ID,DEVICE ARCH,MATH FIDELITY,CORE COUNT,HOST START TS,DEVICE KERNEL DURATION [ns],"
+NEW_TENSOR = ",".join(f"INPUT_0_{axis}_PAD[LOGICAL]" for axis in "WZYX")
+HEAD = f"{NEW}{NEW_TENSOR},INPUT_0_LAYOUT,INPUT_0_DATATYPE,INPUT_0_MEMORY\n"
+TENSOR = "1[1],1[1],96[90],32[3],TILE,BFLOAT16,DEV_1_L1_INTERLEAVED\n"
+HALO = f"HaloDeviceOperation,tt_dnn_device,0,blackhole,,64,20,1500,{TENSOR}"
+OLD = "OP CODE,OP TYPE,DEVICE ID,INPUT_0_W,INPUT_0_Z,INPUT_0_Y,INPUT_0_X,INPUT_0_DATATYPE,DEVICE KERNEL DURATION [ns]\n"
+CONV = "Conv2dDeviceOperation,tt_dnn_device,0,blackhole,LoFi,60,10,2500.0,,,,,,,\n"
+
+
+def read(content: str, folder: Path, device_id: int | None = None) -> Reported:
+    (folder / "r.csv").write_text(content, encoding="utf-8")
+    return read_rows(folder / "r.csv", device_id)
+
+
+def test_rows_are_operations_in_the_order_of_the_host(tmp_path: Path) -> None:
+    found = read(HEAD + HALO + CONV, tmp_path)
+    assert (found.device, found.arch, found.clock_hz, found.left_out) == ("blackhole", "blackhole", 0, ())
+    conv, halo = found.operations
+    assert (conv.name, conv.cycles, conv.nanoseconds, conv.core_count) == ("Conv2dDeviceOperation", None, 2500.0, 60)
+    assert (conv.fidelity, halo.fidelity, conv.tensors) == ("LoFi", "", ())
+    assert halo.tensors == (
+        ReportedTensor(
+            name="INPUT_0", shape="1x1x90x3", dtype="BFLOAT16", layout="TILE", memory="L1_INTERLEAVED"
+        ),
+    )  # fmt: skip
+
+
+def test_older_versions_have_other_columns(tmp_path: Path) -> None:
+    (only,) = read(OLD + "Transpose,tt_dnn_device,0,12,1,64,256,BFLOAT16,3833\n", tmp_path).operations
+    assert only.tensors == (ReportedTensor(name="INPUT_0", shape="12x1x64x256", dtype="BFLOAT16"),)
+    (least,) = read("\ufeffOP CODE , DEVICE KERNEL DURATION [ns]\nA,7\n", tmp_path).operations
+    assert (least.name, least.nanoseconds, least.core_count) == ("A", 7.0, 0)
+
+
+def test_what_is_no_operation_is_left_out_and_told(tmp_path: Path) -> None:
+    others = "start,signpost,,,,,,\n\n,,,,,,,\nadd,python_fallback,,,,,,\nend,signpost\n"
+    found = read(HEAD + HALO + others + CONV.replace("2500.0", ""), tmp_path)
+    assert [one.nanoseconds for one in found.operations] == [None, 1500.0]
+    assert found.left_out == ("2 signposts", "1 other row")
+
+
+def test_one_device_of_several_is_chosen(tmp_path: Path) -> None:
+    both = HEAD + HALO + HALO.replace("device,0", "device,1") + CONV.replace("device,0", "device,1")
+    assert len(read(both, tmp_path, 1).operations) == 2
+    for device_id, rule in (
+        (None, "it has the devices 0, 1; choose one"),
+        (7, "it has no device 7, but 0, 1; correct"),
+    ):
+        with pytest.raises(ArgumentError, match=rule):
+            read(both, tmp_path, device_id)
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        ("", "it has no column OP CODE and no DEVICE KERNEL DURATION"),
+        ("a,b\n1,2\n", "it has no column OP CODE"),
+        ("OP CODE\nA\n", r"it has no column DEVICE KERNEL DURATION \[ns\]; give an ops_perf_results CSV"),
+        (HEAD, "it has no row of a device operation"),
+        (HEAD + "start,signpost\n", "it has no row of a device operation"),
+        (
+            HEAD + HALO.replace("1500", "fast"),
+            r"DEVICE KERNEL DURATION \[ns\] of 'HaloDeviceOperation' must be a number",
+        ),
+        (HEAD + HALO.replace("1500", "-3"), "must be a number from 0 on, not '-3'"),
+        (HEAD + HALO.replace("1500", "nan"), "must be a number from 0 on, not 'nan'"),
+        (HEAD + HALO.replace("1500", "1e999"), "must be a number from 0 on"),
+        (HEAD + HALO.replace(",64,", ",many,"), "CORE COUNT of 'HaloDeviceOperation' must be a number"),
+        (HEAD + HALO + HALO.replace("blackhole", "wormhole_b0"), "operations are of 'blackhole' and 'wormhole_b0'"),
+        (HEAD + '"a"b,c\n', "is no CSV of a profiler"),
+        (HEAD + "A" * 200_000 + "\n", "is no CSV of a profiler"),
+        ("OP CODE,\x1b[31m\n" + "\x00,\n", "it has no column DEVICE KERNEL"),
+    ],
+)
+def test_what_is_no_such_file_is_told_in_a_sentence(content: str, rule: str, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=rule) as caught:
+        read(content, tmp_path)
+    assert len(str(caught.value)) < 600
+    assert str(caught.value).startswith("compare: ")
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(ArgumentError, match="is no CSV of a profiler"):
+        read_rows(tmp_path / "r.csv")
+
+
+def test_a_moment_of_many_digits_orders_nothing(tmp_path: Path) -> None:
+    found = read(HEAD + HALO.replace(",20,", f",{'9' * 5000},") + CONV, tmp_path)
+    assert [one.name for one in found.operations] == ["HaloDeviceOperation", "Conv2dDeviceOperation"]

@@ -1,0 +1,171 @@
+"""Runs points through an executor, in chunks, whatever becomes of the processes that look into them."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from typing import Final, NamedTuple
+
+from device.errors import DeviceError, TTSimError
+from ttsim.experiments.crew import Crew, look_into
+from ttsim.experiments.point import Point, refusal
+from ttsim.experiments.row import Row, Verdict
+from ttsim.experiments.version import model_version
+
+LONGEST_CHUNK: Final = 16  # points: what is lost at most with a process, and overhead of a few hundredths of its time
+CHUNKS_OF_A_WORKER: Final = 8  # at least, so that all end at about the same time
+AHEAD: Final = 2  # chunks of each worker that are under way: one that runs, and one that waits for it
+GRACE_SECONDS: Final = 5  # for what is being looked into where a run ends early
+LOST_IN_A_ROW: Final = 8  # points whose process died, one after the other: then it is not the points
+LOST_AT_FIRST: Final = 2  # likewise, if no point has come back yet
+
+Chunk = tuple[Point, ...]
+
+
+class Sent(NamedTuple):
+    """What is under way: some points, and whether nothing else is."""
+
+    points: Chunk
+    alone: bool
+
+
+class Run:
+    """One run over some points.
+
+    A chunk whose process died is taken apart, and each of its points looked into alone, with nothing else under way, so
+    that no other is blamed; one that dies again is a row that says so.
+
+    Attributes:
+        waiting: Chunks that nobody has looked into.
+        suspects: Points of chunks that were lost.
+        flying: What is under way.
+        lost: Points that were lost one after the other.
+        returned: Whether anything ever came back.
+    """
+
+    def __init__(self, points: Sequence[Point], crew: Crew, take: Callable[[list[Row]], None]) -> None:
+        """Begins with nothing done.
+
+        Args:
+            points: What to look into.
+            crew: Who does.
+            take: Gets rows as they come, in any order.
+        """
+        self.crew = crew
+        self.take = take
+        self.waiting = deque(chunks(points, crew.workers))
+        self.suspects: deque[Point] = deque()
+        self.flying: dict[Future[list[Row]], Sent] = {}
+        self.lost = 0
+        self.returned = False
+
+    def go(self) -> None:
+        """Looks into all points.
+
+        Raises:
+            DeviceError: Processes die whatever they look into.
+            KeyboardInterrupt: The user wants no more; rows that were ready were taken.
+        """
+        while self.waiting or self.suspects:
+            executor = self.crew.executor()
+            try:
+                self._with(executor)
+            except BaseException:
+                self._harvest()
+                raise
+            finally:
+                for future in self.flying:
+                    future.cancel()
+                self.flying.clear()
+                executor.shutdown(wait=True)
+
+    def _with(self, executor: Executor) -> None:
+        """Looks into points until all are done, or the executor is broken."""
+        broken = False
+        while not broken and (self.waiting or self.suspects or self.flying):
+            broken = self._submit(executor)
+            for future in self._done():
+                broken = self._settle(future) or broken
+        while self.flying:  # what is left of a broken one is done, or broken, too
+            for future in self._done():
+                self._settle(future)
+
+    def _submit(self, executor: Executor) -> bool:
+        """Sends off what there is room for; whether the executor is broken."""
+        try:
+            if self.suspects:
+                if not self.flying:
+                    self._send(executor, Sent((self.suspects[0],), alone=True))
+                    self.suspects.popleft()
+                return False
+            while self.waiting and len(self.flying) < AHEAD * self.crew.workers:
+                self._send(executor, Sent(self.waiting[0], alone=False))
+                self.waiting.popleft()
+        except BrokenExecutor:
+            return True
+        return False
+
+    def _done(self) -> list[Future[list[Row]]]:
+        """What came back, at least one if something is under way, in the order in which it was sent off."""
+        done, _ = wait(self.flying, return_when=FIRST_COMPLETED)
+        return [future for future in self.flying if future in done]
+
+    def _send(self, executor: Executor, sent: Sent) -> None:
+        self.flying[executor.submit(look_into, sent.points, model_version())] = sent
+
+    def _settle(self, future: Future[list[Row]]) -> bool:
+        """Takes what came back, or notes what was lost; whether the executor is broken.
+
+        Raises:
+            DeviceError: Too much was lost.
+        """
+        sent = self.flying.pop(future)
+        try:
+            rows = future.result()
+        except TTSimError:
+            raise
+        except (Exception, CancelledError) as error:
+            self._lose(sent, error)
+            return isinstance(error, BrokenExecutor)
+        self.lost, self.returned = 0, True
+        self.take(rows)
+        return False
+
+    def _lose(self, sent: Sent, error: BaseException) -> None:
+        """Notes points whose process died: those of a chunk are suspects, one that was alone is the reason.
+
+        Raises:
+            DeviceError: Too much was lost.
+        """
+        if not sent.alone:
+            self.suspects.extend(sent.points)
+            return
+        self.lost += 1
+        said = f"{type(error).__name__}: {error}".strip().rstrip(":")
+        if self.lost >= (LOST_IN_A_ROW if self.returned else LOST_AT_FIRST):
+            raise DeviceError(
+                f"sweep: processes {self.crew.where} end whatever they look into ({said}); look for what ends them: "
+                "too little memory, an engine that was shut down, or a script that calls ttsim.sweep outside of "
+                'if __name__ == "__main__":'
+            )
+        self.take(
+            [refusal(sent.points[0], Verdict.LOST, f"the process that looked into this point died twice: {said}")]
+        )
+
+    def _harvest(self) -> None:
+        """Takes what is ready where the run ends early, and what is being looked into, if that does not take long."""
+        running = [future for future in self.flying if not future.cancel()]
+        for future in wait(running, timeout=GRACE_SECONDS).done:
+            if future.exception() is None:
+                self.take(future.result())
+
+
+def chunks(points: Sequence[Point], workers: int) -> Iterator[Chunk]:
+    """Points in order, some at a time; each by itself where numbers are computed, which takes long."""
+    size = max(1, min(LONGEST_CHUNK, len(points) // (workers * CHUNKS_OF_A_WORKER)))
+    slow = any(point.values != "off" for point in points)
+    return batched(points, 1 if slow else size)
+
+
+def batched(points: Sequence[Point], size: int) -> Iterator[Chunk]:
+    """Points in order, so many at a time; the last are those that are left."""
+    return (tuple(points[at : at + size]) for at in range(0, len(points), size))

@@ -1,0 +1,81 @@
+"""Devices for a terminal, drawn with rich: a line for each, all figures of one, what differs between two."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from device.spec.device_spec import DeviceSpec
+from ops.fields.field import fields_of
+from ttsim.report.differences import FieldDifference, differences
+from ttsim.report.writers.table import kib
+from ttsim.report.writers.terminal import escaped
+
+NUMBERS = ("cores", "clock", "L1 a core", "DRAM banks", "DRAM")
+
+
+def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
+    """One line for each device; all figures if there is only one, and the differences if there are two."""
+    console.print(overview(specs))
+    if len(specs) == 1:
+        for field in fields_of(specs[0]):
+            console.print(escaped(f"{field.name} = {field.value} {field.unit}".rstrip()), highlight=False)
+    elif len(specs) == 2:
+        print_differences(console, *specs)
+
+
+def overview(specs: Sequence[DeviceSpec]) -> Table:
+    """A row for each device."""
+    table = _plain_table()
+    table.add_column("device", overflow="fold")
+    table.add_column("architecture", no_wrap=True)
+    for heading in NUMBERS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for spec in specs:
+        table.add_row(
+            escaped(spec.name),
+            escaped(spec.arch),
+            f"{spec.grid.cols}x{spec.grid.rows}",
+            f"{spec.clock_hz / 1e9:g} GHz",
+            kib(spec.l1.usable_bytes),
+            str(spec.dram.banks),
+            f"{spec.dram.peak_bytes_per_second / 1e9:g} GB/s",
+        )
+    return table
+
+
+def print_differences(console: Console, first: DeviceSpec, second: DeviceSpec) -> None:
+    """A row for each field that differs, below the name of its table."""
+    found = differences(first, second)
+    told = "1 field differs" if len(found) == 1 else f"{len(found) or 'no'} fields differ"
+    console.print(escaped(f"\n{told}\nA: {first.name}\nB: {second.name}\n"), highlight=False)
+    table = _plain_table()
+    for heading in ("field", "unit", "A", "B", "B/A"):
+        left = heading in ("field", "unit")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=left, overflow="fold")
+    part = ""
+    for one in found:
+        inner, _, name = one.name.rpartition(".")
+        if inner != part:
+            table.add_row(escaped(f"[{inner}]"))
+            part = inner
+        table.add_row(*map(escaped, (name, one.unit, _shown(one.before), _shown(one.after), _ratio(one))))
+    if found:
+        console.print(table)
+
+
+def _plain_table() -> Table:
+    """Columns without borders, which fit a terminal of 80 columns."""
+    return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _shown(value: Any) -> str:
+    """A value as a table has it."""
+    if value is None:
+        return "-"
+    return f"{value:,}".removesuffix(".0") if type(value) in (int, float) else str(value)
+
+
+def _ratio(one: FieldDifference) -> str:
+    return "" if one.ratio is None else f"{one.ratio:.3g}"
