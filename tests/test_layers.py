@@ -74,6 +74,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
             "device",
             "errors",
             "experimental",
+            "experiments",
             "functions",
             "graph",
             "model_preprocessing",
@@ -86,7 +87,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         },
         "dropin": {"__init__", "recording", "runtime"},
         "pytest_plugin": {"dropin", "runtime"},
-        "__main__": {"dropin", "layers", "recording", "report", "runtime", "types", "version"},
+        "__main__": {"dropin", "experiments", "layers", "recording", "report", "runtime", "types", "version"},
     },
 }
 FILES = sorted(path for package in ARROWS for path in (ROOT / package).rglob("*.py"))

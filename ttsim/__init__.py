@@ -40,6 +40,8 @@ _NAMES_OF = {
         "SpecError",
         "TTSimError",
     ),
+    "ttsim.experiments.result": ("SweepResult",),
+    "ttsim.experiments.sweep": ("sweep",),
     "ttsim.functions.concatenation": ("concat",),
     "ttsim.functions.constraints": ("ExecutionStatus", "OpConstraints", "query_op_constraints"),
     "ttsim.functions.conv1d": ("Conv1dConfig", "conv1d"),

@@ -31,6 +31,8 @@ from ttsim.errors import (
     SpecError,
     TTSimError,
 )
+from ttsim.experiments.result import SweepResult
+from ttsim.experiments.sweep import sweep
 from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv1d import Conv1dConfig, conv1d
@@ -332,6 +334,7 @@ __all__ = [
     "SigmoidMode",
     "SpecError",
     "StorageType",
+    "SweepResult",
     "SystemMeshDescriptor",
     "TTSimError",
     "Tensor",
@@ -473,6 +476,7 @@ __all__ = [
     "sub_",
     "subtract",
     "subtract_",
+    "sweep",
     "synchronize_device",
     "tanh",
     "tile_size",

@@ -6,6 +6,7 @@ usage: python -m ttsim --version
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
        python -m ttsim compare BEFORE AFTER [--fail-over PERCENT] [--device-id NUMBER]
+       python -m ttsim sweep [FILE] [--vary KEY=VALUE,VALUE ...] [--device NAME ...] [--file FILE] [--csv FILE]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
 
 --set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
@@ -28,6 +29,7 @@ from ops.fields.changed import load_spec, with_changes
 from ttsim.dropin.choices import add_changes, add_choices, chosen, chosen_device, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
+from ttsim.experiments.command import add_sweep, sweep_command
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, run_layer
@@ -145,6 +147,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add_choices(tests)
+    add_sweep(commands, add_changes)
     return parser
 
 
@@ -285,6 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "exec": exec_command,
         "compare": compare_command,
         "pytest": pytest_command,
+        "sweep": sweep_command,
     }
     try:
         code = commands[options.command](options)

@@ -48,6 +48,7 @@ class FrameAxis:
         length: Positions in the frame.
         reach: Distance from the first to the last position of a window.
         outputs: Windows that fit, which is the output length.
+        data: Positions that hold input for the real library: none with a negative ``before``, which its halo wraps.
     """
 
     input_length: int
@@ -63,6 +64,7 @@ class FrameAxis:
     length: int = field(init=False, repr=False, compare=False)
     reach: int = field(init=False, repr=False, compare=False)
     outputs: int = field(init=False, repr=False, compare=False)
+    data: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Derives the lengths, which are read often; refuses an axis in which no window fits."""
@@ -81,6 +83,8 @@ class FrameAxis:
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "reach", reach)
         object.__setattr__(self, "outputs", count_windows(length, reach, self.step))
+        held = min(max(div_up(length - self.before, self.insertion), 0), self.input_length)
+        object.__setattr__(self, "data", 0 if self.before < 0 else held)
 
     @property
     def start(self) -> int:
@@ -96,13 +100,6 @@ class FrameAxis:
     def places(self) -> slice:
         """Where the outputs lie in the result."""
         return slice(self.first, self.first + (self.outputs - 1) * self.distance + 1, self.distance)
-
-    @property
-    def data(self) -> int:
-        """Positions that hold input for the real library: none with a negative ``before``, which its halo wraps."""
-        if self.before < 0:
-            return 0
-        return min(max(div_up(self.length - self.before, self.insertion), 0), self.input_length)
 
     def data_before(self, positions: Integers) -> Integers:
         """Data positions below each of ``positions`` of the frame."""

@@ -193,11 +193,7 @@ def test_devices(capsys):
 def test_suggestions_can_be_left_out(capsys):
     small = ["run", "--shape", "1,8,8,32", "--out-channels", "32", "--kernel-size", "2", "--values", "off"]
     assert main(small) == 0
-    short = capsys.readouterr().out
-    assert "What would help (" in short
-    assert "on another machine" not in short
-    assert main([*small, "-v"]) == 0
-    assert "on another machine" in capsys.readouterr().out
+    assert "What would help (" in capsys.readouterr().out
     assert main([*small, "--no-suggestions"]) == 0
     assert "What would help (" not in capsys.readouterr().out
 

@@ -30,12 +30,13 @@ class Crew:
 
     Attributes:
         executor: Makes an executor; asked again where one broke.
-        workers: How many points it looks into at once.
+        lanes: How many chunks are under way at once: one for each process of this machine, so that none waits in the
+            process of another; two for each worker elsewhere, so that none waits for the network.
         where: In words.
     """
 
     executor: Callable[[], Executor]
-    workers: int
+    lanes: int
     where: str
 
 
@@ -95,10 +96,10 @@ def crew_of(*, processes: int | None, scheduler: str | None) -> Iterator[Crew]:
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ArgumentError(f"sweep: processes must be an integer of at least 1, not {shown(count)}")
     if count == 1:
-        yield Crew(executor=InProcess, workers=1, where="in this process")
+        yield Crew(executor=InProcess, lanes=1, where="in this process")
         return
     with _one_thread_each():
-        yield Crew(executor=lambda: _pool(count), workers=count, where=f"in {count} processes")
+        yield Crew(executor=lambda: _pool(count), lanes=count, where=f"in {count} processes")
 
 
 def _pool(count: int) -> Executor:
@@ -149,6 +150,6 @@ def _cluster(address: str) -> Iterator[Crew]:
             raise ArgumentError(f"sweep: the scheduler at {address} has no workers; start some with `dask worker`")
         yield Crew(
             executor=lambda: client.get_executor(pure=False),
-            workers=threads,
+            lanes=2 * threads,
             where=f"on {threads} threads of {address}",
         )

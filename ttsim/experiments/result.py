@@ -1,6 +1,7 @@
 """What a sweep found, to look at, to plot and to hand on."""
 
 import csv
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from io import StringIO
@@ -12,6 +13,7 @@ from ttsim.report.plain import text
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
 FIGURES: Final = tuple(one.name for one in fields(Row) if one.name not in ("key", "layer", "device", "inputs"))
+TAIL: Final = (*FIGURES, "nanoseconds", "key")  # columns behind those of what a point is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class Best:
         fitting: Points that run.
         points: All points of this layer on this device.
         slowest_cycles: Of the slowest point that runs, to see what the choice means; None if none runs.
+        nanoseconds: Of the fastest one; None if none runs.
     """
 
     layer: str
@@ -35,6 +38,7 @@ class Best:
     fitting: int
     points: int
     slowest_cycles: int | None
+    nanoseconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +60,20 @@ class SweepResult:
         """The row of each point, in order."""
         return tuple(row for _, row in self.samples)
 
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many points there are of each verdict."""
+        return dict(Counter(row.verdict.value for row in self.rows))
+
+    @property
+    def plans(self) -> int:
+        """How many plans differ among those of points that run."""
+        return len({row.plan_key for row in self.rows if row.plan_key is not None})
+
     def records(self) -> list[dict[str, Any]]:
         """A flat dict of each point, all with the same keys: ``pandas.DataFrame(result.records())``."""
         made = [_record(labels, row) for labels, row in self.samples]
-        names = list(dict.fromkeys(name for record in made for name in record if name not in FIGURES))
+        names = list(dict.fromkeys(name for record in made for name in record if name not in TAIL))
         return [{name: record.get(name) for name in (*names, *TAIL)} for record in made]
 
     def best(self) -> tuple[Best, ...]:
@@ -85,16 +99,18 @@ class SweepResult:
         return text({"format": FORMAT, "axes": list(self.axes), "points": self.records()})
 
 
-TAIL: Final = (*FIGURES, "nanoseconds", "key")
-
-
 def _record(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
     """All of a point, flat; sizes of several axes are text, as in `Row.inputs`."""
     values = row.to_dict()
     inputs = values.pop("inputs")
     others = {name: value for name, value in labels.items() if name not in inputs}
-    time = None if row.cycles is None or row.clock_hz is None else nanoseconds(row.cycles, row.clock_hz)
-    return {"layer": row.layer, "device": row.device, **others, **inputs, **values, "nanoseconds": time}
+    made = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
+    return made | {"nanoseconds": nanoseconds_of(row)}
+
+
+def nanoseconds_of(row: Row) -> float | None:
+    """What a point takes, by the clock of its device."""
+    return None if row.cycles is None or row.clock_hz is None else nanoseconds(row.cycles, row.clock_hz)
 
 
 def _best(layer: str, device: str, group: list[tuple[Mapping[str, Any], Row]]) -> Best:
@@ -108,4 +124,5 @@ def _best(layer: str, device: str, group: list[tuple[Mapping[str, Any], Row]]) -
         fitting=len(runs),
         points=len(group),
         slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
+        nanoseconds=None if row is None else nanoseconds_of(row),
     )

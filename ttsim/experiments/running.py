@@ -1,31 +1,27 @@
 """Runs points through an executor, in chunks, whatever becomes of the processes that look into them."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from typing import Final, NamedTuple
 
 from device.errors import DeviceError, TTSimError
 from ttsim.experiments.crew import Crew, look_into
+from ttsim.experiments.deal import Chunk, Deal
 from ttsim.experiments.point import Point, refusal
 from ttsim.experiments.row import Row, Verdict
 from ttsim.experiments.version import model_version
 
-LONGEST_CHUNK: Final = 16  # points: what is lost at most with a process, and overhead of a few hundredths of its time
-CHUNKS_OF_A_WORKER: Final = 8  # at least, so that all end at about the same time
-AHEAD: Final = 2  # chunks of each worker that are under way: one that runs, and one that waits for it
 GRACE_SECONDS: Final = 5  # for what is being looked into where a run ends early
 LOST_IN_A_ROW: Final = 8  # points whose process died, one after the other: then it is not the points
 LOST_AT_FIRST: Final = 2  # likewise, if no point has come back yet
 
-Chunk = tuple[Point, ...]
-
 
 class Sent(NamedTuple):
-    """What is under way: some points, and whether nothing else is."""
+    """What is under way: some points, and the lane that they are of; None if nothing else is under way."""
 
     points: Chunk
-    alone: bool
+    lane: int | None
 
 
 class Run:
@@ -35,7 +31,7 @@ class Run:
     that no other is blamed; one that dies again is a row that says so.
 
     Attributes:
-        waiting: Chunks that nobody has looked into.
+        waiting: Points that nobody has looked into.
         suspects: Points of chunks that were lost.
         flying: What is under way.
         lost: Points that were lost one after the other.
@@ -52,7 +48,7 @@ class Run:
         """
         self.crew = crew
         self.take = take
-        self.waiting = deque(chunks(points, crew.workers))
+        self.waiting = Deal(points, crew.lanes)
         self.suspects: deque[Point] = deque()
         self.flying: dict[Future[list[Row]], Sent] = {}
         self.lost = 0
@@ -94,12 +90,13 @@ class Run:
         try:
             if self.suspects:
                 if not self.flying:
-                    self._send(executor, Sent((self.suspects[0],), alone=True))
+                    self._send(executor, Sent((self.suspects[0],), lane=None))
                     self.suspects.popleft()
                 return False
-            while self.waiting and len(self.flying) < AHEAD * self.crew.workers:
-                self._send(executor, Sent(self.waiting[0], alone=False))
-                self.waiting.popleft()
+            for lane in sorted(set(range(self.crew.lanes)) - {sent.lane for sent in self.flying.values()}):
+                chunk = self.waiting.take(lane)
+                if chunk is not None:
+                    self._send(executor, Sent(chunk, lane))
         except BrokenExecutor:
             return True
         return False
@@ -110,7 +107,18 @@ class Run:
         return [future for future in self.flying if future in done]
 
     def _send(self, executor: Executor, sent: Sent) -> None:
-        self.flying[executor.submit(look_into, sent.points, model_version())] = sent
+        """Sends something off.
+
+        Raises:
+            BrokenExecutor: It could not be, and waits again.
+        """
+        try:
+            future = executor.submit(look_into, sent.points, model_version())
+        except BrokenExecutor:
+            if sent.lane is not None:
+                self.waiting.give_back(sent.lane, sent.points)
+            raise
+        self.flying[future] = sent
 
     def _settle(self, future: Future[list[Row]]) -> bool:
         """Takes what came back, or notes what was lost; whether the executor is broken.
@@ -136,7 +144,7 @@ class Run:
         Raises:
             DeviceError: Too much was lost.
         """
-        if not sent.alone:
+        if sent.lane is not None:
             self.suspects.extend(sent.points)
             return
         self.lost += 1
@@ -157,15 +165,3 @@ class Run:
         for future in wait(running, timeout=GRACE_SECONDS).done:
             if future.exception() is None:
                 self.take(future.result())
-
-
-def chunks(points: Sequence[Point], workers: int) -> Iterator[Chunk]:
-    """Points in order, some at a time; each by itself where numbers are computed, which takes long."""
-    size = max(1, min(LONGEST_CHUNK, len(points) // (workers * CHUNKS_OF_A_WORKER)))
-    slow = any(point.values != "off" for point in points)
-    return batched(points, 1 if slow else size)
-
-
-def batched(points: Sequence[Point], size: int) -> Iterator[Chunk]:
-    """Points in order, so many at a time; the last are those that are left."""
-    return (tuple(points[at : at + size]) for at in range(0, len(points), size))

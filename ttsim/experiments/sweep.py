@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec
@@ -40,11 +40,13 @@ class Progress:
 
 
 Watch = Callable[[Progress], object]
+Layers: TypeAlias = str | Path | Layer | Sequence[Layer | Mapping[str, Any]] | None
+Devices: TypeAlias = str | Path | DeviceSpec | Sequence[str | Path | DeviceSpec] | None
 
 
 def sweep(
-    layers: str | Path | Layer | Sequence[Layer | Mapping[str, Any]] | None = None,
-    devices: str | Path | DeviceSpec | Sequence[str | Path | DeviceSpec] | None = None,
+    layers: Layers = None,
+    devices: Devices = None,
     *,
     vary: Mapping[str, Sequence[Any]] | None = None,
     values: Values = "off",
@@ -77,10 +79,26 @@ def sweep(
         DeviceError: Processes die whatever they look into.
         OSError: A file cannot be read or written.
     """
+    space = space_of(
+        layers=layers, devices=devices, vary=vary, values=values, l1_small_size=l1_small_size, strict=strict
+    )
+    return run_space(space, file=file, processes=processes, scheduler=scheduler, watch=watch)
+
+
+def space_of(
+    *,
+    layers: Layers = None,
+    devices: Devices = None,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    values: Values = "off",
+    l1_small_size: int = USUAL_L1_SMALL_SIZE,
+    strict: bool = True,
+) -> Space:
+    """What a sweep goes over; arguments and errors are those of `sweep`."""
     specs = tuple(load_spec(one) for one in _several(default_spec() if devices is None else devices))
     if vary is not None and not isinstance(vary, Mapping):
         raise ArgumentError(f"sweep: vary must be a dict of settings and their values, not {shown(vary)}")
-    space = Space(
+    return Space(
         layers=_layers(layers),
         devices=specs,
         axes=tuple(axis(name, given, specs[0]) for name, given in (vary or {}).items()),
@@ -88,7 +106,6 @@ def sweep(
         l1_small_size=l1_small_size,
         strict=strict,
     )
-    return run_space(space, file=file, processes=processes, scheduler=scheduler, watch=watch)
 
 
 def run_space(

@@ -29,8 +29,8 @@ class ShownNetwork(NetworkReport):
 
 
 def shown_cycles(report: CycleReport) -> ShownCycles:
-    """The same report."""
-    return ShownCycles(**{one.name: getattr(report, one.name) for one in fields(report)})
+    """The same report; what it finds out when asked for stays so."""
+    return ShownCycles(**vars(report))
 
 
 def shown_network(report: NetworkReport) -> ShownNetwork:

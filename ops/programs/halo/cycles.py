@@ -89,7 +89,6 @@ def halo_cycles(
         times = times.alone()
     busy = _busy_cycles(halo, spec, traffic, times)
     table = np.rint(np.stack([times.ends.max(axis=0), *busy.values()], axis=1))
-    away = np.sum([one.away_bytes.sum(axis=1) for one in traffic.sending], axis=0)
     last = min(table[table[:, 0] == table[:, 0].max()].tolist())
     order = core_order(halo)
     slowest = _group(halo, order, tuple(busy), last, np.flatnonzero((table == last).all(axis=1)))
@@ -101,9 +100,9 @@ def halo_cycles(
         working=frozenset(stage for stage, cycles in zip(busy, table[:, 1:].T, strict=True) if cycles.any()),
         bound_by=binding_stage(slowest.stages),
         dram_read_bytes=_config_bytes(plan),
-        network_bytes=halo.channel_cores * int(away.sum()),
+        network_bytes=halo.channel_cores * int(sum(one.away_bytes.sum() for one in traffic.sending)),
         contention_cycles=times.cycles - float(times.free_ends.max()),
-        moved=partial(_moved, halo, order, away, _config_bytes(plan)),
+        moved=partial(_moved, halo, order, traffic.sending, _config_bytes(plan)),
     )
 
 
@@ -198,16 +197,18 @@ def _busy_cycles(halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, ti
     }
 
 
-def _moved(halo: HaloArguments, order: CoreOrder, away: Floats, config_bytes: int) -> tuple[MovedBytes, ...]:
+def _moved(
+    halo: HaloArguments, order: CoreOrder, sending: Sequence[Sending], config_bytes: int
+) -> tuple[MovedBytes, ...]:
     """Bytes to other cores, by all cores that send as many; and the config tensors, which all cores read alike.
 
     Args:
         halo: The halo.
         order: Where its cores are.
-        away: [cores] bytes to other cores.
+        sending: What its processors send.
         config_bytes: Read from DRAM.
     """
-    sent = []
+    sent, away = [], np.sum([one.away_bytes.sum(axis=1) for one in sending], axis=0)  # [cores] to other cores
     for size in np.unique(away).tolist():
         numbers = np.flatnonzero(away == size)
         total = halo.channel_cores * int(size) * len(numbers)

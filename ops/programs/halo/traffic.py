@@ -218,7 +218,8 @@ def _crossing(
     crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)
     if len(gone):
         source, destination = batches.source[gone], batches.destination[gone]
-        first = np.diff(source * cores + destination, prepend=-1) != 0
+        pair, first = source * cores + destination, np.ones(len(gone), np.bool_)
+        np.not_equal(pair[1:], pair[:-1], out=first[1:])
         route, source, destination = np.cumsum(first) - 1, source[first], destination[first]
         senders, receivers = places.take(source), places.take(destination)
         routed = _table(route, batches.block[gone], (len(source), blocks), sent)

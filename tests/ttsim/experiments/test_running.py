@@ -8,7 +8,7 @@ from ops.meanings import load_spec
 from ttsim.experiments.crew import Crew, InProcess, look_into
 from ttsim.experiments.point import Point, evaluate
 from ttsim.experiments.row import Verdict
-from ttsim.experiments.running import Run, chunks
+from ttsim.experiments.running import Run
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
@@ -46,9 +46,9 @@ class Deadly(InProcess):
         self.held = []
 
 
-def run(executor, workers=1):
+def run(executor, lanes=2):
     rows = []
-    Run(POINTS, Crew(executor=executor, workers=workers, where="here"), rows.extend).go()
+    Run(POINTS, Crew(executor=executor, lanes=lanes, where="here"), rows.extend).go()
     return {row.layer: row for row in rows}
 
 
@@ -58,14 +58,8 @@ def test_all_points_have_their_rows():
     assert rows["3"] == evaluate(POINTS[3])
 
 
-def test_chunks():
-    assert [len(one) for one in chunks(POINTS, 1)] == [1] * 12
-    assert [len(one) for one in chunks(POINTS * 8, 2)] == [6] * 16
-    assert [len(one) for one in chunks(POINTS * 100, 1)] == [16] * 75
-
-
 def test_points_whose_process_was_killed_once_are_looked_into_again(monkeypatch):
-    monkeypatch.setattr("ttsim.experiments.running.CHUNKS_OF_A_WORKER", 4)
+    monkeypatch.setattr("ttsim.experiments.deal.CHUNKS_OF_A_WORKER", 2)
     killed = []
 
     def once(points):
@@ -79,7 +73,7 @@ def test_points_whose_process_was_killed_once_are_looked_into_again(monkeypatch)
 
 
 def test_a_point_that_kills_twice_is_a_row_and_no_other_is_blamed(monkeypatch):
-    monkeypatch.setattr("ttsim.experiments.running.CHUNKS_OF_A_WORKER", 4)
+    monkeypatch.setattr("ttsim.experiments.deal.CHUNKS_OF_A_WORKER", 2)
     rows = run(lambda: Deadly(lambda points: POINTS[5] in points))
     assert rows["5"].verdict is Verdict.LOST
     assert rows["5"].error == "the process that looked into this point died twice: BrokenExecutor: a process died"
@@ -120,7 +114,7 @@ def test_an_interrupt_takes_what_is_ready():
 
     rows = []
     with pytest.raises(KeyboardInterrupt):
-        Run(POINTS, Crew(executor=Interrupted, workers=1, where="here"), rows.extend).go()
+        Run(POINTS, Crew(executor=Interrupted, lanes=1, where="here"), rows.extend).go()
     assert [row.layer for row in rows] == ["0", "1", "2"]
 
 

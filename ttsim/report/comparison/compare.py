@@ -24,7 +24,7 @@ class Pair:
     Attributes:
         before: In the first; None if it is not there.
         after: In the second; None likewise.
-        change: What it takes longer in the second; one that is not there, or whose time nobody knows, takes none.
+        change: What it takes longer in the second; one that is not there takes none. 0 where one does not tell it.
         share: That, of what it takes in the first; None if it takes none there.
         causes: What is different about it.
     """
@@ -71,8 +71,8 @@ class Comparison:
         unit: Cycles where both have one clock; whole nanoseconds where it differs, or only times are known, of which
             a profiler writes whole ones.
         devices: Of both.
-        before: What the first takes.
-        after: The second.
+        before: What the first takes, without operations whose time one of both does not tell.
+        after: The second, likewise.
         change: What the second has more.
         share: That, of the first; None if it has none.
         pairs: Operations, matched in order by their kinds.
@@ -166,19 +166,19 @@ def compare(before: Reported, after: Reported) -> Comparison:
         ArgumentError: They are too long and too different to be matched.
     """
     unit = CYCLES if before.clock_hz == after.clock_hz != 0 else NANOSECONDS
-    first, second = (_sum(side.operations, unit) for side in (before, after))
     kinds = [[kind_of(one.name) for one in side.operations] for side in (before, after)]
     pairs = [
         _pair(None if one is None else before.operations[one], None if other is None else after.operations[other], unit)
         for one, other in matched(*kinds)
     ]
+    sums = _sums(pairs, unit)
     return Comparison(
         unit=unit,
         devices=(before.device, after.device),
-        before=first,
-        after=second,
-        change=second - first,
-        share=_share(second - first, first),
+        before=sums[0],
+        after=sums[1],
+        change=sums[1] - sums[0],
+        share=_share(sums[1] - sums[0], sums[0]),
         pairs=tuple(pairs),
         kinds=tuple(_kind(kind, pairs, unit) for kind in dict.fromkeys((*kinds[0], *kinds[1]))),
         notes=tuple(_notes(before, after)),
@@ -186,14 +186,16 @@ def compare(before: Reported, after: Reported) -> Comparison:
 
 
 def _kind(kind: str, pairs: Sequence[Pair], unit: str) -> KindChange:
-    sides = [
-        [one for one in side if one is not None and kind_of(one.name) == kind]
-        for side in ([pair.before for pair in pairs], [pair.after for pair in pairs])
-    ]
-    first, second = (_sum(side, unit) for side in sides)
-    change = second - first
-    counts = (len(sides[0]), len(sides[1]))
-    return KindChange(kind=kind, counts=counts, before=first, after=second, change=change, share=_share(change, first))
+    found = [pair for pair in pairs if kind_of(pair.name) == kind]
+    first, second = _sums(found, unit)
+    return KindChange(
+        kind=kind,
+        counts=(sum(pair.before is not None for pair in found), sum(pair.after is not None for pair in found)),
+        before=first,
+        after=second,
+        change=second - first,
+        share=_share(second - first, first),
+    )
 
 
 def _notes(before: Reported, after: Reported) -> Iterator[str]:
@@ -208,13 +210,24 @@ def _notes(before: Reported, after: Reported) -> Iterator[str]:
             yield f"Left out {which}: {' and '.join(side.left_out)}."
         untimed = sum(one.nanoseconds is None for one in side.operations)
         if untimed:
-            yield f"Without a time {which}: {untimed} operation{'s' * (untimed > 1)}."
+            yield f"Without a time {which}, and in no sum: {untimed} operation{'s' * (untimed > 1)}."
 
 
 def _pair(before: ReportedOperation | None, after: ReportedOperation | None, unit: str) -> Pair:
-    was, now = (0 if one is None else _measure(one, unit) or 0 for one in (before, after))
+    was, now = _taken(before, after, unit)
     causes = causes_of(before, after, stages=unit == CYCLES)
     return Pair(before=before, after=after, change=now - was, share=_share(now - was, was), causes=causes)
+
+
+def _taken(before: ReportedOperation | None, after: ReportedOperation | None, unit: str) -> tuple[int, int]:
+    """What an operation takes in both; none in either where one of them does not tell it."""
+    was, now = (0 if one is None else _measure(one, unit) for one in (before, after))
+    return (0, 0) if was is None or now is None else (was, now)
+
+
+def _sums(pairs: Iterable[Pair], unit: str) -> tuple[int, int]:
+    taken = [_taken(pair.before, pair.after, unit) for pair in pairs]
+    return sum(was for was, _ in taken), sum(now for _, now in taken)
 
 
 def _measure(one: ReportedOperation, unit: str) -> int | None:
@@ -222,10 +235,6 @@ def _measure(one: ReportedOperation, unit: str) -> int | None:
     if unit == CYCLES:
         return one.cycles
     return None if one.nanoseconds is None else round(one.nanoseconds)
-
-
-def _sum(operations: Iterable[ReportedOperation], unit: str) -> int:
-    return sum(_measure(one, unit) or 0 for one in operations)
 
 
 def _why(one: Pair) -> str:

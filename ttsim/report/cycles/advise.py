@@ -1,6 +1,6 @@
 """Advice in words: what would make a call faster, and which part of the machine it hangs on."""
 
-from ttsim.report.columns import aligned
+from ttsim.report.columns import fitted, wrapped
 from ttsim.report.cycles.advice import Advice, Change, MachineChange
 from ttsim.report.cycles.explain import count_of, cycles, percent
 
@@ -46,6 +46,8 @@ def sensitivity_rows(advice: Advice) -> list[tuple[str, ...]]:
     ]
 
 
+INDENT = 2
+LEAST_NEEDED = ("dlog cycles", "half", "twice", "value")  # of a table of figures
 SENSITIVITY_HEADINGS = ("figure", "value", "dlog cycles", "dlog time", "twice", "half")
 
 
@@ -54,13 +56,20 @@ def explain_advice(advice: Advice) -> str:
     return "\n".join([*advice_lines(advice), *paste_lines(advice), *sensitivity_lines(advice)])
 
 
-def sensitivity_lines(advice: Advice) -> list[str]:
-    """On which figures of the machine the call hangs, as a table; none if nobody asked."""
+def sensitivity_lines(advice: Advice, width: int | None = None) -> list[str]:
+    """On which figures of the machine the call hangs, as a table; none if nobody asked.
+
+    Args:
+        advice: The advice.
+        width: Characters of a line; columns that do not fit are left out. None: all are there.
+    """
     rows = sensitivity_rows(advice)
     if not rows:
         return []
+    room = None if width is None else width - INDENT
+    table = fitted([SENSITIVITY_HEADINGS, *rows], room, words=SENSITIVITY_HEADINGS[:1], least_needed=LEAST_NEEDED)
     head = "Which part of the machine it hangs on (d log of cycles and time / d log of a figure):"
-    return [head, *(f"  {line}" for line in aligned([SENSITIVITY_HEADINGS, *rows], words=(0,)))]
+    return [*wrapped(head, width, indent=INDENT), *(" " * INDENT + line for line in table)]
 
 
 def figure_value(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from ttsim.report.columns import fitted
+from ttsim.report.columns import fitted, wrapped
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.cycles.advise import advice_lines, help_lines, paste_lines, sensitivity_lines
 from ttsim.report.cycles.explain import cycles, not_counting, operation_lines, percent, time, untimed_lines
@@ -33,11 +33,18 @@ def print_call(console: Console, call: CallTime, *, details: bool) -> None:
 def print_advice(console: Console, advice: Advice, *, details: bool) -> None:
     """What would make the calls faster; and, if asked for, which part of the machine they hang on."""
     console.print()
-    for line in (*(advice_lines(advice) if details else help_lines(advice)), *paste_lines(advice)):
+    for line in advice_lines(advice) if details else help_lines(advice):
         say(console, line, indent=4)
+    for line in paste_lines(advice):
+        show(console, code_lines(line, console.width))
     if details:
-        for line in sensitivity_lines(advice):
-            say(console, line)
+        show(console, sensitivity_lines(advice, console.width))
+
+
+def code_lines(code: str, width: int) -> list[str]:
+    """Arguments of a call over as many lines as they need; they break between arguments, or behind a bracket."""
+    spaced = wrapped(code.replace("(", "( "), width, indent=4)
+    return [line.replace("( ", "(") for line in spaced]
 
 
 def cycles_line(report: CycleReport, call: CallTime) -> str:

@@ -61,8 +61,8 @@ def test_the_table_tells_sums_causes_and_leaves_out_what_is_the_same() -> None:
         "500 -> 630 cycles (+26.0 %), d before, d after",
         "3 operations are in both, 2 of them the same, 1 only after.",
         "What differs: cores in 1.",
-        "Without a time before: 1 operation.",
-        "Without a time after: 1 operation.",
+        "Without a time before, and in no sum: 1 operation.",
+        "Without a time after, and in no sum: 1 operation.",
         "",
         "kind       count  before  after  change    of it",
         "Conv           1     400    500    +100  +25.0 %",
@@ -101,9 +101,19 @@ def test_a_card_is_compared_by_time() -> None:
         ("UntilizeWithHaloV2", -10), ("OptimizedConvNew", -100), ("Sort", 0)
     ]  # fmt: skip
     assert found.notes == (
-        "Architectures differ: blackhole before, wormhole_b0 after.", "Without a time before: 1 operation."
-    )  # fmt: skip
+        "Architectures differ: blackhole before, wormhole_b0 after.",
+        "Without a time before, and in no sum: 1 operation.",
+    )
     assert "1.01 -> 0.90 us (-10.9 %)" in str(found)
+
+
+def test_an_operation_without_a_time_in_one_is_in_no_sum() -> None:
+    """Or one whose model is lost would make a slower network pass."""
+    found = compare(report(operation("A", 100), operation("B", 900)), report(operation("A", 150), operation("B", None)))
+    assert (found.before, found.after, found.pairs[1].change, found.fails(0.4)) == (100, 150, 0, True)
+    assert [one.text for one in found.pairs[1].causes] == ["no time after"]
+    (gone,) = compare(report(operation("A", 5)), report()).pairs
+    assert (gone.change, gone.share) == (-5, -1.0)
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

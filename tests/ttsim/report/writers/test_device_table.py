@@ -10,6 +10,7 @@ from device.spec.device_spec import catalog_names
 from ops.fields.changed import load_spec
 from ops.fields.field import fields_of
 from ttsim.__main__ import main
+from ttsim.report.printable import cells_of
 from ttsim.report.writers.device_table import print_devices
 from ttsim.report.writers.json import devices_as_json
 
@@ -34,6 +35,18 @@ def test_several_devices_are_a_line_each():
     lines = drawn(*catalog_names())
     assert lines[-1] == "wormhole_n300  wormhole_b0    8x8    1 GHz 1,360.7 KiB         12 288 GB/s"
     assert [line.split()[0] for line in lines] == ["device", *catalog_names()]
+
+
+def test_hostile_names_cut_no_figure():
+    """Markup, quotes, and a hundred wide characters; a name may take several lines, and its figures stay on one."""
+    console = Console(width=80, file=StringIO())
+    names = ("[red]x", "<b>'\"", "層" * 100)
+    print_devices(console, [load_spec("wormhole_n150").replace(name=name) for name in names])
+    lines = console.file.getvalue().splitlines()
+    assert sum(line.split()[-8:] == ["8x8", "1", "GHz", "1,360.7", "KiB", "12", "288", "GB/s"] for line in lines) == 3
+    assert sum(line.count("層") for line in lines) == 100
+    assert max(map(cells_of, lines)) <= 80
+    assert all(any(line.startswith(name) for line in lines) for name in names[:2])
 
 
 def test_two_devices_and_what_differs():

@@ -5,6 +5,8 @@ import json
 import pytest
 from rich.console import Console
 
+from ops.readings.sensitivity import Sensitivity
+from ttsim.report.cycles.advice import Advice, Change, MachineChange
 from ttsim.report.devices import DeviceFigures, FieldFigures
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import (
@@ -18,6 +20,7 @@ from ttsim.report.memory.figures import (
     Summary,
 )
 from ttsim.report.printable import cells_of
+from ttsim.report.writers.cycle_table import code_lines, print_advice
 from ttsim.report.writers.field_table import print_fields
 from ttsim.report.writers.json import layers_as_json
 from ttsim.report.writers.table import print_layers, print_overview
@@ -234,6 +237,43 @@ def test_a_hostile_name_stays_on_its_row(report, name):
     overview = drawn(print_overview, [good, bad], width=80)
     assert len(overview.splitlines()) == 3
     assert len(plain.splitlines()) > 0
+
+
+FIGURE = "reader.multicast.peak_bytes_per_nanosecond"
+ADVICE = Advice(
+    cycles=1000,
+    changes=(Change(kind="a", text="a=1", arguments="a=1, b=" + "c" * 50, cycles=800, saved_share=0.2),),
+    machine=(MachineChange(figure=FIGURE, factor=2.0, value=27.84, saved_share=0.1),),
+    sensitivity=(
+        Sensitivity(figure=FIGURE, value=123.456, cycles_elasticity=-0.25, time_elasticity=-0.125, doubled_time=0.875,
+                    halved_time=None),
+    ),
+    tried=7,
+)  # fmt: skip
+
+
+def test_code_breaks_where_it_may():
+    code = "  compute_config=ttnn.WormholeComputeKernelConfig(math_fidelity=ttnn.MathFidelity.LoFi, packer_l1_acc=True)"
+    lines = code_lines(code, 80)
+    assert lines == [
+        "  compute_config=ttnn.WormholeComputeKernelConfig(",
+        "    math_fidelity=ttnn.MathFidelity.LoFi, packer_l1_acc=True)",
+    ]
+    assert code_lines(code, 120) == [code]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_advice_fits_and_is_short_unless_asked_for(width):
+    short, whole = (
+        drawn(lambda *given: print_advice(*given, details=details), ADVICE, width=width)  # noqa: B023 (called at once)
+        for details in (False, True)
+    )
+    assert "a=1: 1,000 -> 800 cycles (-20.0 %)" in short
+    assert FIGURE not in short
+    *_, row = whole.splitlines()
+    assert row.split()[:1] == [FIGURE]
+    assert ("-0.250" in row, "-0.125" in row) == (width > 80, True)
+    assert max(map(len, whole.splitlines())) <= width
 
 
 def test_fields_of_a_device_fit(monkeypatch):

@@ -1,0 +1,82 @@
+"""What a sweep goes over, out of a TOML file: layers, devices, and values by setting."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from device.errors import ArgumentError, shown
+from ops.fields.changed import SEPARATOR, split_changes
+from ttsim.layers.read import check_keys, layer_of, merged, read_layers
+from ttsim.runtime.defaults import Values
+from ttsim.types.layer import Layer
+
+KEYS: Final = ("layers", "common", "layer", "devices", "vary", "values", "l1_small_size", "strict")
+KINDS: Final = {"devices": list, "vary": dict, "l1_small_size": int, "strict": bool}
+
+
+def read_sweep(path: Path) -> dict[str, Any]:
+    """What a file says of a sweep, by the names of the arguments of `ttsim.sweep`.
+
+    A file holds ``layers = "FILE"``, or ``[[layer]]`` tables as a file of layers does; ``devices``, a list of names or
+    files; a table ``[vary]`` with a list of values for each setting (the text "none" leaves it to the library); and
+    ``values``, ``l1_small_size``, ``strict``. Paths in it start at its own folder.
+
+    Raises:
+        ArgumentError: The file is no TOML, or says something else; the message names file and key.
+        OSError: The file cannot be read.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"{path}: a sweep is TOML: {error}") from error
+    check_keys(str(path), document, KEYS)
+    for name, kind in KINDS.items():
+        if name in document and (not isinstance(document[name], kind) or (kind is int and document[name] is True)):
+            raise ArgumentError(f"{path}: {name} must be a {kind.__name__}, not {shown(document[name])}")
+    if document.get("values", "off") not in get_args(Values):
+        known = ", ".join(get_args(Values))
+        raise ArgumentError(f"{path}: values must be one of {known}, not {shown(document['values'])}")
+    found: dict[str, Any] = {name: document[name] for name in ("values", "l1_small_size", "strict") if name in document}
+    if "devices" in document:
+        found["devices"] = [_device(path, one) for one in document["devices"]]
+    if "vary" in document:
+        found["vary"] = dict(_flat(document["vary"]))
+    if {"layers", "layer", "common"} & set(document):
+        found["layers"] = _layers(path, document)
+    return found
+
+
+def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
+    """The layers of a file, or of the one that it names."""
+    if "layers" not in document:
+        tables, common = document.get("layer", []), document.get("common", {})
+        listed = isinstance(tables, list) and all(isinstance(one, dict) for one in tables)
+        if not listed or not isinstance(common, dict):
+            raise ArgumentError(f"{path}: layers are [[layer]] tables, on top of a [common] table if there is one")
+        every = (merged(common, one) for one in tables)
+        return tuple(layer_of(one, where=f"{path}: layer {at}") for at, one in enumerate(every, start=1))
+    named = document["layers"]
+    if not isinstance(named, str) or {"layer", "common"} & set(document):
+        raise ArgumentError(f'{path}: give layers = "FILE" or [[layer]] tables, not both, and not {shown(named)}')
+    return read_layers(path.parent / named)
+
+
+def _device(path: Path, name: Any) -> str:
+    """A device, whose file, if it is one, lies in the folder of the sweep's."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"{path}: devices must be names or files, not {shown(name)}")
+    base, changes = split_changes(name)
+    return SEPARATOR.join((str(path.parent / base) if base.endswith(".toml") else base, *changes))
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """Settings with dots in their names, whether they were quoted or stand in tables; "none" is None."""
+    found: list[tuple[str, Any]] = []
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            found += _flat(value, f"{before}{name}.")
+        else:
+            listed = [None if one == "none" else one for one in value] if isinstance(value, list) else value
+            found.append((before + name, listed))
+    return found

@@ -1,0 +1,64 @@
+"""The best points of a sweep, as a table in plain characters."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ttsim.experiments.result import Best, SweepResult
+from ttsim.experiments.row import Verdict
+from ttsim.report.columns import aligned
+from ttsim.report.cycles.explain import cycles, percent, time
+from ttsim.report.printable import printable
+
+HEADINGS: Final = ("layer", "device", "fit", "cycles", "+-", "time", "slowest", "L1 peak B", "headroom B", "fastest")
+WORDS: Final = (0, 1, 9)
+TOLD_MISTAKES: Final = 3
+DEVICE: Final = "device."
+NOTHING: Final = "nothing runs"
+
+
+def best_table(result: SweepResult) -> str:
+    """A line for each layer on each device: the settings of its fastest point, what that takes, and how many run."""
+    lines = aligned([HEADINGS, *map(_cells, result.best())], words=WORDS)
+    told = f"{len(result.samples)} points, {result.plans} different plans"
+    parts = [f"{count} {what}" for what, count in result.verdicts.items()]
+    return "\n".join([*lines, f"{told}: {', '.join(parts)}", *_mistakes(result), ""])
+
+
+def words_of(labels: Mapping[str, Any]) -> str:
+    """Values on the axes but those of devices, which their names have, as they would be given."""
+    told = [
+        f"{name.split('.', 1)[-1]}={word_of(value)}" for name, value in labels.items() if not name.startswith(DEVICE)
+    ]
+    return ", ".join(told) or "as given"
+
+
+def word_of(value: Any) -> str:
+    """A value of an axis, as it would be given."""
+    if isinstance(value, tuple | list):
+        return "x".join(map(str, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _mistakes(result: SweepResult) -> list[str]:
+    """The errors that are not the points' own, each once, the first few."""
+    errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
+    return [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:TOLD_MISTAKES]]
+
+
+def _cells(best: Best) -> tuple[str, ...]:
+    fitting = f"{best.fitting} of {best.points}"
+    row = best.row
+    if row is None or row.cycles is None or best.labels is None:
+        return (printable(best.layer), printable(best.device), fitting, *[""] * 6, NOTHING)
+    return (
+        printable(best.layer),
+        printable(best.device),
+        fitting,
+        cycles(row.cycles),
+        "?" if row.cycles_error_share is None else percent(row.cycles_error_share),
+        time(best.nanoseconds or 0),
+        cycles(best.slowest_cycles or 0),
+        cycles(row.l1_peak_bytes or 0),
+        cycles(row.l1_headroom_bytes or 0),
+        printable(words_of(best.labels)),
+    )
