@@ -16,7 +16,7 @@ from ttsim.runtime.defaults import DEFAULT_SPEC
 from ttsim.types.layer import Layer
 
 LIMIT_OF_TENSORS = 3.0
-LIMIT_OF_STORED = 8.0
+LIMIT_OF_STORED = 6.5
 MIB = 1 << 20
 
 
