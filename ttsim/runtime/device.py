@@ -18,6 +18,7 @@ from ops.calls.convolution.arguments import ConvArguments
 from ops.fields.changed import load_spec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
+from ops.readings.kept import KeptUploads
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current
@@ -92,6 +93,7 @@ class Device:
         functions: Functions of the library that run, the user's call first.
         traces: Captured calls, to be carried out again.
         asked: The convolution that was asked for last, whether it fits or not.
+        kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class Device:
         self.functions: list[str] = []
         self.traces = Traces()
         self.asked: ConvArguments | None = None
+        self.kept = KeptUploads()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -221,7 +224,11 @@ class Device:
 
     def close(self) -> None:
         """Frees everything, when the calls of other threads are done; closing twice is harmless."""
-        in_turn(self.machine, self.machine.close)
+        in_turn(self.machine, self._close)
+
+    def _close(self) -> None:
+        self.machine.close()
+        self.kept.clear()
 
     def __enter__(self) -> Self:
         """Itself."""

@@ -120,7 +120,7 @@ def run(
     if dispatch and device.traces.capturing is not None:
         device.traces.capturing.calls.append(_traced(plan, tensors, held, arrays, results, device, input_shape))
     if computes:
-        made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
+        made = run_values(plan, arrays, values_reading(device), meanings=device.meanings, kept=device.kept)
         for name in set(plan.results.values()):
             if made[name] is arrays.get(name) and buffers.get(name) is held.get(name):
                 continue
@@ -143,7 +143,7 @@ def _traced(
         return _array(name, Tensor.of_host(stored, spec), True, input_shape)
 
     def values(given: Mapping[str, Array]) -> Mapping[str, Array]:
-        return run_values(plan, given, values_reading(device), meanings=device.meanings)
+        return run_values(plan, given, values_reading(device), meanings=device.meanings, kept=device.kept)
 
     made = {plan.results[role]: tensor for role, tensor in results.items()}
     return TracedCall(
