@@ -22,7 +22,7 @@ ALL = "all eight"
 LIMITS_OF_TORCH = {FIRST: 4.0, AGAIN: 3.5}  # of every layer
 LIMITS_OF_TORCH_IN_SUM = {FIRST: 1.2, AGAIN: 1.1}
 LIMIT_PLANNING_MS = 5.0
-LIMIT_CYCLES_MS = 5.0
+LIMIT_CYCLES_MS = 6.5
 GENERATIONS = ("wormhole_n150", "blackhole_p150")
 torch: Any = import_module("torch") if find_spec("torch") else None
 

@@ -61,6 +61,7 @@ class RanCall:
         events: What happened on the device meanwhile.
         inputs: What it read that was on the device already, by name in the plan.
         results: What it returned, likewise.
+        error: Why it did not fit; empty if it did. Nothing ran then, and the events are those of its planning.
     """
 
     function: str
@@ -73,6 +74,7 @@ class RanCall:
     events: tuple[Event, ...] = ()
     inputs: tuple[tuple[str, MadeTensor], ...] = ()
     results: tuple[tuple[str, MadeTensor], ...] = ()
+    error: str = ""
 
 
 class Device:
@@ -91,6 +93,7 @@ class Device:
         functions: Functions of the library that run, the user's call first.
         traces: Captured calls, to be carried out again.
         kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
+        asked: The convolution that was asked for last, whether it fits or not.
     """
 
     def __init__(
@@ -123,6 +126,7 @@ class Device:
         self.functions: list[str] = []
         self.traces = Traces()
         self.kept = KeptUploads()
+        self.asked: ConvArguments | None = None
 
     @property
     def spec(self) -> DeviceSpec:
@@ -132,7 +136,7 @@ class Device:
     def listened(self) -> Machine:
         """The machine, with every running graph capture listening: to be used for whatever a capture should see."""
         for capture in current().captures:
-            capture.listen(self.machine)
+            capture.listen(self.machine, self.meanings)
         return self.machine
 
     @contextmanager

@@ -187,23 +187,33 @@ def place(
     profiled = bool(device.profilers) and device.cycles and dispatch
     before = _living(device.machine) if profiled else ()
     events: list[Event] = []
-    with device.recording(events) as machine:
-        buffers = run_memory(plan, machine, held, dispatch=dispatch)
-    if profiled:
+
+    def told(*, ran: tuple[str, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
+        if not profiled:
+            return
         call = RanCall(
             function=device.running,
             plan=plan,
-            ran=tuple(event.name for event in events if isinstance(event, OperationBegin)),
+            ran=ran,
             useful_flops=useful_flops,
             asked=asked,
             sites=script_sites(),
             before=before,
             events=tuple(events),
             inputs=_tensors(plan, held, held),
-            results=_tensors(plan, buffers, dict.fromkeys(plan.results.values())),
+            results=_tensors(plan, buffers or {}, dict.fromkeys(plan.results.values())),
+            error=error,
         )
         for profiler in device.profilers:
             profiler.append(call)
+
+    with device.recording(events) as machine:
+        try:
+            buffers = run_memory(plan, machine, held, dispatch=dispatch)
+        except DeviceError as error:
+            told(error=str(error))
+            raise
+    told(ran=tuple(event.name for event in events if isinstance(event, OperationBegin)), buffers=buffers)
     return buffers
 
 
