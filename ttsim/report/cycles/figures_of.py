@@ -96,19 +96,18 @@ class TimedCall:
 
 def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
     """The figures of each call."""
-    everything = _cycles(operation for call in calls for operation in call.operations)
+    made = [totals([call], spec) for call in calls]
+    everything = sum(total.cycles for total in made)
     return tuple(
         CallTime(
             name=call.name,
-            share=share_of(_cycles(call.operations), everything),
-            total=totals([call], spec),
-            operations=tuple(
-                operation_time(operation, spec, of_cycles=_cycles(call.operations)) for operation in call.operations
-            ),
+            share=share_of(total.cycles, everything),
+            total=total,
+            operations=tuple(operation_time(operation, spec, of_cycles=total.cycles) for operation in call.operations),
             untimed=call.untimed,
             decisions=call.decisions,
         )
-        for call in calls
+        for call, total in zip(calls, made, strict=True)
     )
 
 
@@ -323,7 +322,3 @@ def _useful_flops(call: TimedCall) -> int:
     if call.useful_flops is not None:
         return call.useful_flops
     return sum(operation.cycles.useful_flops for operation in call.operations)
-
-
-def _cycles(operations: Iterable[OperationReading]) -> int:
-    return sum(whole(operation.cycles.cycles) for operation in operations)
