@@ -2,28 +2,35 @@
 
 import pytest
 
-from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
 from ops.programs.tiling.plan import tilized_by
+from tests.shards import wide
 
 SPEC = load_spec("wormhole_n150")
-
-
-def wide(cores, *shape):
-    shards = ShardSpec(first_cores(cores, 8, 8), shape)
-    return MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, shards)
 
 
 @pytest.mark.parametrize(
     ("columns", "before", "asked", "after", "views"),
     [
-        (64, wide(2, 50, 32), wide(1, 64, 64), wide(2, 64, 32), [None, "output", None]),  # stays on its two cores
-        (48, wide(2, 50, 24), wide(1, 64, 64), wide(1, 64, 64), [None, None]),  # 48 columns become 64: dealt anew
+        (
+            64,
+            wide((50, 32), 2),
+            wide((64, 64), 1),
+            wide((64, 32), 2),
+            [None, "output", None],
+        ),  # stays on its two cores
+        (
+            48,
+            wide((50, 24), 2),
+            wide((64, 64), 1),
+            wide((64, 64), 1),
+            [None, None],
+        ),  # 48 columns become 64: dealt anew
     ],
 )
 def test_width_shards_stay_where_only_rows_are_padded(columns, before, asked, after, views):
@@ -36,7 +43,7 @@ def test_width_shards_stay_where_only_rows_are_padded(columns, before, asked, af
 
 
 def test_columns_that_fill_their_shards_of_half_a_tile_are_refused():
-    rows = TensorSpec((1, 1, 50, 64), BFLOAT16, Layout.ROW_MAJOR, wide(4, 50, 16))
+    rows = TensorSpec((1, 1, 50, 64), BFLOAT16, Layout.ROW_MAJOR, wide((50, 16), 4))
     builder = PlanBuilder(SPEC, {"input": rows})
     with pytest.raises(DeviceError, match=r"^Physical shard shape \(64, 16\) must be tile \{32, 32\} sized!"):
-        tilized_by(builder, builder.tensor("input"), "output", place=wide(1, 64, 64), whole=False)
+        tilized_by(builder, builder.tensor("input"), "output", place=wide((64, 64), 1), whole=False)
