@@ -123,9 +123,24 @@ def test_only_what_is_on_the_host_is_uploaded():
 
 
 def test_the_halo_reads_the_shards_there_are():
-    got = halo_arguments(lay_out_call(call(SHARDED, layout=Layout.TILE), SPEC))
+    got = halo_arguments(lay_out_call(call(SHARDED, layout=Layout.TILE), SPEC), SPEC)
     assert (got.input_rows, got.shard_width, got.output_rows, got.nhw_cores) == (32, 64, 128, 2)
     assert (got.tiled, got.data_format, got.scheme) == (True, BFLOAT16, HEIGHT)
+
+
+@pytest.mark.parametrize(("alignment_bytes", "stick_bytes"), [(16, 48), (32, 64)])
+def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes, stick_bytes):
+    """24 channels of bfloat16 are 48 bytes."""
+    spec = SPEC.replace(l1_alignment_bytes=alignment_bytes)
+    rows = TensorSpec((1, 1, 64, 24), BFLOAT16, Layout.ROW_MAJOR, in_box(HEIGHT, (32, 24), 2))
+    weight = Operand(spec=TensorSpec((24, 64, 3, 3), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    narrow = replace(call(), input=Operand(spec=rows, on_host=False), weight=weight, in_channels=24)
+    builder = builder_of(narrow, spec)
+    l1_path(builder, narrow, builder.tensor("input"))
+    halo = next(step for step in builder.steps if isinstance(step, Operation) and step.name == "HaloDeviceOperation")
+    sizes = {one.name: one.size_bytes for one in halo.circular_buffers}
+    assert (sizes["input"], sizes["padding_stick_0"]) == (32 * stick_bytes, stick_bytes)
+    assert sizes["output"] == halo.work.plan.output.buffer(spec).bank_bytes
 
 
 def test_output():
