@@ -27,7 +27,7 @@ class Layer:
         source_shape: [N, C, *spatial].
         weight_shape: [C, O / groups, *kernel].
         device: Where to run; None for the default device, or a fresh one for each pass.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
         lowering: Of the forward pass, "frame" or "phase".
     """
 

@@ -13,6 +13,7 @@ from ttsim.torch.autograd import Layer, run
 PRECISION: Final = "ieee"
 LOWERING: Final = "frame"
 TYPES: Final = (torch.float32, torch.float16, torch.bfloat16)
+FLOAT64: Final = "float64"
 LEAST: Final = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}
 
 Sizes = int | Sequence[int]
@@ -44,7 +45,7 @@ def conv_transpose1d(
         groups: Groups of channels.
         dilation: Distance between taps.
         device: Where to run.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
         lowering: "frame" or "phase".
 
     Returns:
@@ -84,7 +85,7 @@ def conv_transpose2d(
         groups: Groups of channels.
         dilation: Distance between taps.
         device: Where to run; None for the default device, or for each pass a fresh one with ``values="fast"``.
-        precision: "ieee" or "device"; see `ttsim.onednn`.
+        precision: "ieee", "device" or, for tests, "float64", which takes float64 alone; see `ttsim.onednn`.
         lowering: Of the forward pass, "frame" or "phase".
 
     Returns:
@@ -124,7 +125,7 @@ def conv_transpose3d(
         groups: Groups of channels.
         dilation: Distance between taps.
         device: Where to run.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
         lowering: "frame" or "phase".
 
     Returns:
@@ -147,7 +148,9 @@ def _conv_transpose(
 ) -> torch.Tensor:
     """The function of so many spatial axes."""
     name, (source, weight, bias) = f"conv_transpose{rank}d", tensors
-    _check_tensors(name, rank, source, weight, bias)
+    device, precision, lowering = how
+    given = {"input": source, "weight": weight, **({} if bias is None else {"bias": bias})}
+    _check_tensors(name, rank, given, precision)
     stride, padding, more, dilation = (_each(name, rank, one, size) for one, size in zip(LEAST, sizes, strict=True))
     if any(extra >= max(step, spacing) for extra, step, spacing in zip(more, stride, dilation, strict=True)):
         raise ArgumentError(
@@ -156,7 +159,6 @@ def _conv_transpose(
             f"{list(dilation)}; use less of it"
         )
     batched = source if source.dim() == rank + 2 else source.unsqueeze(0)
-    device, precision, lowering = how
     layer = Layer(
         function=name,
         attributes={
@@ -179,12 +181,12 @@ def _conv_transpose(
     return result if batched is source else result.squeeze(0)
 
 
-def _check_tensors(name: str, rank: int, source: Any, weight: Any, bias: Any) -> None:
+def _check_tensors(name: str, rank: int, given: dict[str, Any], precision: str) -> None:
     """Refuses what is no tensor, or has wrong axes or a wrong type; the operation checks sizes."""
-    given = {"input": source, "weight": weight, **({} if bias is None else {"bias": bias})}
     for what, one in given.items():
         if not isinstance(one, torch.Tensor):
             raise ArgumentTypeError(f"{name}: {what} must be a torch.Tensor, not {type(one).__name__}")
+    source, weight = given["input"], given["weight"]
     if source.dim() not in (rank + 1, rank + 2):
         raise ArgumentError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
@@ -194,10 +196,11 @@ def _check_tensors(name: str, rank: int, source: Any, weight: Any, bias: Any) ->
         raise ArgumentError(
             f"{name}: weight must have {rank + 2} axes, [C, O / groups, *kernel], not the shape {list(weight.shape)}"
         )
-    if source.dtype not in TYPES:
+    types = (torch.float64,) if precision == FLOAT64 else TYPES
+    if source.dtype not in types:
         raise ArgumentError(
-            f"{name}: input must be of type {', '.join(map(str, TYPES))}, not {source.dtype}; convert it, "
-            "for example with .float()"
+            f"{name}: input must be of type {', '.join(map(str, types))} for precision {shown(precision)}, not "
+            f"{source.dtype}; convert all tensors, or for gradcheck in float64 give precision {FLOAT64!r}"
         )
     for what, one in given.items():
         if one.dtype != source.dtype:

@@ -66,7 +66,7 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
             device: Where torch keeps the parameters.
             dtype: Their type.
             simulator: Where passes run; None for the default device, or for each pass a fresh one.
-            precision: "ieee" or "device".
+            precision: "ieee", "device" or "float64".
             lowering: Of the forward pass, "frame" or "phase".
 
         Raises:

@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis, margins
+from ops.programs.patch_matmul.host_values import widened
 
 RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
 LEAST_ROWS = 256  # below that, BLAS is not worth its calls
@@ -21,7 +22,7 @@ class Margin:
     """An image with as many zeros around it as its patches reach.
 
     Attributes:
-        pixels: float32 [N, *spatial, C].
+        pixels: [N, *spatial, C], `widened`.
         before: Zeros ahead of each axis.
     """
 
@@ -34,11 +35,11 @@ class Margin:
         """
         spans = [margins(axes) for axes in reaches]
         self.before = tuple(before for before, _ in spans)
-        pixels = np.ascontiguousarray(image, np.float32)
+        pixels = np.ascontiguousarray(widened(image))
         if any(map(any, spans)):
             grown = np.zeros(
                 (len(image), *(n + sum(s) for n, s in zip(image.shape[1:-1], spans, strict=True)), image.shape[-1]),
-                np.float32,
+                pixels.dtype,
             )
             grown[(slice(None), *(slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True)))] = (
                 pixels

@@ -90,6 +90,25 @@ def test_gradients_of_gradients_are_calls_on_the_device(device):
     assert names(profile) == ["", "BackwardData", "", "", "BackwardWeights", ""]
 
 
+@pytest.mark.parametrize("lowering", ["frame", "phase"])
+@pytest.mark.parametrize(("rank", "size", "kernel", "options"), LAYERS)
+def test_derivatives_are_quotients_of_differences(rank, size, kernel, options, lowering):
+    small = tuple(min(n, 2) for n in size)
+    groups = options.get("groups", 1)
+    torch.manual_seed(0)
+    source, weight, bias = torch.randn(1, 2, *small), torch.randn(2, 2 // groups, *kernel), torch.randn(2)
+    given = [one.double().requires_grad_() for one in (source, weight, bias)]
+
+    with ttsim.open_device(values="fast") as device:
+
+        def layer(*inputs):
+            return FUNCTIONS[rank](*inputs, device=device, precision="float64", lowering=lowering, **options)
+
+        torch.testing.assert_close(layer(*given), THEIRS[rank](*given, **options), rtol=1e-13, atol=1e-13)
+        assert torch.autograd.gradcheck(layer, given, fast_mode=True)
+        assert torch.autograd.gradgradcheck(layer, given, fast_mode=True)
+
+
 def test_no_graph_is_made_where_none_is_wanted():
     source, weight = torch.randn(1, 2, 3), torch.randn(2, 2, 2, requires_grad=True)
     with torch.no_grad():

@@ -77,6 +77,17 @@ def test_other_kinds_are_refused(tensors, options, message):
             {},
             "conv_transpose2d: bias must be of the type of input, torch.float16, not torch.float32",
         ),
+        (
+            [SOURCE.double(), WEIGHT.double()],
+            {},
+            "conv_transpose2d: input must be of type .* for precision 'ieee', not torch.float64; .* 'float64'$",
+        ),
+        (
+            [SOURCE, WEIGHT],
+            {"precision": "float64"},
+            "conv_transpose2d: input must be of type torch.float64 for precision 'float64', not torch.float32",
+        ),
+        ([SOURCE, WEIGHT], {"precision": None}, "ConvTranspose: precision must be one of ieee, device, float64"),
         ([SOURCE, WEIGHT], {"stride": (1, 1, 1)}, "expected stride to be a single integer value or a list of 2 values"),
         ([SOURCE, WEIGHT], {"stride": 0}, "conv_transpose2d: stride must be at least 1 on every axis, not 0"),
         ([SOURCE, WEIGHT], {"padding": -1}, "conv_transpose2d: padding must be at least 0 on every axis, not -1"),

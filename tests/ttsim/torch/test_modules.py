@@ -69,6 +69,13 @@ def test_modes_and_frozen_parameters_are_torch_s():
     assert layer(source).grad_fn is None
 
 
+def test_a_network_can_be_checked_in_float64():
+    layer = ConvTranspose1d(2, 3, 2, stride=2, precision="float64").double()
+    network = torch.nn.Sequential(layer, torch.nn.Tanh())
+    torch.manual_seed(0)
+    assert torch.autograd.gradcheck(network, torch.randn(1, 2, 3, dtype=torch.float64, requires_grad=True))
+
+
 def test_the_type_of_the_parameters_is_chosen_as_in_torch():
     layer = ConvTranspose1d(2, 2, 2, dtype=torch.bfloat16)
     assert layer(torch.randn(1, 2, 3).bfloat16()).dtype == torch.bfloat16
