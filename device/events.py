@@ -11,20 +11,9 @@ from device.cores import CoreRangeSet
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import Work
+from device.spec.device_spec import DeviceSpec
 
 _L1: Final = (BufferType.L1, BufferType.L1_SMALL)
-
-
-class OperationBegin(NamedTuple):
-    """A function of the library, or a device operation, starts.
-
-    Attributes:
-        name: Which.
-        work: What a device operation computes; None for a function.
-    """
-
-    name: str
-    work: Work | None = None
 
 
 class MadeTensor(NamedTuple):
@@ -41,20 +30,54 @@ class MadeTensor(NamedTuple):
     spec: TensorSpec
 
 
+class ReadTensor(NamedTuple):
+    """What a device operation or a function reads.
+
+    Attributes:
+        tensor: What it is taken for.
+        buffer: Where it lies.
+    """
+
+    tensor: MadeTensor
+    buffer: BufferSpec
+
+
+class OperationBegin(NamedTuple):
+    """A function of the library, or a device operation, starts.
+
+    Attributes:
+        name: Which.
+        work: What a device operation computes; None for a function.
+        read: Tensors on the device that it reads, and writes into, in order.
+        hosts: Tensors on the host that a function reads, in order.
+        spec: The device of a device operation; None for a function.
+        dispatched: Whether a device operation runs; in a capture without dispatch it does not.
+    """
+
+    name: str
+    work: Work | None = None
+    read: tuple[ReadTensor, ...] = ()
+    hosts: tuple[TensorSpec, ...] = ()
+    spec: DeviceSpec | None = None
+    dispatched: bool = True
+
+
 class OperationEnd(NamedTuple):
     """It ends; begins and ends nest.
 
     Attributes:
         name: The name it began with.
         aborted: Whether an error ended it.
-        made: The outputs of a device operation; none of a function.
+        made: The outputs of a device operation, or what it wrote into; none of a function.
         cached: Whether its program was found in the program cache.
+        hosts: Tensors on the host that a function made, in order.
     """
 
     name: str
     aborted: bool = False
     made: tuple[MadeTensor, ...] = ()
     cached: bool = False
+    hosts: tuple[TensorSpec, ...] = ()
 
 
 class BufferAllocated(NamedTuple):
@@ -66,6 +89,7 @@ class BufferAllocated(NamedTuple):
         address: Where it begins in every bank.
         buffer: Type, layout, sizes and cores.
         by: The function of the real library that asks for it.
+        tensor: The tensor that it is for, where that is known.
     """
 
     number: int
@@ -73,16 +97,18 @@ class BufferAllocated(NamedTuple):
     address: int
     buffer: BufferSpec
     by: str = ""
+    tensor: TensorSpec | None = None
 
 
 class BufferFreed(NamedTuple):
-    """A buffer died; the fields are those of ``BufferAllocated``."""
+    """A buffer died; the fields are those of ``BufferAllocated``; what it held is not told."""
 
     number: int
     name: str
     address: int
     buffer: BufferSpec
     by: str = ""
+    tensor: TensorSpec | None = None
 
 
 class CircularBufferAllocated(NamedTuple):

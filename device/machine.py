@@ -11,7 +11,7 @@ from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated,
 from device.memory.allocator import Allocator
 from device.memory.buffers import Buffer, Memory
 from device.memory.circular_buffers import Region, check, check_count, place
-from device.memory.layouts import BufferSpec
+from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.memory.turn import Turn
 from device.numbers.formats import Array
@@ -54,6 +54,7 @@ class Machine:
         keeps_programs: Whether programs are cached at all.
         recorders: Lists to which every event is appended.
         closed: Whether it was closed.
+        at_close: What lay in its memories before it was closed; None while it is open.
         turn: Held by the thread whose call runs; taken by whoever changes what lies on the device.
         caller: Identifier of that thread.
 
@@ -76,6 +77,7 @@ class Machine:
         self.keeps_programs = True
         self.recorders: list[list[Event]] = []
         self.closed = False
+        self.at_close: Allocator | None = None
         self._buffers_made = 0
         self._programs_made = 0
 
@@ -115,7 +117,13 @@ class Machine:
             recorder.append(event)
 
     def allocate(
-        self, buffer: BufferSpec, name: str = "", *, by: str = "tt::tt_metal::create_device_tensor", placed: bool = True
+        self,
+        buffer: BufferSpec,
+        name: str = "",
+        *,
+        by: str = "tt::tt_metal::create_device_tensor",
+        placed: bool = True,
+        tensor: TensorSpec | None = None,
     ) -> Buffer:
         """Make a buffer; it is poison until something is stored.
 
@@ -124,6 +132,7 @@ class Machine:
             name: What it is for.
             by: The function of the real library that asks.
             placed: False: it gets address 0 and takes no memory, as in a capture without dispatch.
+            tensor: The tensor that it is for, for whoever listens.
 
         Raises:
             OutOfMemoryError: No free block is large enough.
@@ -137,7 +146,7 @@ class Machine:
             made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
             if placed:
                 self.memory.add(made)
-            self.record(BufferAllocated(made.number, name, address, buffer, by))
+            self.record(BufferAllocated(made.number, name, address, buffer, by, tensor))
             return made
         except OutOfMemoryError as error:
             self.record(Refused(str(error), buffer))
@@ -252,6 +261,8 @@ class Machine:
 
     def close(self) -> None:
         """Free everything; closing twice is harmless."""
+        if not self.closed:
+            self.at_close = self.allocator.copy()
         self.clear_program_cache()
         self.closed = True
         for buffer in self.memory.live():

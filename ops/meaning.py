@@ -103,10 +103,33 @@ class Ends:
     written: TensorSpec
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What one core sends to another.
+
+    Attributes:
+        network: Which of `device.time.network.NETWORKS`.
+        source: Column and row of the core that sends.
+        destination: Of the core that receives.
+        size_bytes: What is sent.
+        start_cycle: From when on, counted from the start of the program.
+        end_cycle: When the last of it has arrived.
+    """
+
+    network: int
+    source: tuple[int, int]
+    destination: tuple[int, int]
+    size_bytes: int
+    start_cycle: float
+    end_cycle: float
+
+
 # The array that a work makes of those of its inputs, or leaves in its last input; None is one that nobody has written.
 ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesReading], Array]
 # What a work takes, from the first core's start to the last core's end.
 CyclesOf: TypeAlias = Callable[[W, Ends, CyclesReading], OperationCycles]
+# What a work sends from core to core.
+SentOf: TypeAlias = Callable[[W, DeviceSpec], Sequence[Sent]]
 NOTHING_TOLD: Final = Account()
 
 # What its program tells of a work.
@@ -134,6 +157,7 @@ class Meaning(Generic[W]):
         no_model: Why there is none.
         fidelity_phases: Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
         account: What its program tells of it.
+        sent: What it sends from core to core; None if its model knows bytes, but no routes.
     """
 
     work: type[W]
@@ -142,6 +166,7 @@ class Meaning(Generic[W]):
     no_model: str = ON_HOST
     fidelity_phases: Callable[[W], int] = _none
     account: AccountOf[W] = _nothing
+    sent: SentOf[W] | None = None
 
 
 Meanings: TypeAlias = Mapping[type[Work], Meaning[Any]]

@@ -31,8 +31,14 @@ from ttsim.errors import (
     SpecError,
     TTSimError,
 )
+from ttsim.experiments.design.result import DesignResult
+from ttsim.experiments.design.run import design
 from ttsim.experiments.result import SweepResult
 from ttsim.experiments.sweep import sweep
+from ttsim.experiments.tuning.network import tune_network
+from ttsim.experiments.tuning.tune import tune
+from ttsim.experiments.tuning.tuned import Choice, Tuned
+from ttsim.experiments.tuning.tuned_network import TunedLayer, TunedNetwork
 from ttsim.functions.concatenation import concat
 from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
 from ttsim.functions.conv1d import Conv1dConfig, conv1d
@@ -261,6 +267,7 @@ __all__ = [
     "ArgumentTypeError",
     "BlackholeComputeKernelConfig",
     "BufferType",
+    "Choice",
     "CircularBufferError",
     "CloseDevice",
     "ClusterType",
@@ -281,6 +288,7 @@ __all__ = [
     "CreateDevice",
     "CycleReport",
     "DataType",
+    "DesignResult",
     "Device",
     "DeviceClosedError",
     "DeviceComputeKernelConfig",
@@ -343,6 +351,9 @@ __all__ = [
     "TensorSpec",
     "ThrottleLevel",
     "Tile",
+    "Tuned",
+    "TunedLayer",
+    "TunedNetwork",
     "UnaryOpType",
     "UnaryWithParam",
     "WormholeComputeKernelConfig",
@@ -372,6 +383,7 @@ __all__ = [
     "create_sharded_memory_config",
     "database",
     "deallocate",
+    "design",
     "device",
     "device_names",
     "dump_device_memory_state",
@@ -490,6 +502,8 @@ __all__ = [
     "to_torch",
     "tracer",
     "transpose",
+    "tune",
+    "tune_network",
     "typecast",
     "uint8",
     "uint16",

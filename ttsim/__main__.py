@@ -6,6 +6,8 @@ usage: python -m ttsim --version
        python -m ttsim devices [NAME or FILE ...] [--json]
        python -m ttsim exec [--device SPEC] [--values exact|fast|off] [--no-strict] [--report DIR] SCRIPT [ARGUMENT ...]
        python -m ttsim compare BEFORE AFTER [--fail-over PERCENT] [--device-id NUMBER]
+       python -m ttsim tune [--layers FILE | flags of one layer] [--device NAME or FILE] [--allow FIELD,...] [--json]
+       python -m ttsim design FILE [--csv FILE] [--json FILE]
        python -m ttsim sweep [FILE] [--vary KEY=VALUE,VALUE ...] [--device NAME ...] [--file FILE] [--csv FILE]
        python -m ttsim pytest [--device SPEC] [--values exact|fast|off] [--no-strict] [arguments of pytest]
 
@@ -30,6 +32,8 @@ from ttsim.dropin.choices import add_changes, add_choices, chosen, chosen_device
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
 from ttsim.experiments.command import add_sweep, sweep_command
+from ttsim.experiments.design.command import add_design, design_command
+from ttsim.experiments.tuning.command import add_tune, faster_line, tune_command
 from ttsim.layers.flags import add_layer_flags, layer_from_flags
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, run_layer
@@ -114,7 +118,11 @@ def build_parser() -> argparse.ArgumentParser:
     devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
     devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
     add_changes(devices)
-    devices.add_argument("--explain", action="store_true", help="each field's unit and source, and what it moves")
+    devices.add_argument(
+        "--explain",
+        action="store_true",
+        help="each field's unit and source, and what it moves: about 24 s for all fields of a device",
+    )
     devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
     script = commands.add_parser(
@@ -124,6 +132,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_choices(script)
     script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
+    script.add_argument(
+        "--tune", action="store_true", help="find the best configs of its convolutions, each with what it hands on"
+    )
     script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
     compared = commands.add_parser(
@@ -148,6 +159,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_choices(tests)
     add_sweep(commands, add_changes)
+    add_tune(commands, add_changes)
+    add_design(commands)
     return parser
 
 
@@ -191,6 +204,10 @@ def run_command(options: argparse.Namespace) -> int:
         print(layers_as_json(results))
     else:
         print_layers(console(), results, each=not options.summary, details=options.verbose)
+        if settings.suggestions and (
+            line := faster_line([one.layer for one in results if one.error is None], settings)
+        ):
+            print(line)
     return int(any(result.error is not None for result in results))
 
 
@@ -229,7 +246,15 @@ def exec_command(options: argparse.Namespace) -> int:
     try:
         with environment(variables):
             errors = Console(stderr=True)
-            run_script(options.script, options.arguments, options.report, lambda line: say(errors, line, indent=2))
+            told = run_script(
+                options.script,
+                options.arguments,
+                options.report,
+                lambda line: say(errors, line, indent=2),
+                tunes=options.tune,
+            )
+        if told:
+            print(told)
     except Exception as error:
         sys.stdout.flush()
         lines = traceback.format_exception(error.with_traceback(within(error.__traceback__, options.script)))
@@ -287,8 +312,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "devices": devices_command,
         "exec": exec_command,
         "compare": compare_command,
+        "design": design_command,
         "pytest": pytest_command,
         "sweep": sweep_command,
+        "tune": tune_command,
     }
     try:
         code = commands[options.command](options)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from device.bindings import PlainEnum
-from device.errors import ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.events import (
     BufferAllocated,
     BufferFreed,
@@ -21,9 +21,11 @@ from device.events import UsagePerCore as PeakMemoryUsagePerCore
 from device.memory.memory_config import BufferType
 from ttsim.recording import capture_nodes, capture_text
 from ttsim.recording.capture_nodes import Node
+from ttsim.recording.captured import captured_nodes
+from ttsim.recording.levelized import levelized_graph
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.types.shapes import Shape
-from ttsim.types.signature import require_type
+from ttsim.types.signature import require_type, required_integer
 
 __all__ = [
     "PeakMemoryUsagePerCore",
@@ -34,6 +36,7 @@ __all__ = [
     "end_graph_capture",
     "end_graph_capture_to_file",
     "extract_calltrace",
+    "extract_levelized_graph",
     "extract_output_info",
     "extract_output_tensors",
     "extract_peak_L1_memory_usage",
@@ -72,7 +75,7 @@ def end_graph_capture() -> list[Node]:
         return []
     captures[-1].stop()
     remember(replace(current(), captures=captures[:-1]))
-    return capture_nodes.nodes(captures[-1].events)
+    return captured_nodes(captures[-1].events, captures[-1].meanings)
 
 
 def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
@@ -145,6 +148,29 @@ def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
         return [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]
     except (TypeError, LookupError):
         raise _no_trace("extract_calltrace", trace) from None
+
+
+def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int = 1) -> list[dict[str, Any]]:
+    """The functions of a capture down to a level, what flows between them, and the tensors that they began with.
+
+    Args:
+        trace: Nodes of a capture.
+        max_level: The deepest level; the functions that a script calls are of level 1.
+
+    Returns:
+        Vertices: counter, name, stacking_level, arguments, in_edges, out_edges, internals, output_info, output_shape.
+
+    Raises:
+        ArgumentTypeError: It is no list of nodes, or the level no integer.
+        ArgumentError: The level is below 0.
+    """
+    level = required_integer("extract_levelized_graph", "max_level", max_level)
+    if level < 0:
+        raise ArgumentError(f"extract_levelized_graph: max_level must be at least 0, not {level}; 1 is usual")
+    try:
+        return levelized_graph(trace, level)
+    except (TypeError, LookupError, AttributeError, StopIteration):
+        raise _no_trace("extract_levelized_graph", trace) from None
 
 
 class TensorInfo(NamedTuple):

@@ -73,7 +73,7 @@ class Arithmetic:
         name: "exact" or "fast".
         product: The block product.
         activation_operand: Unpacked activations as `product` wants them for a mode; they may be written over.
-        weight_operand: Unpacked weights as `product` wants them for a mode.
+        weight_operand: Unpacked weights as `product` wants them for a mode; likewise.
         unpack: From L1 to the matrix unit.
         pack: From Dst to L1.
         tilize: From rows to tiles.
@@ -114,7 +114,7 @@ EXACT: Final = Arithmetic(
     accumulate_l1=packer.accumulate_l1,
     add_bias=packer.add_bias,
     slice_by_slice=True,
-    run_elements=1 << 19,
+    run_elements=1 << 18,
     each=in_turn,
 )
 

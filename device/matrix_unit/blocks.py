@@ -25,6 +25,7 @@ from device.matrix_unit.exact import (
     phase_of,
     weight_parts,
 )
+from device.matrix_unit.packer import flushed, without_nan
 from device.matrix_unit.threads import cores
 from device.matrix_unit.vectorized import multiply_rows
 
@@ -153,9 +154,7 @@ def _checked(
 
 def _as_steps_leave_it(dst: Array) -> Array:
     """Bit patterns without denormals, negative zeros and NaNs, so that a step that adds nothing changes nothing."""
-    exponents = dst & np.uint32(0x7F800000)
-    dst = np.where(exponents, dst, np.uint32(0))
-    return np.where(exponents == np.uint32(0x7F800000), dst & np.uint32(0xFF800000), dst)
+    return without_nan(flushed(dst))
 
 
 def _bits(name: str, array: Array) -> Array:
@@ -274,8 +273,13 @@ def _column_blocks(weights: Array, lanes: int) -> tuple[Array, Array]:
     """Parts [blocks, 2, halves, 16 * lanes] and exponents [blocks, halves, 16 * lanes] of weights [K, cols]."""
     depth, cols = weights.shape
     halves, blocks = depth // STEP_DEPTH, -(-cols // lanes)
-    padded = np.zeros((depth, blocks * lanes), np.uint32)
-    padded[:, :cols] = weights
-    blocked = padded.reshape(halves, STEP_DEPTH, blocks, lanes).transpose(2, 0, 1, 3)
-    parts = weight_parts(np.ascontiguousarray(blocked).reshape(blocks, halves, STEP_DEPTH * lanes))
-    return np.stack([parts.high, parts.low], axis=1), parts.exponents
+    parts = np.empty((blocks, 2, halves, STEP_DEPTH * lanes), np.float32)
+    exponents = np.empty((blocks, halves, STEP_DEPTH * lanes), np.int16)
+    padded = np.zeros((depth, lanes), np.uint32)
+    for block in range(blocks):
+        part = weights[:, block * lanes : (block + 1) * lanes]
+        padded[:, : part.shape[1]] = part
+        padded[:, part.shape[1] :] = 0
+        found = weight_parts(padded.reshape(halves, STEP_DEPTH * lanes))
+        parts[block, 0], parts[block, 1], exponents[block] = found.high, found.low, found.exponents
+    return parts, exponents

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from device.matrix_unit.exact import MatrixUnitMode
+from device.numbers.block_floats import largest_exponents, spread
 from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, Array, DataFormat
 
 _TF32: Final = 0xFFFFE000  # sign, exponent and the ten mantissa bits an operand has
@@ -18,24 +19,21 @@ _BFLOAT16: Final = 0xFFFF0000
 _WEIGHT_HIGH: Final = 0xFFF80000  # the four bits that fidelity phases 0 and 2 multiply
 _WEIGHT_BOTH: Final = 0xFFFFC000  # nine: the lowest of the ten is never used
 _ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that fidelity phases 0 and 1 multiply
-_EXPONENT: Final = 0x7F800000
 _HALF: Final = np.uint32(0x8000)
 _SEVEN_BITS: Final = 0xFFFE0000  # sign, exponent and a significand of seven bits
 _FRACTION_BITS: Final = 6  # of those, behind the leading one
 _STRETCH: Final = 1.0 + 2.0**-13
-_SMALLEST: Final = 1e-30  # largest value of a group below which it is as good as zero
+_SMALLEST: Final = np.uint32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
 
 
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Activations cut, in place, to what the fidelity phases multiply."""
-    if mode.fidelity_phases < 3:
-        values.view(np.uint32)[...] &= np.uint32(_ACTIVATION_HIGH)
-    return values
+    return _cut_in_place(values, _ACTIVATION_HIGH) if mode.fidelity_phases < 3 else values
 
 
 def weight_operand(values: Array, mode: MatrixUnitMode) -> Array:
-    """Weights cut to what the fidelity phases multiply."""
-    return _cut(values, _WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH)
+    """Weights cut, in place, to what the fidelity phases multiply."""
+    return _cut_in_place(values, _WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH)
 
 
 def product(
@@ -110,6 +108,12 @@ def _cut(values: Array, mask: int) -> Array:
     return (values.view(np.uint32) & np.uint32(mask)).view(np.float32)
 
 
+def _cut_in_place(values: Array, mask: int) -> Array:
+    bits = values.view(np.uint32)
+    bits &= np.uint32(mask)
+    return values
+
+
 def _rounded(values: Array) -> Array:
     """Half up to bfloat16, in place."""
     bits = values.view(np.uint32)
@@ -129,17 +133,13 @@ def _shared(values: Array, fmt: DataFormat) -> Array:
     bits += np.uint32(1 << 16)
     bits &= np.uint32(_SEVEN_BITS)
     groups = values.reshape(-1, GROUP)
-    largest = np.abs(groups[:, :8])
-    np.maximum(largest, np.abs(groups[:, 8:]), out=largest)
-    for width in (4, 2, 1):
-        largest = np.maximum(largest[:, :width], largest[:, width:])
-    binade = (np.maximum(largest, np.float32(_SMALLEST)).view(np.uint32) & np.uint32(_EXPONENT)).view(np.float32)
+    binade = np.maximum(largest_exponents(bits), _SMALLEST).view(np.float32)
     groups *= np.float32(_STRETCH)
-    magic = binade * np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS))
+    magic = spread(binade * np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS)))
     groups += magic
     groups -= magic
     if fmt.mantissa_bits < _FRACTION_BITS + 1:
-        unit = binade * np.float32(2.0 ** (1 - fmt.mantissa_bits))
+        unit = spread(binade * np.float32(2.0 ** (1 - fmt.mantissa_bits)))
         np.trunc(groups / unit, out=groups)
         groups *= unit
     return groups.reshape(values.shape)

@@ -12,9 +12,10 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from device.numbers.block_floats import largest_exponents, spread
 from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat
 
-__all__ = ["accumulate_l1", "add_bias", "pack", "share_exponents", "tilize", "unpack"]
+__all__ = ["accumulate_l1", "add_bias", "flushed", "pack", "share_exponents", "tilize", "unpack", "without_nan"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,7 +47,7 @@ def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
     bits = _bits(values)
     if fmt == FLOAT32:
         bits = bits & (TF32_MASK if fp32_dest else BFLOAT16_MASK)
-    return _flushed(bits).view(np.float32)
+    return flushed(bits).view(np.float32)
 
 
 def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
@@ -67,7 +68,7 @@ def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) ->
     if fmt == FLOAT32:
         packed = np.asarray(dst, np.float32)
     elif fmt == BFLOAT16:
-        packed = _to_bfloat16(_bits(dst)) if fp32_dest else _flushed(_bits(dst)).view(np.float32)
+        packed = _to_bfloat16(_bits(dst)) if fp32_dest else flushed(_bits(dst)).view(np.float32)
     elif fmt.is_block:
         packed = _to_block_float(_bits(dst), fmt)
     else:
@@ -111,7 +112,7 @@ def share_exponents(values: Array, fmt: DataFormat) -> Array:
     Returns:
         float32, the same shape, values exact in ``fmt``.
     """
-    return _share_exponents(_flushed(_bits(values)), fmt)
+    return _share_exponents(flushed(_bits(values)), fmt)
 
 
 def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
@@ -131,7 +132,7 @@ def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
     if fmt not in (FLOAT32, BFLOAT16):
         raise ValueError(f"accumulate_l1: L1 adds float32 and bfloat16, not {fmt}")
     with np.errstate(over="ignore", invalid="ignore"):
-        total = _flushed(_bits(stored)).view(np.float32) + _flushed(_bits(packed)).view(np.float32)
+        total = flushed(_bits(stored)).view(np.float32) + flushed(_bits(packed)).view(np.float32)
     bits = total.view(np.uint32)
     if fmt == BFLOAT16:  # the sum of two bfloat16 is exact in float32, or too lopsided to come near a tie
         bits = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & BFLOAT16_MASK
@@ -164,7 +165,7 @@ def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
         bits = total.astype(np.float32, copy=False).view(np.uint32)
     if not fp32_dest:
         bits = (bits + np.uint32(0x8000)) & BFLOAT16_MASK
-    return _flushed(bits).view(np.float32)
+    return flushed(bits).view(np.float32)
 
 
 def _bits(values: Array) -> Array:
@@ -172,9 +173,18 @@ def _bits(values: Array) -> Array:
     return np.ascontiguousarray(values, np.float32).view(np.uint32)
 
 
-def _flushed(bits: Array) -> Array:
-    """Bit patterns with +0 for every zero and denormal."""
-    return np.where(bits & EXPONENT_FIELD, bits, np.uint32(0))
+def flushed(bits: Array) -> Array:
+    """Bit patterns with +0 for every zero and denormal.
+
+    A mask instead of a choice: exponents of at least 1 reach the sign when all bits but that are added, and the sign
+    fills the word.
+    """
+    mask = bits & EXPONENT_FIELD
+    mask += ~SIGN
+    signed = mask.view(np.int32)
+    signed >>= 31
+    mask &= bits
+    return mask
 
 
 def _exponents(bits: Array) -> Array:
@@ -182,15 +192,18 @@ def _exponents(bits: Array) -> Array:
     return ((bits & EXPONENT_FIELD) >> np.uint32(23)).view(np.int32)
 
 
-def _without_nan(bits: Array) -> Array:
+def without_nan(bits: Array) -> Array:
     """Infinity for every NaN; the packer makes them so."""
-    return np.where(bits & ~SIGN > INFINITY, (bits & SIGN) | INFINITY, bits)
+    magnitudes = bits & ~SIGN
+    if magnitudes.max(initial=0) <= INFINITY:
+        return bits
+    return np.where(magnitudes > INFINITY, (bits & SIGN) | INFINITY, bits)
 
 
 def _to_bfloat16(bits: Array) -> Array:
     """Half up; float32 values."""
-    rounded = (_without_nan(bits) + np.uint32(0x8000)) & BFLOAT16_MASK
-    return _flushed(rounded).view(np.float32)
+    rounded = (without_nan(bits) + np.uint32(0x8000)) & BFLOAT16_MASK
+    return flushed(rounded).view(np.float32)
 
 
 def _widened(bits: Array) -> Array:
@@ -212,10 +225,20 @@ def _rounded(values: Array, exponents: Array, fraction_bits: int) -> Array:
     Returns:
         The dtype of the values; zeros are positive.
     """
-    if values.dtype == np.float64:
-        magic = np.ldexp(1.5, exponents + (52 - 127 - fraction_bits))
-    else:
-        magic = (((exponents + (23 - fraction_bits)) << 23) | (1 << 22)).view(np.float32)
+    return _rounded_by(values, _magic(exponents, fraction_bits, values.dtype))
+
+
+def _magic(exponents: Array, fraction_bits: int, dtype: Any) -> Array:
+    """What rounds to multiples of 2**(exponents - 127 - fraction_bits) when it is added and taken away again."""
+    if dtype == np.float64:
+        wide: Array = np.ldexp(1.5, exponents + (52 - 127 - fraction_bits))
+        return wide
+    magic: Array = (((exponents + (23 - fraction_bits)) << 23) | (1 << 22)).view(np.float32)
+    return magic
+
+
+def _rounded_by(values: Array, magic: Array) -> Array:
+    """Values rounded by their `_magic`, half up."""
     rounded: Array = values * values.dtype.type(STRETCH) + magic
     rounded -= magic
     return rounded
@@ -223,8 +246,8 @@ def _rounded(values: Array, exponents: Array, fraction_bits: int) -> Array:
 
 def _to_block_float(bits: Array, fmt: DataFormat) -> Array:
     """Seven significant bits each, half up, then the shared exponents; float32 values."""
-    seven = (_flushed(_without_nan(bits)) + np.uint32(1 << 16)) & SEVEN_BITS_MASK
-    return _share_exponents(_flushed(seven), fmt)
+    seven = (flushed(without_nan(bits)) + np.uint32(1 << 16)) & SEVEN_BITS_MASK
+    return _share_exponents(flushed(seven), fmt)
 
 
 def _share_exponents(bits: Array, fmt: DataFormat) -> Array:
@@ -240,16 +263,18 @@ def _share_exponents(bits: Array, fmt: DataFormat) -> Array:
             f"not {bits.shape[-1]}; pad it to whole tiles"
         )
     groups = bits.reshape(-1, GROUP)
-    exponents = np.maximum.reduceat(_exponents(groups).reshape(-1), np.arange(0, groups.size, GROUP))[:, None]
+    exponents = (largest_exponents(groups) >> np.uint32(23)).view(np.int32)
     wide = exponents.max(initial=0) > MAX_NARROW_EXPONENT
-    values = _rounded(_widened(groups) if wide else groups.view(np.float32), exponents, BFLOAT8_FRACTION_BITS)
+    values = _widened(groups) if wide else groups.view(np.float32)
+    values = _rounded_by(values, spread(_magic(exponents, BFLOAT8_FRACTION_BITS, values.dtype)))
     unit = np.ldexp(values.dtype.type(1), exponents - (EXPONENT_BIAS + BFLOAT8_FRACTION_BITS))
-    limit = unit * ((1 << BFLOAT8_MAGNITUDE_BITS) - 1)
-    np.clip(values, -limit, limit, out=values)
+    limit = spread(unit * values.dtype.type((1 << BFLOAT8_MAGNITUDE_BITS) - 1))
+    np.minimum(values, limit, out=values)
+    np.maximum(values, np.negative(limit, out=limit), out=values)
     dropped = BFLOAT8_MAGNITUDE_BITS - fmt.mantissa_bits
     if dropped:
-        unit *= 1 << dropped
-        values = np.trunc(values / unit) * unit
+        units = spread(unit * values.dtype.type(1 << dropped))
+        values = np.trunc(values / units) * units
         values += 0.0  # no negative zero
     with np.errstate(over="ignore"):
         return values.astype(np.float32, copy=False).reshape(bits.shape)

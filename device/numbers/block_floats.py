@@ -17,6 +17,9 @@ GROUP: Final = 16  # values that share an exponent
 EXPONENT_BIAS: Final = 127
 _CHUNK_GROUPS: Final = 1 << 12  # groups handled at a time, so that temporaries stay in the cache
 _EXPONENT_FIELD: Final = np.uint32(0x7F800000)
+_FRACTION_BITS: Final = 23
+_MOST_NARROW_FIELD: Final = 230 << _FRACTION_BITS
+_MAGIC_OF_ONE: Final = np.float32(1.5 * 2.0**_FRACTION_BITS).view(np.uint32)
 _SMALLEST_NORMAL: Final = np.float32(2.0**-126)
 
 
@@ -28,16 +31,39 @@ def whole_groups(values: Array) -> Array:
     return filled
 
 
+def largest_exponents(bits: Array) -> Array:
+    """The largest exponent field of every 16 neighbors.
+
+    Maxima of ever more neighbors slide over all numbers, although one in sixteen is kept: a loop over all is vector
+    instructions, one over sixteen is not.
+
+    Args:
+        bits: uint32 bit patterns of float32 numbers, a multiple of 16, in any shape.
+
+    Returns:
+        uint32 [groups], the fields in their place: bit patterns of powers of two.
+    """
+    fields = np.bitwise_and(bits, _EXPONENT_FIELD).reshape(-1)
+    for distance in (8, 4, 2, 1):
+        fields = np.maximum(fields[:-distance], fields[distance:])
+    return fields[::GROUP]
+
+
+def spread(values: Array) -> Array:
+    """Each value for all 16 members of its group: [groups, 16] of [groups]."""
+    return np.repeat(values, GROUP).reshape(-1, GROUP)
+
+
 def round_groups(groups: Array, mantissa_bits: int, out: Array) -> None:
     """Round every group to what a block float holds.
 
     Args:
-        groups: float32 [n, 16].
+        groups: [n, 16], float32 or of a dtype that fits it, which is widened chunk by chunk.
         mantissa_bits: Width of a magnitude.
         out: [n, 16] of a dtype that holds the results exactly (bfloat16, float32).
     """
     for chunk in _chunks(len(groups)):
-        out[chunk] = _rounded(groups[chunk], mantissa_bits)
+        _round_into(out[chunk], groups[chunk].astype(np.float32, copy=False), mantissa_bits)
 
 
 def encode_groups(groups: Array, mantissa_bits: int) -> tuple[Array, Array]:
@@ -77,43 +103,49 @@ def _unit_exponents(exponents: Array, mantissa_bits: int) -> Array:
     return units
 
 
-def _shared_exponents(groups: Array) -> Array:
-    """Largest biased exponent of each row of float32 [n, 16], as uint32 [n]."""
-    fields = np.bitwise_and(groups.view(np.uint32), _EXPONENT_FIELD).reshape(-1)
-    exponents: Array = np.maximum.reduceat(fields, np.arange(0, fields.size, GROUP))  # faster than max(axis=1)
-    exponents >>= 23
-    return exponents
-
-
-def _rounded(groups: Array, mantissa_bits: int) -> Array:
-    """Rounded float32 [n, 16].
+def _round_into(out: Array, groups: Array, mantissa_bits: int) -> None:
+    """Rounds float32 [n, 16].
 
     Adding and subtracting 1.5 * 2**(fraction bits) units rounds to a multiple of the unit, ties to even, because the
     last bit of that sum is worth one unit.
     """
-    exponents = _shared_exponents(groups)
-    wide = bool(exponents.max() > 230)  # there the sum would overflow float32
-    dtype, fraction_bits = (np.float64, 52) if wide else (np.float32, 23)
-    unit = np.ldexp(1.0, _unit_exponents(exponents, mantissa_bits))
-    unit[exponents == 0] = 1.0  # only zeros and denormals there: all become zero
-    magic = (unit * (1.5 * 2.0**fraction_bits)).astype(dtype)[:, None]
-    limit = (unit * ((1 << mantissa_bits) - 1)).astype(dtype)[:, None]
-    small = (exponents > 0) & (exponents <= mantissa_bits + 1)
+    fields = largest_exponents(groups.view(np.uint32))
+    if fields.max() > _MOST_NARROW_FIELD:  # the sum would overflow float32
+        out[...] = _rounded_wide(groups, fields >> np.uint32(_FRACTION_BITS), mantissa_bits)
+        return
+    small = (fields > 0) & (fields <= (mantissa_bits + 1) << _FRACTION_BITS)
     if small.any():  # a denormal could still reach a magnitude of one there
         groups = np.where(small[:, None] & (np.abs(groups) < _SMALLEST_NORMAL), np.float32(0), groups)
-    rounded: Array = groups + magic
+    magic = fields + np.uint32((_FRACTION_BITS + 1 - mantissa_bits << _FRACTION_BITS) + (1 << _FRACTION_BITS - 1))
+    magic[fields == 0] = _MAGIC_OF_ONE  # only zeros and denormals there: all become zero
+    limit = fields | np.uint32((1 << _FRACTION_BITS) - (1 << _FRACTION_BITS + 1 - mantissa_bits))
+    magic, limit = spread(magic.view(np.float32)), spread(limit.view(np.float32))
+    rounded = groups + magic
     rounded -= magic
     np.minimum(rounded, limit, out=rounded)
-    np.maximum(rounded, np.negative(limit), out=rounded)
-    if wide:
-        np.copyto(rounded, groups, where=~np.isfinite(groups))
-        with np.errstate(over="ignore"):
-            return rounded.astype(np.float32)
-    return rounded
+    np.maximum(rounded, np.negative(limit, out=limit), out=rounded)
+    if out.dtype.itemsize == 2:
+        out.view(np.uint16)[...] = rounded.view(np.uint16)[:, 1::2]  # the upper halves: bfloat16 as it is
+    else:
+        out[...] = rounded
+
+
+def _rounded_wide(groups: Array, exponents: Array, mantissa_bits: int) -> Array:
+    """Rounded float32 [n, 16] of any magnitude, infinities and NaN among them."""
+    unit = np.ldexp(1.0, _unit_exponents(exponents, mantissa_bits))
+    unit[exponents == 0] = 1.0
+    small = (exponents > 0) & (exponents <= mantissa_bits + 1)
+    kept = np.where(small[:, None] & (np.abs(groups) < _SMALLEST_NORMAL), np.float32(0), groups)
+    magic = (unit * (1.5 * 2.0**52))[:, None]
+    limit = (unit * ((1 << mantissa_bits) - 1))[:, None]
+    rounded = np.clip(kept + magic - magic, -limit, limit)
+    np.copyto(rounded, kept, where=~np.isfinite(kept))
+    with np.errstate(over="ignore"):
+        return rounded.astype(np.float32)
 
 
 def _codes(groups: Array, mantissa_bits: int) -> tuple[Array, Array]:
-    exponents = _shared_exponents(groups)
+    exponents = largest_exponents(groups.view(np.uint32)) >> np.uint32(_FRACTION_BITS)
     magnitudes = np.abs(groups) * np.ldexp(1.0, -_unit_exponents(exponents, mantissa_bits))[:, None]
     if exponents.max() == 255:
         top_bit = 1 << (mantissa_bits - 1)

@@ -35,6 +35,7 @@ __all__ = [
     "UINT32",
     "Array",
     "DataFormat",
+    "bit_patterns",
     "decode_rows",
     "decode_tiles",
     "encode_rows",
@@ -146,10 +147,10 @@ def quantize(values: Array, fmt: DataFormat) -> Array:
     if not fmt.is_float:
         return _to_integers(values, fmt)
     with np.errstate(over="ignore", invalid="ignore"):
+        if fmt.is_block and values.dtype == fmt.storage:
+            return _quantize_blocks(values, fmt)
         singles = values.astype(np.float32, copy=False)
-        if not fmt.is_block:
-            return singles.astype(fmt.storage, copy=False)
-        return _quantize_blocks(singles, fmt)
+        return _quantize_blocks(singles, fmt) if fmt.is_block else singles.astype(fmt.storage, copy=False)
 
 
 def encode_rows(values: Array, fmt: DataFormat) -> Array:
@@ -245,6 +246,11 @@ def decode_tiles(data: Array, fmt: DataFormat) -> Array:
     return out.reshape(*lead, TILE_ELEMENTS)
 
 
+def bit_patterns(values: Array) -> Array:
+    """A view of numbers as unsigned integers of their size: numpy moves those without looking at each."""
+    return values.view(np.dtype(f"u{values.dtype.itemsize}"))
+
+
 def _refuse_block(fmt: DataFormat) -> None:
     if fmt.is_block:
         raise ValueError(f"{fmt} exists in tiles only; use encode_tiles or decode_tiles")
@@ -263,7 +269,7 @@ def _to_integers(values: Array, fmt: DataFormat) -> Array:
 
 
 def _quantize_blocks(values: Array, fmt: DataFormat) -> Array:
-    """``quantize`` for block floats; ``values`` is float32 of any shape."""
+    """``quantize`` for block floats; ``values`` is float32, or what the format is held in, of any shape."""
     rows = np.atleast_1d(values)
     length = rows.shape[-1]
     if length % GROUP:

@@ -5,8 +5,9 @@ second up, then left. A neighbor on the wrong side is reached round the whole ri
 that ring is in the way: a packet holds every link from its sender to its receiver until its last flit has passed.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +148,39 @@ def _legs(torus: Torus, network: Network, sources: Places, destinations: Places)
         _Leg(row_ring, network.step * sources.col, right, torus.cols),
         _Leg(col_ring, network.step * sources.row, down, torus.rows),
     )
+
+
+class Link(NamedTuple):
+    """A link of a network.
+
+    Attributes:
+        col: Torus column of the node that it leaves.
+        row: Torus row of that node.
+        along_row: Whether it leads to another column.
+    """
+
+    col: int
+    row: int
+    along_row: bool
+
+
+def routes(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[tuple[Link, ...], ...]:
+    """[routes] the links from each source to its destination, in order."""
+    along_row, along_column = _legs(torus, network, sources, destinations)
+    in_row = [
+        [Link(col, row, along_row=True) for row, col in nodes] for nodes in _nodes_of_legs(along_row, network.step)
+    ]
+    in_column = [
+        [Link(col, row, along_row=False) for col, row in nodes] for nodes in _nodes_of_legs(along_column, network.step)
+    ]
+    legs = (in_row, in_column) if network.along_row_first else (in_column, in_row)
+    return tuple((*first, *then) for first, then in zip(*legs, strict=True))
+
+
+def _nodes_of_legs(leg: _Leg, step: int) -> Iterator[list[tuple[int, int]]]:
+    """Of each route the nodes that it leaves: their ring, and the position on it."""
+    for ring, start, links in zip(leg.ring.tolist(), leg.start.tolist(), leg.links.tolist(), strict=True):
+        yield [(ring, step * (start + passed) % leg.size) for passed in range(links)]
 
 
 def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers:

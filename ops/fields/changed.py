@@ -89,8 +89,20 @@ def with_changes(device: str, changes: Sequence[str]) -> str:
     return SEPARATOR.join((device, *(text.strip() for text in changes)))
 
 
+def read_change(text: str, fields: Mapping[str, Field]) -> tuple[tuple[Field, Value], ...]:
+    """Fields that a change names, and their values.
+
+    Args:
+        text: The change.
+        fields: Those of the device, by name.
+
+    Raises:
+        SpecError: There is no such field, or no such value of it.
+    """
+    return tuple(_read(text, fields))
+
+
 def _read(text: str, fields: Mapping[str, Field]) -> Iterator[tuple[Field, Value]]:
-    """Fields that a change names, and their values."""
     name, equals, value = (part.strip() for part in str(text).partition("="))
     if not (name and equals and value):
         raise SpecError(_NO_CHANGE.format(shown(text)))

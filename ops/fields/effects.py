@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from device.errors import TTSimError
-from device.events import Event
+from device.events import Event, OperationBegin
 from device.machine import Machine
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
@@ -205,4 +205,4 @@ def _places(call: Sample, plan: Plan, spec: DeviceSpec) -> object:
             run_memory(plan, machine, given)
     except TTSimError as error:
         return str(error)
-    return events
+    return [one._replace(spec=None) if isinstance(one, OperationBegin) else one for one in events]

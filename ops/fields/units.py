@@ -24,16 +24,16 @@ _SIZES: Final = {
     **{f"{prefix}B": Fraction(10**power) for prefix, power in _DECIMAL.items()},
     **{f"{prefix}B": Fraction(2**power) for prefix, power in _BINARY.items()},
 }
-# What can be measured: each of its units, in the first.
+# What can be measured, and its units, smaller ones first: how much each is of one and the same.
 _KINDS: Final[Mapping[str, Mapping[str, Fraction]]] = MappingProxyType(
     {
         "a size": _SIZES,
         "a frequency": {f"{prefix}Hz": Fraction(10**power) for prefix, power in _DECIMAL.items()},
         "a rate": {
-            **{f"{size}/s": factor for size, factor in _SIZES.items()},
             **{f"{size}/ns": factor * 10**9 for size, factor in _SIZES.items()},
+            **{f"{size}/s": factor for size, factor in _SIZES.items()},
         },
-        "a time": {"s": Fraction(1), "ms": Fraction(1, 10**3), "us": Fraction(1, 10**6), "ns": Fraction(1, 10**9)},
+        "a time": {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 10**3), "s": Fraction(1)},
         "bytes in a cycle": {f"{size}/cycle": factor for size, factor in _SIZES.items()},
         "cycles": {"cycles": Fraction(1)},
         "a part of a whole": {"": Fraction(1), "%": Fraction(1, 100), "percent": Fraction(1, 100)},
@@ -97,9 +97,9 @@ def _nearest_float(field: Field, exact: Fraction) -> float:
 
 
 def _in_units(field: Field, value: float) -> Iterator[str]:
-    """A number with each unit that makes it at least 1."""
+    """A number with each unit that makes it at least 1, the largest first."""
     units = _units(field)
-    for unit, factor in units.items():
+    for unit, factor in reversed(list(units.items())):
         number = float(Fraction(value) * units.get(field.unit, Fraction(1)) / factor)
         if unit and abs(number) >= 1:
             yield repr(number).removesuffix(".0") + unit

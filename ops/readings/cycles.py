@@ -94,13 +94,33 @@ def run_cycles(
     for step in steps:
         ends = _ends(step, plan)
         if times[step.name] == 1:  # no other can be equal
-            timed.append(_timed(step, ends, reading, meanings))
+            timed.append(timed_operation(step.name, step.work, ends, reading, meanings))
             continue
         same = (step.name, step.work, ends)
         if same not in known:
-            known[same] = _timed(step, ends, reading, meanings)
+            known[same] = timed_operation(step.name, step.work, ends, reading, meanings)
         timed.append(known[same])
     return PlanCycles(tuple(timed), spec.clock_hz)
+
+
+def timed_operation(
+    name: str, work: Work | None, ends: Ends, reading: CyclesReading, meanings: Meanings = MEANINGS
+) -> TimedOperation:
+    """One operation: without cycles where there is no model, and only there.
+
+    Args:
+        name: As a graph capture shows it.
+        work: What it computes.
+        ends: The tensors at its ends.
+        reading: Which machine, and how it is read.
+        meanings: What the work means.
+    """
+    meaning = meaning_of(work, meanings)
+    phases, account = meaning.fidelity_phases(work), meaning.account(work, ends, reading.spec)
+    try:
+        return TimedOperation(name, _cycles(meaning, work, ends, reading), "", phases, account)
+    except NoModelError as error:
+        return TimedOperation(name, None, str(error), phases, account)
 
 
 def operations_of(plan: Plan, ran: Iterable[str] | None = None) -> Iterator[Operation]:
@@ -141,16 +161,6 @@ def _ends(step: Operation, plan: Plan) -> Ends:
     written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
     read = step.inputs[0] if step.inputs else written
     return Ends(read=plan.tensors[read], written=plan.tensors[written])
-
-
-def _timed(step: Operation, ends: Ends, reading: CyclesReading, meanings: Meanings) -> TimedOperation:
-    """One operation: without cycles where there is no model, and only there."""
-    meaning = meaning_of(step.work, meanings)
-    phases, account = meaning.fidelity_phases(step.work), meaning.account(step.work, ends, reading.spec)
-    try:
-        return TimedOperation(step.name, _cycles(meaning, step.work, ends, reading), "", phases, account)
-    except NoModelError as error:
-        return TimedOperation(step.name, None, str(error), phases, account)
 
 
 def _cycles(meaning: Meaning[Any], work: Work | None, ends: Ends, reading: CyclesReading) -> OperationCycles:

@@ -6,7 +6,7 @@ A failed call leaves the device as it found it, but for what it releases of its 
 from collections.abc import Mapping
 
 from device.errors import DeviceError
-from device.events import CircularBuffersFreed, MadeTensor, OperationBegin, OperationEnd
+from device.events import CircularBuffersFreed, MadeTensor, OperationBegin, OperationEnd, ReadTensor
 from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
@@ -81,9 +81,12 @@ class _MemoryReading:
                 self.device.free(buffer)
 
     def _allocate(self, step: Allocate) -> Buffer:
-        made = self.device.allocate(step.buffer, step.tensor, by=step.by, placed=self.dispatch)
+        made = self.device.allocate(step.buffer, step.tensor, by=step.by, placed=self.dispatch, tensor=self._spec(step))
         self.buffers[step.tensor] = made
         return made
+
+    def _spec(self, step: Allocate) -> TensorSpec | None:
+        return self.tensors.get(step.tensor)
 
     def _relocate(self, step: Relocate) -> None:
         before = self.buffers[step.tensor]
@@ -109,7 +112,8 @@ class _MemoryReading:
         return l1.base_bytes + sum(one.size_bytes for one in step.overlapping) <= limit
 
     def _program(self, step: Operation) -> None:
-        self.device.record(OperationBegin(step.name, step.work))
+        read, spec = self._read(step), self.device.spec
+        self.device.record(OperationBegin(step.name, step.work, read, spec=spec, dispatched=self.dispatch))
         try:
             for output in step.outputs:
                 self._allocate(output)
@@ -121,9 +125,20 @@ class _MemoryReading:
         except BaseException:
             self._abort(step)
             raise
-        made = ((one.tensor, self.buffers[one.tensor]) for one in step.outputs if one.tensor in self.tensors)
-        outputs = (MadeTensor(buffer.number, buffer.address, self.tensors[name]) for name, buffer in made)
-        self.device.record(OperationEnd(step.name, made=tuple(outputs), cached=cached))
+        written = [one.tensor for one in step.outputs] or step.inputs[-1:]
+        made = tuple(self._tensor(name) for name in written if name in self.tensors)
+        self.device.record(OperationEnd(step.name, made=made, cached=cached))
+
+    def _read(self, step: Operation) -> tuple[ReadTensor, ...]:
+        names = (one for one in step.inputs if one in self.tensors and one in self.buffers)
+        return tuple(ReadTensor(self._tensor(name), self.buffers[name].spec) for name in names)
+
+    def _kept(self, one: Allocate) -> Buffer:
+        return self.device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch, tensor=self._spec(one))
+
+    def _tensor(self, name: str) -> MadeTensor:
+        buffer = self.buffers[name]
+        return MadeTensor(buffer.number, buffer.address, self.tensors[name])
 
     def _abort(self, step: Operation) -> None:
         """Release what an operation made that could not be built: what its program would have kept, its outputs."""
@@ -139,7 +154,7 @@ class _MemoryReading:
         if step.refused is not None:
             raise DeviceError(step.refused)
         for one in step.resident:
-            self.unkept.append(device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch))
+            self.unkept.append(self._kept(one))
         if step.unfinished is not None:
             raise DeviceError(step.unfinished)
         resident = {one.tensor: buffer for one, buffer in zip(step.resident, self.unkept, strict=True)}

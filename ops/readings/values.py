@@ -1,17 +1,24 @@
 """Reading a plan for its values: what the numbers become, step by step, as the table of meanings says."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
 from device.numbers.formats import Array
-from device.plan import Allocate, Free, Operation, Plan
+from device.plan import Allocate, Free, Operation, Plan, Work
 from ops.meaning import Meanings, ValuesReading, meaning_of
 from ops.meanings import MEANINGS
+from ops.readings.kept import KeptUploads
 
 
 def run_values(
-    plan: Plan, inputs: Mapping[str, Array], reading: ValuesReading, *, meanings: Meanings = MEANINGS
+    plan: Plan,
+    inputs: Mapping[str, Array],
+    reading: ValuesReading,
+    *,
+    meanings: Meanings = MEANINGS,
+    kept: KeptUploads | None = None,
 ) -> dict[str, Array]:
     """What the numbers become.
 
@@ -20,20 +27,24 @@ def run_values(
         inputs: Arrays of the plan's inputs, on the host or on the device, by name.
         reading: The device and the arithmetic.
         meanings: What the plan's works mean.
+        kept: What was made of host tensors before, if that is kept; what is made now joins it.
 
     Returns:
         The arrays of the plan's results, by name, as the device stores them.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers to the device, which warns of nothing
-        return _run(plan, dict(inputs), reading, meanings)
+        return _run(plan, dict(inputs), reading, meanings, kept or KeptUploads(0))
 
 
-def _run(plan: Plan, arrays: dict[str, Array], reading: ValuesReading, meanings: Meanings) -> dict[str, Array]:
+def _run(
+    plan: Plan, arrays: dict[str, Array], reading: ValuesReading, meanings: Meanings, kept: KeptUploads
+) -> dict[str, Array]:
     for step in plan.steps:
         match step:
             case Allocate(source=str(source)):
                 raw, work = arrays[source], step.work
-                arrays[step.tensor] = raw if work is None else meaning_of(work, meanings).values(work, [raw], reading)
+                make = partial(_made, raw, work, reading, meanings)
+                arrays[step.tensor] = raw if work is None else kept.made_of(raw, work, make)
             case Free(tensor=tensor):
                 arrays.pop(tensor, None)
             case Operation():
@@ -43,3 +54,9 @@ def _run(plan: Plan, arrays: dict[str, Array], reading: ValuesReading, meanings:
             case _:
                 pass
     return {name: arrays[name] for name in plan.results.values()}
+
+
+def _made(raw: Array, work: Work | None, reading: ValuesReading, meanings: Meanings) -> Array:
+    """What a work makes of a host tensor."""
+    made: Array = meaning_of(work, meanings).values(work, [raw], reading)
+    return made

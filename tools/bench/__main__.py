@@ -3,16 +3,19 @@
 usage: python -m tools.bench [--layers] [--planning] [--cycles] [--plans] [--import] [--exact] [--memory]
                              [--onednn] [--repeats N] [--json] [--check]
 
-Without a choice, everything is measured. Every figure is the best of some repeats.
+Without a choice, everything is measured. Every figure is the best of some repeats; some show median and longest, too.
 
 layers    the eight layers with values="fast": the call on tensors that are in place, the report of its figures, the
-          output read back; against torch.nn.functional.conv_transpose2d in float32 in the same process with the same
-          number of threads, where torch is installed. Accuracy against float64 is not part of it.
+          output read back; on a fresh device, and where the same call with the same tensors ran before; against
+          torch.nn.functional.conv_transpose2d in float32 in the same process with the same number of threads, in
+          turns, where torch is installed. Accuracy against float64 is not part of it. Where the process has one core
+          (taskset -c 0), the time of its thread counts, so that a busy machine gives the same figures.
 planning  the same calls with values="off" and cycles=False
 cycles    the same with cycles=True, on a device of each generation
 plans     plan_convolution alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
-exact     one whole call with values="exact", and picoseconds of a multiply-add in one fidelity phase for each engine
+exact     with numba the eight layers as above with values="exact", on a fresh device; one whole call, and picoseconds
+          of a multiply-add in one fidelity phase for each engine
 import    `import ttsim` in a fresh interpreter, and what a first call loads
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
           made to after the output is read, against the bytes of input, weights and output; the layer ran once before
@@ -25,6 +28,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -59,23 +63,35 @@ def build_parser() -> argparse.ArgumentParser:
     )
     for name in BENCHES:
         parser.add_argument(f"--{name}", action="append_const", const=name, dest="chosen", help=f"measure {name}")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each, the best counts (default 3)")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each that count (default 3)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--check", action="store_true", help="exit 1 if a figure is over its limit")
     return parser
 
 
+def processor() -> str:
+    """What the processor calls itself, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())
+
+
 def print_table(figures: list[Figure]) -> None:
     """A row for each figure."""
-    table = Table(title=f"Python {platform.python_version()}, {threads()} threads")
+    table = Table(title=f"Python {platform.python_version()}, {processor()}, {threads()} threads")
     for heading in ("bench", "case", "figure"):
         table.add_column(heading)
-    for heading in ("value", "limit", ""):
+    for heading in ("value", "median", "longest", "limit", ""):
         table.add_column(heading, justify="right")
     for figure in figures:
         limit = "" if figure.limit is None else f"{figure.limit:g} {figure.unit}"
         verdict = "" if figure.limit is None else "ok" if figure.within else "over"
-        table.add_row(figure.bench, figure.case, figure.name, f"{figure.value:.3f} {figure.unit}", limit, verdict)
+        spread = ("" if value is None else f"{value:.3f}" for value in (figure.median, figure.longest))
+        value = f"{figure.value:.3f} {figure.unit}"
+        table.add_row(figure.bench, figure.case, figure.name, value, *spread, limit, verdict)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
     console.print(table)
 
@@ -87,7 +103,8 @@ def main() -> None:
     figures = [figure for name in BENCHES if name in chosen for figure in BENCHES[name](options.repeats)]
     if options.json:
         rows = [{**asdict(figure), "within": figure.within} for figure in figures]
-        print(json.dumps({"python": platform.python_version(), "threads": threads(), "figures": rows}, indent=1))
+        machine = {"python": platform.python_version(), "processor": processor(), "threads": threads()}
+        print(json.dumps({**machine, "figures": rows}, indent=1))
     else:
         print_table(figures)
     if options.check and not all(figure.within for figure in figures):

@@ -1,6 +1,6 @@
 """Speed of exact block products: what a multiply-add takes in each fidelity phase."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -9,7 +9,9 @@ from device.matrix_unit.blocks import Engine, block_product, compiled_engine_ava
 from device.matrix_unit.exact import MatrixUnitMode
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
-from ttsim.layers.exact import make_inputs
+from tools.bench.layers import beside_torch, settings_of
+from tools.bench.layers import call_seconds as layer_seconds
+from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.run import Settings, call, place
 from ttsim.runtime.defaults import DEFAULT_SPEC
 from ttsim.types.layer import Layer
@@ -18,6 +20,8 @@ ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no
 COMPILED_PS = 1000 / 1.2  # 1.2 G multiply-adds a second on one core
 NUMPY_PS = 1000 / 0.12
 CALL_LIMIT_S = 1.0
+EXACT = "exact call"
+LIMIT_OF_TORCH_IN_SUM = 5.0
 
 
 def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows: int, threads: int) -> float:
@@ -41,7 +45,17 @@ def call_seconds(repeats: int) -> float:
 
 
 def bench_exact(repeats: int) -> Iterator[Figure]:
-    """A whole call; then both engines, for the widths of Dst and the least and most phases."""
+    """The eight layers beside torch and a whole call; then both engines, for widths of Dst and least and most phases.
+
+    Without numba the layers are left out.
+    """
+    if compiled_engine_available():
+        settings = settings_of("exact", cycles=True)
+
+        def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
+            return {EXACT: partial(layer_seconds, layer, inputs, settings, read=True)}
+
+        yield from beside_torch("exact", works, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
     limit = CALL_LIMIT_S if compiled_engine_available() else None
     yield Figure(
         bench="exact",

@@ -1,8 +1,9 @@
 """What a benchmark gives: figures with their limits, and the helpers that measure them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,9 +14,11 @@ class Figure:
         bench: The benchmark it belongs to.
         case: What was measured, for example a layer.
         name: Which figure of it.
-        value: The figure.
+        value: The figure; of several runs the shortest.
         unit: Of the value: "ms", "s", "x" (a ratio), "MiB".
         limit: The most it may be; None where nothing is asked of it.
+        median: The middle of the runs; None where only the shortest is kept.
+        longest: The longest of the runs; likewise.
     """
 
     bench: str
@@ -24,6 +27,8 @@ class Figure:
     value: float
     unit: str
     limit: float | None = None
+    median: float | None = None
+    longest: float | None = None
 
     @property
     def within(self) -> bool:
@@ -31,11 +36,33 @@ class Figure:
         return self.limit is None or self.value <= self.limit
 
 
-def least_seconds(work: Callable[[], object], repeats: int) -> float:
+def least_seconds(work: Callable[[], object], repeats: int, *, clock: Callable[[], float] = time.perf_counter) -> float:
     """The shortest of several runs: what the work takes when nothing else disturbs it."""
     best = float("inf")
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         work()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, clock() - start)
     return best
+
+
+def run_times(bench: str, case: str, name: str, seconds: Sequence[float]) -> Figure:
+    """The shortest, the middle and the longest of some runs, in ms."""
+    shortest, middle, longest = (1e3 * of(seconds) for of in (min, median, max))
+    return Figure(bench=bench, case=case, name=name, value=shortest, unit="ms", median=middle, longest=longest)
+
+
+def in_turns(works: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of several works that take turns, so that what disturbs one of them disturbs all.
+
+    Args:
+        works: Each does something and says how many seconds of it count.
+        repeats: Turns that count; one more, before them, warms up.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(repeats + 1):
+        for name, work in works.items():
+            taken = work()
+            if turn:
+                seconds[name].append(taken)
+    return seconds

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from device.errors import shown
 from ttsim.dropin.finder import ttnn_is_ttsim
+from ttsim.experiments.tuning.network import tune_network
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
 from ttsim.runtime.device import Device
@@ -19,8 +20,13 @@ LONGEST_PATH = 200  # characters of a folder in a line
 
 
 def run_script(
-    path: Path, arguments: Sequence[str], report: Path | None = None, tell: Callable[[str], object] | None = None
-) -> None:
+    path: Path,
+    arguments: Sequence[str],
+    report: Path | None = None,
+    tell: Callable[[str], object] | None = None,
+    *,
+    tunes: bool = False,
+) -> str:
     """Runs a script; ``sys.argv`` and ``sys.path`` are those that Python itself would give it.
 
     Args:
@@ -28,13 +34,28 @@ def run_script(
         arguments: Of the script.
         report: A folder for what its devices did; see `write_reports`. None for no report.
         tell: Gets a line about each device that made a call, once its report is written.
+        tunes: Tune the convolutions of what each device did, too.
+
+    Returns:
+        What the tuner found; empty if it was not asked.
 
     Raises:
         OSError: The script cannot be read, or the folder cannot be written.
         BaseException: What the script raises, after the report is written.
     """
-    with ttnn_is_ttsim(), as_program(path, arguments), reported(report, tell):
-        runpy.run_path(str(path), run_name="__main__")
+    with watched(listens=report is not None or tunes) as profiles:
+        try:
+            with ttnn_is_ttsim(), as_program(path, arguments):
+                runpy.run_path(str(path), run_name="__main__")
+        finally:
+            if report is not None:
+                for line in write_reports(profiles, report):
+                    if tell is not None:
+                        tell(line)
+    if not tunes:
+        return ""
+    with_convolutions = [one for one in profiles if any(call.asked is not None for call in one.calls)]
+    return "\n".join(str(tune_network(one)) for one in with_convolutions) or "no device ran a convolution"
 
 
 def within(trace: TracebackType | None, path: Path) -> TracebackType | None:
@@ -58,12 +79,12 @@ def as_program(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def reported(folder: Path | None, tell: Callable[[str], object] | None = None) -> Iterator[None]:
-    """Profiles every device that this thread opens in a ``with`` block, and writes reports at its end."""
-    if folder is None:
-        yield
-        return
+def watched(*, listens: bool) -> Iterator[list[Profile]]:
+    """Profiles every device that this thread opens in a ``with`` block, if it listens at all."""
     profiles: list[Profile] = []
+    if not listens:
+        yield profiles
+        return
 
     def watch(device: object) -> None:
         if isinstance(device, Device):
@@ -71,15 +92,11 @@ def reported(folder: Path | None, tell: Callable[[str], object] | None = None) -
             device.profilers.append(profiles[-1].calls)
 
     before = current()
-    folder.mkdir(parents=True, exist_ok=True)
     remember(replace(before, watchers=(*before.watchers, watch)))
     try:
-        yield
+        yield profiles
     finally:
         remember(replace(current(), watchers=before.watchers))
-        for line in write_reports(profiles, folder):
-            if tell is not None:
-                tell(line)
 
 
 def write_reports(profiles: Sequence[Profile], folder: Path) -> Iterator[str]:
@@ -89,6 +106,7 @@ def write_reports(profiles: Sequence[Profile], folder: Path) -> Iterator[str]:
     report0.html is a page about it that needs nothing else; it, report0.json, report0.trace.json.gz and what lies in
     generated, for other tools, come from `save_report`.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     for number, profile in enumerate(one for one in profiles if one.calls):
         report = profile.report()
         (folder / f"device{number}.txt").write_text(f"{report.table()}\n\n{report.explain()}\n", encoding="utf-8")

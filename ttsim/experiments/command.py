@@ -11,10 +11,12 @@ from ops.fields.changed import with_changes
 from ttsim.experiments.plots.of_sweep import write_plot
 from ttsim.experiments.read import read_sweep
 from ttsim.experiments.row import Verdict
-from ttsim.experiments.sweep import Watch, run_space, space_of
+from ttsim.experiments.sweep import Progress, Watch, run_space, space_of
 from ttsim.experiments.tables import best_table
 from ttsim.layers.flags import add_layer_flags, layer_from_flags, setting
 from ttsim.layers.read import DEFAULT_LAYERS, LENGTHS, read_layers
+from ttsim.report.columns import terminal_width
+from ttsim.report.writers.progress import progress
 from ttsim.runtime.defaults import Values, default_spec
 
 INTERRUPTED: Final = 130  # exit code, as of a shell
@@ -56,23 +58,19 @@ def add_sweep(commands: Any, add_changes: Callable[[argparse.ArgumentParser], No
     add_layer_flags(parser)
 
 
-def sweep_command(options: argparse.Namespace, watch: Watch | None = None) -> int:
+def sweep_command(options: argparse.Namespace) -> int:
     """Runs a sweep. Returns the exit code: 0 though points do not fit, 1 if ttsim failed at one, 130 if interrupted.
-
-    Args:
-        options: Parsed flags.
-        watch: Told how far it is.
 
     Raises:
         TTSimError: As of `ttsim.sweep`.
         OSError: A file cannot be read or written.
     """
-    said = {} if options.space is None else read_sweep(options.space)
-    space = space_of(**(said | _flags(options, said)))
     try:
-        result = run_space(
-            space, file=options.file, processes=options.processes, scheduler=options.scheduler, watch=watch
-        )
+        said = {} if options.space is None else read_sweep(options.space)
+        space = space_of(**(said | _flags(options, said)))
+        ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
+        with progress("points") as begin:
+            result = run_space(space, watch=_steps(begin), **ways)
     except KeyboardInterrupt:
         kept = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
         sys.stderr.write(f"ttsim: interrupted; {kept}\n")
@@ -84,8 +82,24 @@ def sweep_command(options: argparse.Namespace, watch: Watch | None = None) -> in
         write_plot(result, options.plot, options.across)
     if result.note:
         sys.stderr.write(f"ttsim: {result.note}\n")
-    sys.stdout.write(best_table(result))
+    sys.stdout.write(best_table(result, terminal_width()))
     return int(bool({Verdict.FAILED.value, Verdict.LOST.value} & set(result.verdicts)))
+
+
+def _steps(begin: Callable[[int], Callable[[], None]]) -> Watch:
+    """What shows how far a sweep is; rows that its file had are no work, and do not count."""
+    steps: list[Callable[[], None]] = []
+    shown = 0
+
+    def watch(now: Progress) -> None:
+        nonlocal shown
+        if not steps:
+            steps.append(begin(now.total - now.found))
+        for _ in range(now.done - now.found - shown):
+            steps[0]()
+        shown = now.done - now.found
+
+    return watch
 
 
 def varied(text: str) -> tuple[str, list[Any]]:

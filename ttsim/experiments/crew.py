@@ -33,11 +33,13 @@ class Crew:
         lanes: How many chunks are under way at once: one for each process of this machine, so that none waits in the
             process of another; two for each worker elsewhere, so that none waits for the network.
         where: In words.
+        there: Whether it can still answer; one that cannot is not waited for.
     """
 
     executor: Callable[[], Executor]
     lanes: int
     where: str
+    there: Callable[[], bool] = lambda: True
 
 
 class InProcess(Executor):
@@ -152,4 +154,5 @@ def _cluster(address: str) -> Iterator[Crew]:
             executor=lambda: client.get_executor(pure=False),
             lanes=2 * threads,
             where=f"on {threads} threads of {address}",
+            there=lambda: client.status in ("running", "connecting"),
         )

@@ -52,8 +52,8 @@ class Point:
     @property
     def text(self) -> str:
         """All that the row hangs on, as JSON with sorted keys: the layer without its source, and the whole device."""
-        layer = asdict(self.layer)
-        del layer["source"]
+        layer = {name: getattr(self.layer, name) for name in ("name", *LAYER_INPUTS)}
+        layer |= {name: dict(getattr(self.layer, name)) for name in SETTINGS}
         others = {name: getattr(self, name) for name in OTHERS}
         return f'{{"device": {_spec_text(self.spec)}, "point": {_json(others | {"layer": layer})}}}'
 

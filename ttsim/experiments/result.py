@@ -29,6 +29,7 @@ class Best:
         points: All points of this layer on this device.
         slowest_cycles: Of the slowest point that runs, to see what the choice means; None if none runs.
         nanoseconds: Of the fastest one; None if none runs.
+        reason: Why the first of the points does not run that do not, in a line; empty if all run.
     """
 
     layer: str
@@ -39,6 +40,7 @@ class Best:
     points: int
     slowest_cycles: int | None
     nanoseconds: float | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,4 +127,5 @@ def _best(layer: str, device: str, group: list[tuple[Mapping[str, Any], Row]]) -
         points=len(group),
         slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
         nanoseconds=None if row is None else nanoseconds_of(row),
+        reason=next((row.error.partition("\n")[0] for _, row in group if row.error), ""),
     )

@@ -12,6 +12,7 @@ from ttsim.experiments.point import Point, refusal
 from ttsim.experiments.row import Row, Verdict
 from ttsim.experiments.version import model_version
 
+LISTEN_SECONDS: Final = 5  # until it is asked whether anybody is there
 GRACE_SECONDS: Final = 5  # for what is being looked into where a run ends early
 LOST_IN_A_ROW: Final = 8  # points whose process died, one after the other: then it is not the points
 LOST_AT_FIRST: Final = 2  # likewise, if no point has come back yet
@@ -66,13 +67,13 @@ class Run:
             try:
                 self._with(executor)
             except BaseException:
-                self._harvest()
+                if self.crew.there():
+                    self._harvest()
                 raise
             finally:
-                for future in self.flying:
-                    future.cancel()
                 self.flying.clear()
-                executor.shutdown(wait=True)
+                if self.crew.there():
+                    executor.shutdown(wait=True)
 
     def _with(self, executor: Executor) -> None:
         """Looks into points until all are done, or the executor is broken."""
@@ -102,9 +103,19 @@ class Run:
         return False
 
     def _done(self) -> list[Future[list[Row]]]:
-        """What came back, at least one if something is under way, in the order in which it was sent off."""
-        done, _ = wait(self.flying, return_when=FIRST_COMPLETED)
-        return [future for future in self.flying if future in done]
+        """What came back, at least one if something is under way, in the order in which it was sent off.
+
+        Raises:
+            DeviceError: Nobody is there any more who could answer.
+        """
+        while True:
+            done, _ = wait(self.flying, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
+            if done or not self.flying:
+                return [future for future in self.flying if future in done]
+            if not self.crew.there():
+                raise DeviceError(
+                    f"sweep: nobody answers any more {self.crew.where}; start it again, and then the sweep"
+                )
 
     def _send(self, executor: Executor, sent: Sent) -> None:
         """Sends something off.
@@ -151,7 +162,7 @@ class Run:
         said = f"{type(error).__name__}: {error}".strip().rstrip(":")
         if self.lost >= (LOST_IN_A_ROW if self.returned else LOST_AT_FIRST):
             raise DeviceError(
-                f"sweep: processes {self.crew.where} end whatever they look into ({said}); look for what ends them: "
+                f"sweep: what runs {self.crew.where} ends whatever it looks into ({said}); find what ends it: "
                 "too little memory, an engine that was shut down, or a script that calls ttsim.sweep outside of "
                 'if __name__ == "__main__":'
             )

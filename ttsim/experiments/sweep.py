@@ -117,8 +117,8 @@ def run_space(
     watch: Watch | None = None,
 ) -> SweepResult:
     """Looks into every point of a space; arguments and errors are those of `sweep`."""
-    samples = tuple(space.samples())
-    points = {sample.point.key: sample.point for sample in samples}
+    samples = [(sample.point.key, sample) for sample in space.samples()]
+    points = {key: sample.point for key, sample in samples}
     with nullcontext() if file is None else Store(Path(file), model_version()) as store:
         rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
         found = len(rows)
@@ -143,7 +143,7 @@ def run_space(
         note = "" if store is None else store.note
     return SweepResult(
         axes=tuple(one.name for one in space.axes),
-        samples=tuple((sample.labels, rows[sample.point.key]) for sample in samples),
+        samples=tuple((sample.labels, rows[key]) for key, sample in samples),
         note=note,
     )
 

@@ -5,20 +5,26 @@ from typing import Any, Final
 
 from ttsim.experiments.result import Best, SweepResult
 from ttsim.experiments.row import Verdict
-from ttsim.report.columns import aligned
+from ttsim.report.columns import fitted
 from ttsim.report.cycles.explain import cycles, percent, time
-from ttsim.report.printable import printable
+from ttsim.report.printable import printable, short_name
 
 HEADINGS: Final = ("layer", "device", "fit", "cycles", "+-", "time", "slowest", "L1 peak B", "headroom B", "fastest")
-WORDS: Final = (0, 1, 9)
+WORDS: Final = ("layer", "device", "fastest")
+LEAST_NEEDED: Final = ("headroom B", "L1 peak B", "slowest", "+-", "fit", "time", "device")  # on a narrow terminal
 TOLD_MISTAKES: Final = 3
+LONGEST_REASON: Final = 100  # characters of an error in a line
 DEVICE: Final = "device."
-NOTHING: Final = "nothing runs"
 
 
-def best_table(result: SweepResult) -> str:
-    """A line for each layer on each device: the settings of its fastest point, what that takes, and how many run."""
-    lines = aligned([HEADINGS, *map(_cells, result.best())], words=WORDS)
+def best_table(result: SweepResult, width: int | None = None) -> str:
+    """A line for each layer on each device: the settings of its fastest point, what that takes, and how many run.
+
+    Args:
+        result: The sweep.
+        width: Characters of a line; None: all columns stay.
+    """
+    lines = fitted([HEADINGS, *map(_cells, result.best())], width, words=WORDS, least_needed=LEAST_NEEDED)
     told = f"{len(result.samples)} points, {result.plans} different plans"
     parts = [f"{count} {what}" for what, count in result.verdicts.items()]
     return "\n".join([*lines, f"{told}: {', '.join(parts)}", *_mistakes(result), ""])
@@ -47,13 +53,11 @@ def _mistakes(result: SweepResult) -> list[str]:
 
 def _cells(best: Best) -> tuple[str, ...]:
     fitting = f"{best.fitting} of {best.points}"
-    row = best.row
+    row, named = best.row, (short_name(best.layer), printable(best.device), fitting)
     if row is None or row.cycles is None or best.labels is None:
-        return (printable(best.layer), printable(best.device), fitting, *[""] * 6, NOTHING)
+        return (*named, *[""] * 6, f"nothing runs: {short_name(best.reason, LONGEST_REASON)}")
     return (
-        printable(best.layer),
-        printable(best.device),
-        fitting,
+        *named,
         cycles(row.cycles),
         "?" if row.cycles_error_share is None else percent(row.cycles_error_share),
         time(best.nanoseconds or 0),

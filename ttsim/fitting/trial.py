@@ -8,13 +8,13 @@ from device.events import Event
 from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
-from ops.calls.conv_transpose2d.validation import (
-    require_possible,
-    require_possible_slices,
-    require_sane,
-    validate,
-)
+from device.plan import Plan
+from ops.calls.conv2d import validation as of_conv2d
+from ops.calls.conv2d.plan import left_of, plan_conv2d
+from ops.calls.conv_transpose2d import validation as of_conv_transpose2d
+from ops.calls.conv_transpose2d.phase_lowering import require_phase_weights, require_phases
 from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.phase_program import runs_by_phases
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.soundness import require_sound
 from ops.frame.axis import NoWindowError
@@ -42,13 +42,22 @@ class Trial(NamedTuple):
         events: What happened; nothing if the call was refused before.
         error: Why it failed; None if it fits. (The text alone: an exception kept here would keep the caller's frames
             alive, and with them tensors.)
+        plan: What was planned; None if it was refused before.
     """
 
     events: tuple[Event, ...]
     error: str | None
+    plan: Plan | None = None
 
 
-def attempt(call: ConvArguments, ground: Ground, *, l1_small_bytes: int | None = None, cached: bool = True) -> Trial:
+def attempt(
+    call: ConvArguments,
+    ground: Ground,
+    *,
+    l1_small_bytes: int | None = None,
+    cached: bool = True,
+    returns_weights: bool = True,
+) -> Trial:
     """Plan a call and allocate it on a copy.
 
     Args:
@@ -56,26 +65,44 @@ def attempt(call: ConvArguments, ground: Ground, *, l1_small_bytes: int | None =
         ground: The device.
         l1_small_bytes: Another size of the L1_SMALL region.
         cached: False: on a device whose program cache was cleared.
+        returns_weights: The caller keeps the prepared weights and bias.
     """
     events: list[Event] = []
+    plan: Plan | None = None
     try:
-        validate(call)
-        require_possible(call)
-        require_possible_slices(call)
-        if ground.strict:
-            require_sane(call)
+        _require_allowed(call, strict=ground.strict)
         machine = _copy(ground, l1_small_bytes, cached=cached)
         twins = l1_small_bytes is None
         inputs = {name: _input(machine, name, buffer, call, twins=twins) for name, buffer in ground.held.items()}
         free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
-        plan = plan_convolution(call, machine.spec, free_l1_bytes=free_l1_bytes)
+        planned = plan_convolution if call.rules.transposed else plan_conv2d
+        plan = planned(call, machine.spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
         if ground.strict:
-            require_sound(plan, call)
+            require_sound(plan, call if call.rules.transposed else left_of(call, plan))
+        if call.rules.by_phases:
+            require_phase_weights(plan, call)
         run_memory(plan, machine, inputs)
     except (ArgumentError, DeviceError, NoWindowError) as error:
-        return Trial(tuple(events), str(error))
-    return Trial(tuple(events), None)
+        return Trial(tuple(events), str(error), plan)
+    return Trial(tuple(events), None, plan)
+
+
+def _require_allowed(call: ConvArguments, *, strict: bool) -> None:
+    """Raises what the call itself raises before it is planned."""
+    if not call.rules.transposed:
+        of_conv2d.validate(call)
+        of_conv2d.require_possible(call)
+        if strict:
+            of_conv2d.require_sane(call)
+        return
+    of_conv_transpose2d.validate(call)
+    of_conv_transpose2d.require_possible(call)
+    of_conv_transpose2d.require_possible_slices(call)
+    if strict:
+        of_conv_transpose2d.require_sane(call)
+    if runs_by_phases(call):
+        require_phases(call)
 
 
 def _copy(ground: Ground, l1_small_bytes: int | None, *, cached: bool) -> Machine:

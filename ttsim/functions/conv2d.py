@@ -136,6 +136,7 @@ def convolved(
     require_addressable(arguments, device.spec)
     if device.strict:
         require_sane(arguments)
+    device.asked = arguments
     plan = plan_conv2d(arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
     if device.strict:
         require_sound(plan, left_of(arguments, plan))

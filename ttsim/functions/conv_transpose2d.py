@@ -176,6 +176,7 @@ def _run(
     misfit = misfit_shape(call, tensors["input"])
     call = call if call.groups else replace(call, groups=1)  # the real library takes 0 groups for one
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    device.asked = call
     plan: Plan | None = None
     try:
         plan = plan_convolution(call, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)

@@ -1,6 +1,7 @@
 """ttnn's functions that move tensors: from and to torch and numpy, devices, layouts, data types, memory."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -150,19 +151,23 @@ def to_torch(
     return result if dtype is None else result.to(dtype)
 
 
+@on_device
 def to_device(
     tensor: Tensor, device: Device, memory_config: MemoryConfig | None = None, *, queue_id: int | None = None
 ) -> Tensor:
     """The tensor on a device, in DRAM by default, by whatever queue; raises DeviceError when there is no room."""
     require_type("to_device", Tensor, tensor=tensor)
     require_type("to_device", Device, device=device)
-    return tensor.to(device, memory_config)
+    with device.function("ttnn.to_device"):
+        return tensor.to(device, memory_config)
 
 
+@on_device
 def from_device(tensor: Tensor, blocking: bool = True, *, queue_id: int | None = None) -> Tensor:
     """The tensor on the host, at once and by whatever queue; itself if it is there."""
     require_type("from_device", Tensor, tensor=tensor)
-    return tensor.cpu()
+    with _function("ttnn.from_device", tensor):
+        return tensor.cpu()
 
 
 @on_device
@@ -263,10 +268,18 @@ def to_memory_config(
     return carried_out("to_memory_config", plan, tensor, device)
 
 
+@on_device
 def deallocate(tensor: Tensor, force: bool = True) -> None:
     """Frees a tensor's memory; doing so twice is harmless."""
     require_type("deallocate", Tensor, tensor=tensor)
-    tensor.deallocate(force)
+    with _function("ttnn.deallocate", tensor):
+        tensor.deallocate(force)
+
+
+def _function(name: str, tensor: Tensor) -> AbstractContextManager[None]:
+    """Marks what happens inside as a function of the library, if it is about a tensor on a device."""
+    device = tensor.device()
+    return nullcontext() if device is None else device.function(name)
 
 
 def is_tensor_storage_on_device(tensor: Tensor) -> bool:

@@ -47,7 +47,20 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # no TOML, no text, or no path at all
         raise ArgumentError(f"{path}: a file of layers is TOML: {error}") from error
-    check_keys(str(path), document, ("common", "layer"))
+    return layers_of(document, str(path))
+
+
+def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
+    """All layers of what a file says, in order.
+
+    Args:
+        document: What it says.
+        path: The file, for messages.
+
+    Raises:
+        ArgumentError: It says something that is no layer.
+    """
+    check_keys(path, document, ("common", "layer"))
     tables = document.get("layer", [])
     common = document.get("common", {})
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):

@@ -1,11 +1,12 @@
 """Nodes of a graph capture, as the real library's ``end_graph_capture`` returns them, made of events; and back.
 
-A node is a dict: counter, node_type, params, connections (counters of what it leads to), arguments, input_tensors and
-stacking_level. Of tensors there are the outputs of device operations; events carry no inputs, so neither do the nodes.
+A node is a dict: counter, node_type, params, connections (counters of what it leads to), arguments, input_tensors
+(counters of the tensors that a function reads) and stacking_level; the end of a function that ran device operations has
+duration_ns, their kernel time. What the real library's host does to weights before they go to the device is not there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from device.cores import CoreRangeSet
 from device.events import (
@@ -18,20 +19,51 @@ from device.events import (
     OperationBegin,
     OperationEnd,
 )
-from device.memory.layouts import BufferSpec
+from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType, TensorMemoryLayout
+from ttsim.recording.capture_words import (
+    DEVICE_ID,
+    MESH_ID,
+    buffer_params,
+    device_params,
+    fetched_arguments,
+    host_params,
+    made_arguments,
+    operation_arguments,
+    sent_arguments,
+)
 
 Node = dict[str, Any]
-MESH_ID = 1  # the real library numbers the first mesh so
-DEVICE_ID = 0  # and the first device of it
+TO_DEVICE: Final = "Tensor::to_device"  # the function that allocates for what comes from the host
+CPU: Final = "Tensor::cpu"  # the function that reads what goes there
 CIRCULAR = ("circular_buffer_allocate", "globally_allocated")  # kind of node, and what it calls a view
 DATAFLOW = ("dataflow_buffer_allocate", "borrows_memory")
 SCRATCHPAD = "scratchpad_allocate"
 
 
-def nodes(events: Iterable[Event]) -> list[Node]:
-    """The nodes of a capture."""
-    writer = _Writer()
+class Told(NamedTuple):
+    """What is known of a device operation that ended.
+
+    Attributes:
+        nanoseconds: Its kernel time; 0 where no model knows it, or it did not run.
+        attributes: What the real library's profiler prints of it, by name.
+    """
+
+    nanoseconds: int = 0
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+Tell = Callable[[OperationBegin, OperationEnd], Told]
+
+
+def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: Told()) -> list[Node]:
+    """The nodes of a capture.
+
+    Args:
+        events: What happened.
+        tell: What is known of a device operation; asked at the end of each, in order.
+    """
+    writer = _Writer(tell, first_number=1 + max((_number(one) for one in events), default=0))
     writer.node("capture_start", None)
     for event in events:
         writer.write(event)
@@ -61,20 +93,22 @@ def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
 class _Writer:
     """Turns events into nodes, keeping the open functions and the live buffers."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Tell, *, first_number: int) -> None:
         self.nodes: list[Node] = []
+        self._tell = tell
+        self._next_number = first_number  # of a tensor on the host, which has no buffer to be known by
         self._open: list[Node] = []
+        self._begins: list[OperationBegin] = []
+        self._taken: list[int] = []  # nanoseconds of the device operations in each of them
         self._buffers: dict[tuple[int, int], int] = {}  # (buffer number, address) -> counter of its buffer node
         self._ended: dict[int, Node] = {}  # stacking level -> the function_end that waits for its successor
 
     def write(self, event: Event) -> None:
         """Appends the nodes of an event."""
         if isinstance(event, OperationBegin):
-            self._begin(event.name)
+            self._begin(event, fetched_arguments(event.read[0].tensor.spec) if event.name == CPU else ())
         elif isinstance(event, OperationEnd):
-            ended = self._end(event.name, aborted=event.aborted)
-            for made in event.made:
-                self._tensor(ended, made)
+            self._end(event)
         elif isinstance(event, BufferAllocated | BufferFreed):
             self._buffer_event(event)
         elif isinstance(event, CircularBufferAllocated):
@@ -88,7 +122,7 @@ class _Writer:
     def finish(self) -> None:
         """Ends the functions that an error left open, and the capture."""
         while self._open:
-            self._end(self._open[-1]["params"]["name"])
+            self._end(OperationEnd(self._begins[-1].name))
         end = self.node("capture_end", None)
         last = self._ended.pop(1, self.nodes[0])
         last["connections"].append(end["counter"])
@@ -114,41 +148,66 @@ class _Writer:
             self._open[-1]["connections"].append(made["counter"])
         return made
 
-    def _begin(self, name: str) -> None:
-        made = self._child("function_start", {"inputs": "0", "name": name})
+    def _begin(self, begin: OperationBegin, arguments: Sequence[str] = ()) -> None:
+        made = self._child("function_start", {"inputs": str(len(arguments)), "name": begin.name})
+        made["arguments"] = list(arguments)
         if not self._open:
             self.nodes[0]["connections"].append(made["counter"])
         self._open.append(made)
+        self._begins.append(begin)
+        self._taken.append(0)
         made["stacking_level"] = len(self._open)
         waiting = self._ended.pop(len(self._open), None)
         if waiting is not None:
             waiting["connections"].append(made["counter"])
+        read = [self._device_tensor(one.tensor, one.buffer) for one in begin.read]
+        for node in (*read, *map(self._host_tensor, begin.hosts)):
+            node["connections"].append(made["counter"])
+            made["input_tensors"].append(node["counter"])
 
-    def _end(self, name: str, *, aborted: bool = False) -> Node:
-        made = self._child("function_end", {"aborted": "true", "name": name} if aborted else {"name": name})
+    def _end(self, event: OperationEnd) -> None:
+        """Ends the open function, whose outputs and successor its end leads to."""
+        begin, start = self._begins.pop(), self._open[-1]
+        made = self._child(
+            "function_end", {"aborted": "true", "name": event.name} if event.aborted else {"name": event.name}
+        )
         self._ended.pop(len(self._open) + 1, None)
         self._ended[len(self._open)] = made
+        taken = self._taken.pop()
+        if begin.work is not None and not event.aborted:
+            told = self._tell(begin, event)
+            taken += told.nanoseconds
+            start["arguments"] = operation_arguments(told.attributes, [one.tensor.spec for one in begin.read])
+            start["params"]["inputs"] = str(len(start["arguments"]))
+            start["params"]["program_cache_hit"] = event.cached
+        if taken:
+            made["duration_ns"] = taken
+        for one in event.made:
+            made["connections"].append(self._device_tensor(one)["counter"])
+        for spec in event.hosts:
+            made["connections"].append(self._host_tensor(spec)["counter"])
+        if self._taken:
+            self._taken[-1] += taken
         self._open.pop()
-        return made
 
-    def _tensor(self, ended: Node, made: MadeTensor) -> None:
-        """Appends an output, which the end of its operation and its buffer lead to."""
-        buffer = self._buffers.get((made.number, made.address))
-        params = {} if buffer is None else dict(self.nodes[buffer]["params"])
-        params |= {
-            "address": made.address,
-            "dtype": f"DataType::{made.spec.data_format.name.upper()}",
-            "layout": f"Layout::{made.spec.layout.name}",
-            "memory_config": str(made.spec.memory_config),
-            "shape": f"Shape({list(made.spec.shape)})",
-            "storage_type": "DEVICE",
-            "tensor_id": made.number,
-        }
-        params.pop("type", None)
-        node = self.node("tensor", params)
-        ended["connections"].append(node["counter"])
-        if buffer is not None:
-            self.nodes[buffer]["connections"].append(node["counter"])
+    def _host_tensor(self, spec: TensorSpec) -> Node:
+        self._next_number += 1
+        return self.node("tensor", host_params(spec, self._next_number - 1))
+
+    def _device_tensor(self, tensor: MadeTensor, lies_in: BufferSpec | None = None) -> Node:
+        """Appends a tensor, which its buffer leads to; the buffer follows it if the capture has not seen it yet."""
+        key = (tensor.number, tensor.address)
+        if key in self._buffers:
+            buffer = self.nodes[self._buffers[key]]
+            node = self.node("tensor", device_params(tensor, buffer["params"]))
+        elif lies_in is not None:
+            node = self.node("tensor", device_params(tensor, buffer_params(lies_in)))
+            buffer = self._child("buffer", buffer_params(lies_in))
+            self._buffers[key] = buffer["counter"]
+        else:
+            raise AssertionError(f"buffer {tensor.number} of what was made was neither read nor allocated")
+        buffer["connections"].append(node["counter"])
+        return node
 
     def _circular_buffer(self, event: CircularBufferAllocated) -> None:
         kind, view = DATAFLOW if event.dataflow else CIRCULAR
@@ -164,35 +223,42 @@ class _Writer:
 
     def _buffer_event(self, event: BufferAllocated | BufferFreed) -> None:
         buffer, key = event.buffer, (event.number, event.address)
-        allocated = isinstance(event, BufferAllocated)
+        spec = event.tensor if isinstance(event, BufferAllocated) else None
         if event.by:
-            self._begin(event.by)
+            self._begin_of_buffer(event.by, spec)
         if key not in self._buffers:
-            self._buffers[key] = self._child("buffer", _shared(buffer))["counter"]
-        params = _shared(buffer) | {
+            self._buffers[key] = self._child("buffer", buffer_params(buffer))["counter"]
+        params = buffer_params(buffer) | {
             "address": event.address,
             "max_size_per_bank": buffer.bank_bytes,
             "num_cores": buffer.num_cores,
             "page_size": buffer.page_bytes,
         }
-        made = self._child("buffer_allocate" if allocated else "buffer_deallocate", params)
+        freed = isinstance(event, BufferFreed)
+        made = self._child("buffer_deallocate" if freed else "buffer_allocate", params)
         made["connections"].append(self._buffers[key])
-        if not allocated:
-            del self._buffers[key]
         if event.by:
-            self._end(event.by)
+            tensor = () if spec is None else (MadeTensor(event.number, event.address, spec),)
+            self._end(OperationEnd(event.by, made=tensor))
+        if freed:
+            del self._buffers[key]
+
+    def _begin_of_buffer(self, name: str, spec: TensorSpec | None) -> None:
+        """The function that asks for a buffer, or gives it back: what it makes of which tensor, if that is known."""
+        if spec is None:
+            self._begin(OperationBegin(name))
+        elif name == TO_DEVICE:
+            host = TensorSpec(spec.shape, spec.data_format, spec.layout, padded_shape=spec.padded_shape)
+            self._begin(OperationBegin(name, hosts=(host,)), sent_arguments(host))
+        else:
+            self._begin(OperationBegin(name), made_arguments(spec))
 
 
-def _shared(buffer: BufferSpec) -> dict[str, object]:
-    """What every node about a buffer says."""
-    kind = buffer.buffer_type
-    return {
-        "buffer_type": kind.value,
-        "device_id": MESH_ID,
-        "layout": buffer.memory_layout.name,
-        "size": buffer.size_bytes,
-        "type": "DRAM" if kind is BufferType.DRAM else "L1",
-    }
+def _number(event: Event) -> int:
+    """The largest number of a tensor that an event tells of."""
+    if isinstance(event, OperationBegin):
+        return max((one.tensor.number for one in event.read), default=0)
+    return event.number if isinstance(event, BufferAllocated) else 0
 
 
 def _buffer(params: Mapping[str, Any]) -> BufferSpec:

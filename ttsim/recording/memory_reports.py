@@ -82,9 +82,15 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
             ) from None
 
 
-def memory_reports(device: Device) -> dict[str, str]:
-    """The texts of the real library's three memory reports, by the names of their files."""
-    allocator = _as_it_is(device)
+def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str, str]:
+    """The texts of the real library's three memory reports, by the names of their files.
+
+    Args:
+        device: The device.
+        before_closing: Tell of a closed device, whose memories are empty, what lay in them before.
+    """
+    last = device.machine.at_close if before_closing else None
+    allocator = _as_it_is(device) if last is None else last
     all_statistics = [allocator.statistics(memory) for memory in MEMORIES]
     files = {
         "l1_usage_summary.csv": _l1_summary(all_statistics[MEMORIES.index(BufferType.L1)]),

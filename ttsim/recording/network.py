@@ -100,15 +100,32 @@ def places(calls: Sequence[RanCall]) -> list[str]:
     So "net.py:12 > block.py:30" is the call that line 30 of block.py made when line 12 of net.py ran it; the innermost
     line is always told. Files are told by their paths below the folder that holds all of them.
     """
+    told = _told(calls)
+    folder = _folder(told)
+    return [_place(stack, folder) for stack in told]
+
+
+def sources(calls: Sequence[RanCall]) -> list[tuple[str, int]]:
+    """The innermost line that made each call, its file told as in `places`; an empty name and 0 where none is known."""
+    told = _told(calls)
+    folder = _folder(told)
+    return [(_file(stack[-1].file, folder), stack[-1].line) if stack else ("", 0) for stack in told]
+
+
+def _told(calls: Sequence[RanCall]) -> list[tuple[CallSite, ...]]:
+    """The lines of each call without those that all of them have in common."""
     stacks = [call.sites for call in calls]
     known = [stack for stack in stacks if stack]
     shared = 0
     while known and all(len(stack) > shared + 1 and stack[shared] == known[0][shared] for stack in known):
         shared += 1
-    told = [stack[shared:] for stack in stacks]
+    return [stack[shared:] for stack in stacks]
+
+
+def _folder(told: Sequence[Sequence[CallSite]]) -> str:
+    """The folder that holds the files of all lines."""
     files = sorted({site.file for stack in told for site in stack if isabs(site.file)})
-    folder = commonpath([dirname(file) for file in files]) if files else ""
-    return [_place(stack, folder) for stack in told]
+    return commonpath([dirname(file) for file in files]) if files else ""
 
 
 def _place(stack: Sequence[CallSite], folder: str) -> str:

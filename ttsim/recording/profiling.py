@@ -40,7 +40,7 @@ class Profile:
 
     Attributes:
         device: Where.
-        calls: What ran, in order.
+        calls: What ran, or did not fit, in order.
     """
 
     def __init__(self, device: Device) -> None:
@@ -187,6 +187,29 @@ def _tried(
     suggestions: bool,
 ) -> Profile:
     """The profile of a call on a copy of the device."""
+    with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
+        given = [twin(value, device, copy) for value in arguments]
+        named = {name: twin(value, device, copy) for name, value in options.items()}
+        if "device" in signature(function).parameters:
+            named["device"] = copy
+        with profile(copy) as made:
+            function(*given, **named)
+    return made
+
+
+@contextmanager
+def uncaptured() -> Iterator[None]:
+    """A ``with`` block that running graph captures do not see."""
+    before = current()
+    remember(replace(before, captures=()))
+    try:
+        yield
+    finally:
+        remember(before)
+
+
+def copy_of(device: Device, *, suggestions: bool = False) -> Device:
+    """Another device in the same state, without values, to try calls on."""
     copy = Device(
         device.spec,
         device_id=device.device_id,
@@ -196,25 +219,13 @@ def _tried(
         meanings=device.meanings,
     )
     copy.machine = in_turn(device.machine, device.machine.copy)
-    before = current()
-    remember(replace(before, captures=()))
-    try:
-        given = [_twin(value, device, copy) for value in arguments]
-        named = {name: _twin(value, device, copy) for name, value in options.items()}
-        if "device" in signature(function).parameters:
-            named["device"] = copy
-        with profile(copy) as made:
-            function(*given, **named)
-    finally:
-        remember(before)
-        copy.close()
-    return made
+    return copy
 
 
-def _twin(value: Any, device: Device, copy: Device) -> Any:
+def twin(value: Any, device: Device, copy: Device) -> Any:
     """A tensor on the device as one on its copy, one that is described made there, lists of them; all else as it is."""
     if isinstance(value, list | tuple) and any(isinstance(one, Tensor | TensorDescription) for one in value):
-        return [_twin(one, device, copy) for one in value]
+        return [twin(one, device, copy) for one in value]
     if isinstance(value, TensorDescription):
         return tensor_like(value, copy)
     if not isinstance(value, Tensor) or value.device() is not device or not value.is_allocated():

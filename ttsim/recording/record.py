@@ -1,6 +1,7 @@
 """The record of what a profile saw, from which files for other tools are written."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from device.events import CircularBufferAllocated, CircularBuffersFreed, Event, MadeTensor, OperationBegin, OperationEnd
 from device.memory.circular_buffers import place
@@ -10,8 +11,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.meaning import Ends, meaning_of
 from ops.readings.cycles import operations_of
 from ttsim.recording import capture_nodes
-from ttsim.recording.capture_nodes import Node
-from ttsim.recording.network import places
+from ttsim.recording.capture_nodes import Node, Told
+from ttsim.recording.network import places, sources
 from ttsim.recording.profiling import Profile
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.report import cycle_report
@@ -20,10 +21,11 @@ from ttsim.report.record.figures_of import (
     RanStep,
     device_figures,
     known_arch,
-    living_after,
     numbered,
     recorded_operations,
 )
+from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, living_after, until_refused
+from ttsim.report.record.timelines import Timeline, timeline
 from ttsim.runtime.device import RanCall
 
 
@@ -35,6 +37,7 @@ def record_of(profile: Profile, name: str) -> Record:
         name: Of the report.
     """
     device, spec = profile.device, profile.device.spec
+    told = [call for call in profile.calls if call.ran or call.error]
     calls = profile.ran
     timed = [timed_call(call, spec, meanings=device.meanings) for call in calls]
     cycles, network = cycle_report(timed, spec), profile.network()
@@ -45,18 +48,26 @@ def record_of(profile: Profile, name: str) -> Record:
         [launch for call in timed for launch in call.launches],
         spec,
     )
-    tensors = numbered(tensor for call in calls for tensor in _tensors(call))
+    tensors = numbered(tensor for call in told for tensor in _tensors(call))
+    of_calls = groupby(operations, key=lambda one: one.call)
+    seen = [
+        SeenCall(number=number, before=call.before, events=call.events, at=at)
+        for number, (call, at) in enumerate(zip(told, sources(told), strict=True), start=1)
+    ]
+    chunks = Chunks({one.number: one.spec for one in reversed(tensors)}, spec)
     return Record(
         name=name,
         arch=known_arch(spec),
         device=device_figures(spec, device.machine.l1_small_bytes),
         clock_mhz=round(spec.clock_hz / 1e6),
         calls=tuple(
-            _call(call, [one for one in operations if one.call == number], where, tensors, spec)
-            for number, (call, where) in enumerate(zip(calls, places(calls), strict=True))
+            _call(call, number, list(next(of_calls)[1]) if call.ran else [], where, tensors, chunks, spec)
+            for number, (call, where) in enumerate(zip(told, places(told), strict=True), start=1)
         ),
         operations=operations,
         tensors=tuple((number, tensor) for tensor, number in tensors.items()),
+        lifetimes=lifetimes(seen, tensors),
+        timelines=tuple(_timelines(calls, operations, profile)),
         cycles=cycles,
         network=network,
     )
@@ -81,6 +92,22 @@ def _steps(call: RanCall, profile: Profile) -> Iterator[RanStep]:
         )
 
 
+def _timelines(
+    calls: Sequence[RanCall], operations: Sequence[RecordedOperation], profile: Profile
+) -> Iterator[tuple[int, Timeline]]:
+    """What programs send over the networks, each program once."""
+    steps = (step for call in calls for step in operations_of(call.plan, call.ran))
+    told = set()
+    for step, one in zip(steps, operations, strict=True):
+        if one.program in told:
+            continue
+        told.add(one.program)
+        meaning = meaning_of(step.work, profile.device.meanings)
+        sent = () if meaning.sent is None else meaning.sent(step.work, profile.device.spec)
+        if sent:
+            yield one.program, timeline(sent, profile.device.spec)
+
+
 def _reads(step: Operation) -> tuple[str, ...]:
     """Tensors that an operation reads; one that makes nothing writes into the last of its inputs."""
     return step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
@@ -102,24 +129,28 @@ def _ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
 
 def _call(
     call: RanCall,
+    number: int,
     operations: Sequence[RecordedOperation],
     where: str,
     tensors: Mapping[MadeTensor, int],
+    chunks: Chunks,
     spec: DeviceSpec,
 ) -> RecordedCall:
     """A call, whose device operations are known."""
+    living = living_after(call.before, until_refused(call.events))
     read = {name for step in operations_of(call.plan) for name in _reads(step)}
-    nanoseconds = [0 if one.nanoseconds is None else one.nanoseconds.kernel for one in operations]
     return RecordedCall(
-        number=operations[0].call + 1,
+        number=number,
         function=call.function,
         where=where,
-        nanoseconds=sum(nanoseconds),
+        nanoseconds=sum(map(_nanoseconds, operations)),
         arguments=tuple(_arguments(call)),
         inputs=tuple(tensors[one] for name, one in call.inputs if name in read),
         outputs=tuple(tensors[one] for _, one in call.results),
-        living=living_after(call.before, call.events),
-        nodes=tuple(_nodes(call, nanoseconds, spec)),
+        living=living,
+        chunks=tuple(chunks.of(living)),
+        error=call.error,
+        nodes=tuple(_nodes(call, operations, spec)),
     )
 
 
@@ -148,19 +179,24 @@ def _makes(step: Step) -> tuple[Allocate, ...]:
     return (step,) if isinstance(step, Allocate) else ()
 
 
-def _nodes(call: RanCall, nanoseconds: Sequence[int], spec: DeviceSpec) -> list[Node]:
+def _nodes(call: RanCall, operations: Sequence[RecordedOperation], spec: DeviceSpec) -> list[Node]:
     """The graph of a call: its function around all that it did, and what each of its device operations took."""
+    if call.error:
+        return capture_nodes.nodes(_that_failed(call))
     events = [OperationBegin(call.function), *_with_circular_buffers(call, spec), OperationEnd(call.function)]
-    nodes = capture_nodes.nodes(events)
-    ends = [node for node in nodes if node["node_type"] == "function_end"]
-    taken = iter(zip(call.ran, nanoseconds, strict=True))
-    name, duration = next(taken)
-    for node in ends[:-1]:
-        if node["params"]["name"] == name:
-            node["duration_ns"] = duration
-            name, duration = next(taken, ("", 0))
-    ends[-1]["duration_ns"] = sum(nanoseconds)
-    return nodes
+    told = (Told(_nanoseconds(one), one.attributes) for one in operations)
+    return capture_nodes.nodes(events, lambda begin, end: next(told))
+
+
+def _that_failed(call: RanCall) -> list[Event]:
+    """A call that did not fit, and the device operation that could not be made: nothing else of it ran."""
+    refused = [event for event in call.events if isinstance(event, OperationEnd) and event.aborted]
+    inside = [event for end in refused for event in (OperationBegin(end.name), end)]
+    return [OperationBegin(call.function), *inside, OperationEnd(call.function, aborted=True)]
+
+
+def _nanoseconds(operation: RecordedOperation) -> int:
+    return 0 if operation.nanoseconds is None else operation.nanoseconds.kernel
 
 
 def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:

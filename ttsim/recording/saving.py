@@ -10,6 +10,7 @@ from ttsim.recording.pages import page_files
 from ttsim.recording.profiling import Profile
 from ttsim.recording.record import record_of
 from ttsim.report.export.device_log import device_log
+from ttsim.report.export.npe import npe_files
 from ttsim.report.export.ops_perf_results import ops_perf_results
 from ttsim.report.export.report_json import report_json
 from ttsim.report.export.visualizer import config, database
@@ -25,10 +26,11 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
     """Writes what a profile saw as files that the field's tools open; the same bytes for the same calls.
 
     The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite and
-    config.json), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which tt-perf-report reads, too, and
-    profile_log_device.csv), generated/reports/<name>_*.csv (how full the memories are now, as
-    ``dump_device_memory_state`` tells it), <name>.html (a page that needs nothing else), <name>.trace.json.gz (a
-    timeline for Perfetto) and <name>.json. Several reports may share one.
+    config.json), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which tt-perf-report reads, too,
+    profile_log_device.csv, and npe_viz if anything is known to go from core to core), generated/reports/<name>_*.csv
+    (how full the memories are now, or were before the device was closed, as ``dump_device_memory_state`` tells it),
+    <name>.html (a page that needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
+    Several reports may share one.
 
     Args:
         directory: Where; it is made. Files of an earlier report of the same name are replaced.
@@ -68,12 +70,14 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     """The files of a report, by their paths below its directory."""
     record = record_of(profile, name)
     pages = page_files(record.network, record.cycles, profile.ran, profile.device.spec)
+    usage = memory_reports(profile.device, before_closing=True)
     texts = {
         MEMORY / name / "config.json": config(record),
         PERFORMANCE / name / f"ops_perf_results_{name}.csv": ops_perf_results(record),
         PERFORMANCE / name / "profile_log_device.csv": device_log(record),
         Path(f"{name}.json"): report_json(record),
-        **{USAGE / f"{name}_{file}": text for file, text in memory_reports(profile.device).items()},
+        **{PERFORMANCE / name / "npe_viz" / file: text for file, text in npe_files(record).items()},
+        **{USAGE / f"{name}_{file}": text for file, text in usage.items()},
     }
     return {
         MEMORY / name / "db.sqlite": database(record),

@@ -18,6 +18,7 @@ from ops.calls.convolution.arguments import ConvArguments
 from ops.fields.changed import load_spec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
+from ops.readings.kept import KeptUploads
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current
@@ -60,6 +61,7 @@ class RanCall:
         events: What happened on the device meanwhile.
         inputs: What it read that was on the device already, by name in the plan.
         results: What it returned, likewise.
+        error: Why it did not fit; empty if it did. Nothing ran then, and the events are those of its planning.
     """
 
     function: str
@@ -72,6 +74,7 @@ class RanCall:
     events: tuple[Event, ...] = ()
     inputs: tuple[tuple[str, MadeTensor], ...] = ()
     results: tuple[tuple[str, MadeTensor], ...] = ()
+    error: str = ""
 
 
 class Device:
@@ -89,6 +92,8 @@ class Device:
         profilers: Lists to which every call that ran is appended.
         functions: Functions of the library that run, the user's call first.
         traces: Captured calls, to be carried out again.
+        asked: The convolution that was asked for last, whether it fits or not.
+        kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
     """
 
     def __init__(
@@ -120,6 +125,8 @@ class Device:
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
         self.traces = Traces()
+        self.asked: ConvArguments | None = None
+        self.kept = KeptUploads()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -129,7 +136,7 @@ class Device:
     def listened(self) -> Machine:
         """The machine, with every running graph capture listening: to be used for whatever a capture should see."""
         for capture in current().captures:
-            capture.listen(self.machine)
+            capture.listen(self.machine, self.meanings)
         return self.machine
 
     @contextmanager
@@ -217,7 +224,11 @@ class Device:
 
     def close(self) -> None:
         """Frees everything, when the calls of other threads are done; closing twice is harmless."""
-        in_turn(self.machine, self.machine.close)
+        in_turn(self.machine, self._close)
+
+    def _close(self) -> None:
+        self.machine.close()
+        self.kept.clear()
 
     def __enter__(self) -> Self:
         """Itself."""

@@ -120,7 +120,7 @@ def run(
     if dispatch and device.traces.capturing is not None:
         device.traces.capturing.calls.append(_traced(plan, tensors, held, arrays, results, device, input_shape))
     if computes:
-        made = run_values(plan, arrays, values_reading(device), meanings=device.meanings)
+        made = run_values(plan, arrays, values_reading(device), meanings=device.meanings, kept=device.kept)
         for name in set(plan.results.values()):
             if made[name] is arrays.get(name) and buffers.get(name) is held.get(name):
                 continue
@@ -143,7 +143,7 @@ def _traced(
         return _array(name, Tensor.of_host(stored, spec), True, input_shape)
 
     def values(given: Mapping[str, Array]) -> Mapping[str, Array]:
-        return run_values(plan, given, values_reading(device), meanings=device.meanings)
+        return run_values(plan, given, values_reading(device), meanings=device.meanings, kept=device.kept)
 
     made = {plan.results[role]: tensor for role, tensor in results.items()}
     return TracedCall(
@@ -187,23 +187,33 @@ def place(
     profiled = bool(device.profilers) and device.cycles and dispatch
     before = _living(device.machine) if profiled else ()
     events: list[Event] = []
-    with device.recording(events) as machine:
-        buffers = run_memory(plan, machine, held, dispatch=dispatch)
-    if profiled:
+
+    def told(*, ran: tuple[str, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
+        if not profiled:
+            return
         call = RanCall(
             function=device.running,
             plan=plan,
-            ran=tuple(event.name for event in events if isinstance(event, OperationBegin)),
+            ran=ran,
             useful_flops=useful_flops,
             asked=asked,
             sites=script_sites(),
             before=before,
             events=tuple(events),
             inputs=_tensors(plan, held, held),
-            results=_tensors(plan, buffers, dict.fromkeys(plan.results.values())),
+            results=_tensors(plan, buffers or {}, dict.fromkeys(plan.results.values())),
+            error=error,
         )
         for profiler in device.profilers:
             profiler.append(call)
+
+    with device.recording(events) as machine:
+        try:
+            buffers = run_memory(plan, machine, held, dispatch=dispatch)
+        except DeviceError as error:
+            told(error=str(error))
+            raise
+    told(ran=tuple(event.name for event in events if isinstance(event, OperationBegin)), buffers=buffers)
     return buffers
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from device.events import Event
 from device.machine import Machine
+from ops.meaning import Meanings
 
 
 class Capture:
@@ -19,17 +20,20 @@ class Capture:
     Attributes:
         events: What happened, in order.
         dispatch: Whether captured calls run; otherwise nothing is placed and addresses are 0.
+        meanings: What the works mean of the devices that it listens to.
     """
 
     def __init__(self, *, dispatch: bool) -> None:
         self.dispatch = dispatch
         self.events: list[Event] = []
+        self.meanings: Meanings = {}
         self._machines: list[Machine] = []
 
-    def listen(self, machine: Machine) -> None:
+    def listen(self, machine: Machine, meanings: Meanings) -> None:
         """Records what happens on a device from now on; doing so twice is harmless."""
         if machine not in self._machines:
             self._machines.append(machine)
+            self.meanings = {**self.meanings, **meanings}
             machine.recorders.append(self.events)
 
     def stop(self) -> None:

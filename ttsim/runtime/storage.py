@@ -4,6 +4,7 @@ from weakref import WeakSet
 
 from device.bindings import PlainEnum
 from device.errors import DeviceError
+from device.events import MadeTensor, OperationBegin, OperationEnd, ReadTensor
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
@@ -77,12 +78,30 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
         )
 
     def stored() -> DeviceStorage:
-        buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by)
+        buffer = device.machine.allocate(spec.buffer(device.spec), "tensor", by=by, tensor=spec)
         if values is not None:
             buffer.store(values, spec)
         return DeviceStorage(device, buffer)
 
     return in_turn(device.listened(), stored)
+
+
+def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec) -> None:
+    """Tells whoever listens that a tensor was brought to the host.
+
+    Args:
+        storage: Where it lies.
+        spec: The tensor.
+        brought: The same on the host.
+    """
+    buffer, machine = storage.buffer, storage.device.listened()
+    read = ReadTensor(MadeTensor(buffer.number, buffer.address, spec), buffer.spec)
+
+    def record() -> None:
+        machine.record(OperationBegin("Tensor::cpu", read=(read,)))
+        machine.record(OperationEnd("Tensor::cpu", hosts=(brought,)))
+
+    in_turn(machine, record)
 
 
 def not_allocated() -> DeviceError:

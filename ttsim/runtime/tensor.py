@@ -22,7 +22,7 @@ from ttsim.runtime.arrays import default_type, frozen, numbers, padded, rounded,
 from ttsim.runtime.device import Device
 from ttsim.runtime.operators import Operators
 from ttsim.runtime.printing import printed
-from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed
+from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed, record_fetched
 from ttsim.runtime.tensor_facts import TensorFacts
 from ttsim.runtime.tensor_padding import TensorPadding
 from ttsim.types.dtypes import DataType
@@ -269,7 +269,9 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         """The tensor on the host; itself if it is there. It is there at once, by whatever queue."""
         if self._storage is None:
             return self
-        return Tensor.of_host(self._carried(), self._spec_in(DRAM_MEMORY_CONFIG), made_by=self.made_by)
+        brought = Tensor.of_host(self._carried(), self._spec_in(DRAM_MEMORY_CONFIG), made_by=self.made_by)
+        record_fetched(self._storage, self.spec, brought.spec)
+        return brought
 
     def with_memory_config(self, mem_config: MemoryConfig) -> "Tensor":
         """A device tensor in another place; raises DeviceError for a host tensor, or when there is no room."""

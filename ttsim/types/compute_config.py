@@ -58,6 +58,12 @@ class WormholeComputeKernelConfig(CheckedRecord):
             packer_l1_acc=self.packer_l1_acc,
         )
 
+    @classmethod
+    def of(cls, config: ComputeConfig) -> "WormholeComputeKernelConfig":
+        """The config that means this one of the machine."""
+        fidelity = next(one for one in MathFidelity if one.fidelity_phases == config.fidelity_phases)
+        return cls(math_fidelity=fidelity, fp32_dest_acc_en=config.fp32_dest, packer_l1_acc=config.packer_l1_acc)
+
 
 DeviceComputeKernelConfig = WormholeComputeKernelConfig
 BlackholeComputeKernelConfig = WormholeComputeKernelConfig

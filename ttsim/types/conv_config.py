@@ -1,6 +1,7 @@
 """Configs of a convolution: blocks and shards (Conv2dConfig), and slices out of DRAM (Conv2dSliceConfig)."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from enum import Enum
 from typing import Annotated, Any, ClassVar
 
@@ -104,13 +105,27 @@ class Conv2dConfig(CheckedRecord):
 
     def argument(self) -> ConvConfig:
         """The config in the machine's own types."""
-        fields = dict(vars(self))
-        weights, activation = fields.pop("weights_dtype"), fields.pop("activation")
+        given = dict(vars(self))
+        weights, activation = given.pop("weights_dtype"), given.pop("activation")
         return ConvConfig(
             weights_format=None if weights is None else weights.format,
             activation=None if activation is None else (activation.op_type.name.lower(), activation.params),
-            replicate_padding=fields.pop("padding_mode") is PaddingMode.Replicate,
-            **fields,
+            replicate_padding=given.pop("padding_mode") is PaddingMode.Replicate,
+            **given,
+        )
+
+    @classmethod
+    def of(cls, config: ConvConfig) -> "Conv2dConfig":
+        """The config that means these arguments of the machine."""
+        plain = {one.name: getattr(config, one.name) for one in fields(config)}
+        weights, activation = plain.pop("weights_format"), plain.pop("activation")
+        return cls(
+            weights_dtype=None if weights is None else DataType.of(weights),
+            activation=None
+            if activation is None
+            else UnaryWithParam(UnaryOpType[activation[0].upper()], activation[1]),
+            padding_mode=PaddingMode.Replicate if plain.pop("replicate_padding") else PaddingMode.Zeros,
+            **plain,
         )
 
 
@@ -149,6 +164,12 @@ class Conv2dSliceConfig(CheckedRecord):
     def argument(self) -> SliceConfig:
         """The config in the machine's own types."""
         return SliceConfig(slice_type=_SLICE_TYPES[self.slice_type], num_slices=self.num_slices)
+
+    @classmethod
+    def of(cls, config: SliceConfig) -> "Conv2dSliceConfig":
+        """The config that means these slices of the machine."""
+        kinds = {kind: name for name, kind in _SLICE_TYPES.items()}
+        return cls(slice_type=kinds[config.slice_type], num_slices=config.num_slices)
 
     def __repr__(self) -> str:
         """As the real library prints it."""

@@ -1,11 +1,12 @@
 """The activation blocks of a convolution, as the matrix unit sees them: converted, and gathered tap by tap.
 
 The outputs are taken phase by phase (`ops.frame.axis`), so that inserted zeros cost nothing, and in runs of
-rows that stay in the cache.
+rows that stay in the cache. Phases of the columns that meet the same inputs are taken together, their weights side by
+side.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
+from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import OutputPhase, margins, output_phases
 from ops.programs.conv2d.blocks import KBlock
@@ -92,61 +93,123 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class MetBlock:
-    """A K block as far as one output phase meets it.
+    """A K block as far as an output phase meets it.
 
     Attributes:
-        taps: The taps with inputs.
-        channels: Slice of the image's channels.
-        half_counts: 16-column halves present of each K tile.
-        weights: [halves * 16, columns] float32.
+        taps: The taps that the phase meets; none if it does not meet the block.
+        channels: Channels of the block.
+        half_counts: Present halves of each K tile.
+        columns: int64 [halves * 16] which columns of the block these are.
     """
 
     taps: tuple[Tap, ...]
     channels: slice
     half_counts: tuple[int, ...]
-    weights: Array
+    columns: Integers
 
     @property
     def is_one_tap(self) -> bool:
         """Whether the channels of one tap fill the block, so that nothing has to be gathered."""
-        return len(self.taps) == 1 and (self.channels.stop - self.channels.start) == len(self.weights)
+        return len(self.taps) == 1 and (self.channels.stop - self.channels.start) == len(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One output phase of the rows, with one of the columns or more that meet the same inputs.
+
+    Attributes:
+        down: The output phase of the rows.
+        across: The output phases of the columns, in their order.
+        met: For each of those the K blocks as it meets them; they differ in their columns alone.
+    """
+
+    down: OutputPhase
+    across: tuple[OutputPhase, ...]
+    met: tuple[tuple[MetBlock, ...], ...]
+
+    @property
+    def blocks(self) -> tuple[MetBlock, ...]:
+        """The K blocks as the first output phase of the columns meets them."""
+        return self.met[0]
+
+    @property
+    def width(self) -> int:
+        """Outputs of a row, in each of the phases."""
+        return self.across[0].axis.outputs
+
+    def place(self, result: Array, image: int, first: int, count: int) -> Array:
+        """Where outputs of some rows belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
+        rows = result[image, self.down.axis.places][first : first + count]
+        if len(self.across) == 1:
+            return rows[:, self.across[0].axis.places, None]
+        begin = self.across[0].axis.first
+        part = rows[:, begin : begin + self.width * len(self.across)]
+        return part.reshape(count, self.width, len(self.across), result.shape[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Output rows of one output phase that are computed together.
+    """Output rows of a strip that are computed together.
 
     Attributes:
+        strip: The strip.
         image: Which image of the batch.
-        down: The output phase of the rows.
-        across: The output phase of the columns.
         first: First row, of those of the output phase.
         count: How many rows.
     """
 
+    strip: Strip
     image: int
-    down: OutputPhase
-    across: OutputPhase
     first: int
     count: int
 
     @property
     def outputs(self) -> int:
-        """Outputs of the run."""
-        return self.count * self.across.axis.outputs
+        """Outputs of the run, in each of the phases of its columns."""
+        return self.count * self.strip.width
 
     def place(self, result: Array) -> Array:
-        """Where they belong in [N, OH, OW, O]: a view [count, columns, O]."""
-        rows = result[self.image, self.down.axis.places]
-        return rows[self.first : self.first + self.count, self.across.axis.places]
+        """Where they belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
+        return self.strip.place(result, self.image, self.first, self.count)
 
 
-def runs(batch: int, down: OutputPhase, across: OutputPhase, outputs: int) -> Iterator[Run]:
-    """Runs of about so many outputs, over all images."""
-    step, rows = max(1, outputs // across.axis.outputs), down.axis.outputs
+def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
+    """Runs of about so many outputs in each phase of the columns, over all images."""
+    step, rows = max(1, outputs // strip.width), strip.down.axis.outputs
     for image in range(batch):
         for first in range(0, rows, step):
-            yield Run(image, down, across, first, min(step, rows - first))
+            yield Run(strip, image, first, min(step, rows - first))
+
+
+def strips(reading: Reading, down: OutputPhase, image: Image) -> list[Strip]:
+    """All outputs of an output phase of the rows."""
+    work = reading.work
+    found: list[Strip] = []
+    for across in output_phases(work.problem.frame.columns):
+        met = met_blocks(work.k_blocks, work.problem.kernel[1], down, across, image)
+        if found and _together(found[-1], across, met):
+            last = found.pop()
+            found.append(Strip(down, (*last.across, across), (*last.met, met)))
+        else:
+            found.append(Strip(down, (across,), (met,)))
+    return [part for strip in found for part in _with_a_view(strip)]
+
+
+def _together(strip: Strip, across: OutputPhase, met: Sequence[MetBlock]) -> bool:
+    """Whether another phase of the columns meets the same inputs, at the same places of the gathered blocks."""
+    one, other = strip.across[-1].axis, across.axis
+    return (one.outputs, one.step, one.distance) == (other.outputs, other.step, other.distance) and all(
+        (mine.taps, mine.half_counts) == (theirs.taps, theirs.half_counts)
+        for mine, theirs in zip(strip.blocks, met, strict=True)
+    )
+
+
+def _with_a_view(strip: Strip) -> list[Strip]:
+    """A strip whose outputs lie side by side in the result; else each of its phases by itself."""
+    firsts = [across.axis.first for across in strip.across]
+    if len(firsts) == 1 or firsts == list(range(firsts[0], firsts[0] + strip.across[0].axis.distance)):
+        return [strip]
+    return [Strip(strip.down, (across,), (met,)) for across, met in zip(strip.across, strip.met, strict=True)]
 
 
 def seen(reading: Reading, values: Array) -> Array:
@@ -179,11 +242,23 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
     return Image(pixels, top, left)
 
 
-def met_block(
-    reading: Reading, block: KBlock, down: OutputPhase, across: OutputPhase, image: Image, weights: Array
-) -> MetBlock:
-    """Which inputs and weights of a K block one output phase meets, in whole 16-column halves."""
-    kernel_columns = reading.work.problem.kernel[1]
+def met_blocks(
+    blocks: Sequence[KBlock], kernel_columns: int, down: OutputPhase, across: OutputPhase, image: Image
+) -> tuple[MetBlock, ...]:
+    """Which inputs and weights of K blocks one output phase meets."""
+    alike: dict[tuple[range, int], MetBlock] = {}  # blocks that differ in their first channel alone
+    met = []
+    for block in blocks:
+        key = block.kernel_rows, block.channels
+        if key not in alike:
+            alike[key] = _met_block(block, kernel_columns, down, across, image)
+        channels = slice(block.first_channel, block.first_channel + block.channels)
+        met.append(replace(alike[key], channels=channels))
+    return tuple(met)
+
+
+def _met_block(block: KBlock, kernel_columns: int, down: OutputPhase, across: OutputPhase, image: Image) -> MetBlock:
+    """Which inputs and columns of a K block one output phase meets, in whole 16-column halves."""
     met = [
         ((i - block.kernel_rows.start) * kernel_columns + j, row + image.top, column + image.left)
         for i, row in zip(down.taps, down.starts, strict=True)
@@ -199,17 +274,36 @@ def met_block(
     tiles = [h // 2 for h in halves]
     counts = tuple(tiles.count(t) for t in sorted(set(tiles)))
     columns = (HALF * np.array(halves, np.int64)[:, None] + np.arange(HALF)).ravel()
-    rows = block.weight_rows(columns, len(block.kernel_rows) * kernel_columns)
-    missing = (rows < 0) | (rows >= len(weights))  # beyond weights that were prepared for another use
-    gathered = weights[np.where(missing, 0, rows)]
-    gathered[missing] = 0
     channels = slice(block.first_channel, block.first_channel + block.channels)
-    return MetBlock(taps, channels, counts, gathered)
+    return MetBlock(taps, channels, counts, columns)
+
+
+def gathered_weights(weights: Array, rows_of: Sequence[Integers]) -> Array:
+    """The weights of a K block under the columns of its gathered block, those of some output phases side by side.
+
+    Args:
+        weights: [rows, width] as prepared, as far as it is read.
+        rows_of: For each of the output phases, the row under each column; -1 for none.
+
+    Returns:
+        float32 [columns, phases * width], zero where there is no row: none is meant, or they were prepared for
+        another use and end before it.
+    """
+    width = weights.shape[1]
+    found = np.zeros((len(rows_of[0]), len(rows_of) * width), np.float32)
+    for n, rows in enumerate(rows_of):
+        there = (rows >= 0) & (rows < len(weights))
+        target = found[:, n * width : (n + 1) * width]
+        if there.all() and len(rows) and (np.diff(rows) == 1).all():
+            target[...] = weights[rows[0] : rows[0] + len(rows)]
+        else:
+            target[there] = weights[rows[there]]
+    return found
 
 
 def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
-    pixels, down, across = image.pixels[run.image], run.down.axis, run.across.axis
+    pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
     views = []
     for tap in block.taps:
         row = tap.row + run.first * down.step
@@ -219,7 +313,8 @@ def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
     if block.is_one_tap and reading.converts_per_pixel:
         whole: Array = views[0].reshape(run.outputs, -1)
         return whole
-    gathered = np.zeros((run.count, across.outputs, len(block.weights)), np.float32)
+    filled = sum(view.shape[-1] for view in views) == len(block.columns)
+    gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
     for tap, view in zip(block.taps, views, strict=True):
         gathered[..., tap.target : tap.target + view.shape[-1]] = view
     flat = gathered.reshape(run.outputs, -1)

@@ -17,7 +17,18 @@ from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis, output_phases
 from ops.frame.frame import Frame, frame_sources
 from ops.meaning import ValuesReading, given, matrix, row
-from ops.programs.conv2d.gather import HALF, Image, MetBlock, Reading, Run, gather, met_block, prepare_image, runs
+from ops.programs.conv2d.gather import (
+    HALF,
+    Image,
+    Reading,
+    Run,
+    Strip,
+    gather,
+    gathered_weights,
+    prepare_image,
+    runs,
+    strips,
+)
 from ops.programs.conv2d.work import ConvWork
 
 
@@ -69,32 +80,56 @@ def convolve_into(
         bias: [O_pad] or None.
         made: What a finished block is packed to.
     """
-    work, arithmetic = reading.work, reading.arithmetic
-    problem, out = work.problem, work.problem.out_format
-    rows, columns = problem.frame.rows, problem.frame.columns
+    problem, out = reading.work.problem, reading.work.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
-    operand = arithmetic.weight_operand(_unpacked(reading, weights[:, :width]), reading.mode)
-    row = None if bias is None else _unpacked(reading, _filled(bias[:width], width))
-    for down in output_phases(rows):
-        for across in output_phases(columns):
-            blocks = [met_block(reading, block, down, across, image, operand) for block in work.k_blocks]
+    row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
+    for down in output_phases(problem.frame.rows):
+        for strip in strips(reading, down, image):
+            _convolve_strip(result, reading, image, strip, weights[:, :width], row, made)
 
-            def compute(run: Run, blocks: Sequence[MetBlock] = blocks) -> None:
-                dst = _multiply(reading, image, blocks, run, has_bias=row is not None)
-                if dst is None:
-                    dst = np.zeros((run.outputs, width), np.float32)
-                values = _finish(reading, dst, row, made).reshape(run.count, run.across.axis.outputs, width)
-                _store(values[..., : result.shape[-1]], made, run.place(result))
 
-            outputs = max(1, arithmetic.run_elements // width)
-            arithmetic.each(compute, runs(problem.frame.batch, down, across, outputs))
+def _convolve_strip(
+    result: Array,
+    reading: Reading,
+    image: Image,
+    strip: Strip,
+    weights: Array,
+    bias: Array | None,
+    made: DataFormat,
+) -> None:
+    """The outputs of one strip, each in its place; arguments as of `convolve_into`, but for what is read alone."""
+    arithmetic, (width, phases) = reading.arithmetic, (weights.shape[1], len(strip.across))
+    operands = _operands(reading, strip, weights)
+    row = None if bias is None else np.tile(bias, phases)
+
+    def compute(run: Run) -> None:
+        dst = _multiply(reading, image, run, operands, has_bias=row is not None)
+        if dst is None:
+            dst = np.zeros((run.outputs, width * phases), np.float32)
+        place = run.place(result)
+        values = _finish(reading, dst, row, made).reshape(*place.shape[:-1], width)
+        _store(values[..., : result.shape[-1]], made, place)
+
+    outputs = max(1, arithmetic.run_elements // (width * phases))
+    arithmetic.each(compute, runs(reading.work.problem.frame.batch, strip, outputs))
+
+
+def _operands(reading: Reading, strip: Strip, weights: Array) -> list[Array]:
+    """The weights of every K block as they are multiplied with it: float32 [columns of the block, phases * O]."""
+    work, arithmetic = reading.work, reading.arithmetic
+    operands = []
+    for number, block in enumerate(work.k_blocks):
+        taps = len(block.kernel_rows) * work.problem.kernel[1]
+        rows = [block.weight_rows(met[number].columns, taps) for met in strip.met]
+        seen = _unpacked(reading, gathered_weights(weights, rows))
+        operands.append(arithmetic.weight_operand(seen, reading.mode))
+    return operands
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:
-    """Weights or bias as the matrix unit reads them."""
+    """Weights or bias, float32, as the matrix unit reads them."""
     work = reading.work
-    wide = values.astype(np.float32)
-    return reading.arithmetic.unpack(wide, work.problem.weight_format, fp32_dest=work.options.fp32_dest)
+    return reading.arithmetic.unpack(values, work.problem.weight_format, fp32_dest=work.options.fp32_dest)
 
 
 def _filled(bias: Array, width: int) -> Array:
@@ -115,11 +150,18 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
     return replace(work, problem=replace(work.problem, frame=dense)), filled
 
 
-def _multiply(reading: Reading, image: Image, blocks: Sequence[MetBlock], run: Run, *, has_bias: bool) -> Array | None:
+def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array], *, has_bias: bool) -> Array | None:
     """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
 
     A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
     second time.
+
+    Args:
+        reading: The convolution.
+        image: The input.
+        run: The outputs.
+        operands: The weights of every K block.
+        has_bias: Whether a bias is added, so that the last block makes the trip, too.
 
     Returns:
         float32 [run.outputs, columns], Dst before bias, activation and final pack; None if it is zero.
@@ -127,21 +169,22 @@ def _multiply(reading: Reading, image: Image, blocks: Sequence[MetBlock], run: R
     arithmetic, mode = reading.arithmetic, reading.mode
     partials, accumulates = reading.work.partials_format, reading.work.l1_accumulation
     packed: Array | None = None
-    for block in blocks:
-        final = block is blocks[-1] and not has_bias
-        dst: Array | None = None
+    dst: Array | None = None
+    for block, weights in zip(run.strip.blocks, operands, strict=True):
+        final = block is run.strip.blocks[-1] and not has_bias
+        dst = None
         if packed is not None and (final or not accumulates):
             dst = arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
         if block.taps:
             activations = gather(reading, image, block, run)
-            dst = arithmetic.product(activations, block.weights, dst, mode=mode, half_counts=block.half_counts)
-        if final:
-            return dst
-        if block.taps and dst is not None:
+            dst = arithmetic.product(activations, weights, dst, mode=mode, half_counts=block.half_counts)
+        if block.taps and dst is not None and not final:
             repacked = arithmetic.pack(dst, partials, fp32_dest=mode.fp32_dest)
             adds = packed is not None and accumulates
             packed = arithmetic.accumulate_l1(packed, repacked, partials) if packed is not None and adds else repacked
-    return None if packed is None else arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
+    if has_bias and packed is not None:
+        dst = arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
+    return dst
 
 
 def _finish(reading: Reading, dst: Array, bias: Array | None, made: DataFormat) -> Array:

@@ -226,10 +226,16 @@ def _send(shipment: Shipment, sender: Core, receivers: Sequence[Core]) -> None:
 
 
 def _matmul(work: ConvWork, steps: ConvSteps, k_block: int) -> Task:
-    """A K block fetches partial sums back, unless the packer adds them in L1 (which leaves the last one to fetch)."""
+    return steps.matmul_reload if fetches_partials(work, k_block) else steps.matmul
+
+
+def fetches_partials(work: ConvWork, k_block: int) -> bool:
+    """Whether a K block fetches partial sums back.
+
+    Not if the packer adds them in L1, which leaves the last one to fetch.
+    """
     last = k_block == work.layout.blocks.k_blocks - 1
-    fetches = k_block > 0 and (not work.l1_accumulation or (last and not work.problem.bias))
-    return steps.matmul_reload if fetches else steps.matmul
+    return k_block > 0 and (not work.l1_accumulation or (last and not work.problem.bias))
 
 
 class _Finishing:

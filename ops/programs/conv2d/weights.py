@@ -15,7 +15,7 @@ import numpy as np
 from device.errors import ArgumentError
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import Array, DataFormat, quantize
+from device.numbers.formats import Array, DataFormat, bit_patterns, quantize
 from device.numbers.integers import round_up
 from device.plan import Work
 
@@ -197,20 +197,18 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
         weights, layout = _folded(weights, layout)
     fmt = layout.data_format
     kernel_rows, kernel_cols = layout.kernel
-    taps = (weights if fmt.is_block else quantize(weights, fmt)).transpose(2, 3, 0, 1)
+    given = weights if fmt.is_block else quantize(weights, fmt)
+    taps = given.transpose(2, 3, 0, 1)
     if layout.mirror:
         taps = taps[::-1, ::-1]
-    matrix = np.zeros((layout.rows, layout.padded_out_channels), fmt.storage)
+    matrix = np.zeros((layout.rows, layout.padded_out_channels), given.dtype)
     used_rows = kernel_cols * layout.shard_channels
     for shard in range(layout.shards):
         for kernel_row in range(kernel_rows):
             start = shard * layout.shard_rows + kernel_row * layout.kernel_row_rows
-            target = matrix[start : start + used_rows]
-            wide = np.zeros(target.shape, np.float32) if fmt.is_block else target
-            _fill(wide.reshape(kernel_cols, layout.shard_channels, -1), taps[kernel_row], shard, layout)
-            if fmt.is_block:
-                target[:] = quantize(wide, fmt)
-    return matrix
+            target = matrix[start : start + used_rows].reshape(kernel_cols, layout.shard_channels, -1)
+            _fill(bit_patterns(target), bit_patterns(taps[kernel_row]), shard, layout)
+    return quantize(matrix, fmt)
 
 
 def _in_first(weights: Array, layout: WeightsLayout) -> Array:

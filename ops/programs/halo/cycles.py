@@ -51,6 +51,8 @@ class HaloTimes:
         waiting: What they wait for others on the same links.
         free_ends: When it would be done if they did not.
         ends: When it is done.
+        block_starts: [processors] blocks of [cores]: when it can begin each of its blocks.
+        block_ends: When it has sent it.
     """
 
     begun: Floats
@@ -59,6 +61,8 @@ class HaloTimes:
     waiting: Floats
     free_ends: Floats
     ends: Floats
+    block_starts: Sequence[Sequence[Floats]]
+    block_ends: Sequence[Sequence[Floats]]
 
     @property
     def cycles(self) -> float:
@@ -118,6 +122,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
     ends = list(np.repeat(padded[:, None], 2, axis=1))  # of both: with the links to themselves, and as it is
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
+    starts: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     untilized = np.full_like(ends[0], costs.start_cycles)
     for number in range(traffic.blocks):
         block, processor = divmod(number, PROCESSORS)
@@ -126,12 +131,15 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
                 untilized = np.maximum(untilized, given_back[processor][block - UNTILIZE_BUFFER_BLOCKS])
             untilized = untilized + untilize
         before = ends[1 - processor] if alone and number else ends[processor]
-        ends[processor] = np.maximum(before, untilized) + transfers[processor][..., block]
+        begun_block = np.maximum(before, untilized)
+        ends[processor] = begun_block + transfers[processor][..., block]
+        starts[processor].append(begun_block)
         given_back[processor].append(ends[processor])
     answers = [_answer_cycles(spec, *work) for work in zip(traffic.filling, traffic.sending, strict=True)]
     free_ends, last_ends = np.stack(ends, axis=1) + np.array(answers)
     sending, together = np.stack([one.sum(axis=2) for one in transfers], axis=1)
-    return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends)
+    blocks = ([[one[1] for one in each] for each in both] for both in (starts, given_back))
+    return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, *blocks)
 
 
 def _in_turn(cycles: Floats, *, alone: bool) -> Floats:

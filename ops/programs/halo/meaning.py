@@ -11,6 +11,7 @@ from ops.meaning import CyclesReading, Ends, Meaning, values_of_first
 from ops.programs.halo.account import halo_account
 from ops.programs.halo.cycles import halo_cycles
 from ops.programs.halo.plan import HaloWork
+from ops.programs.halo.sent import halo_sent
 
 
 def halo_values(work: HaloWork, sticks: Array) -> Array:
@@ -29,4 +30,6 @@ def _cycles(work: HaloWork, ends: Ends, reading: CyclesReading) -> OperationCycl
     return halo_cycles(work.plan, reading.spec, filled_by_stick=filled_by_stick, contention=reading.contention)
 
 
-MEANINGS: Final = (Meaning(work=HaloWork, values=values_of_first(halo_values), cycles=_cycles, account=halo_account),)
+MEANINGS: Final = (
+    Meaning(work=HaloWork, values=values_of_first(halo_values), cycles=_cycles, account=halo_account, sent=halo_sent),
+)

@@ -84,7 +84,7 @@ class HaloTraffic:
 
 
 @dataclass(frozen=True, slots=True)
-class _Batches:
+class Batches:
     """What a core sends to another in a block, in one row of a table; those between the same two follow each other.
 
     Attributes:
@@ -107,7 +107,7 @@ class _Batches:
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     """The work of all cores of a halo."""
     halo = plan.arguments
-    batches = _batches(plan)
+    batches = batches_of(plan)
     blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)
     if not halo.tiled:
         blocks = PROCESSORS * (1 + int(batches.block.max(initial=0)))
@@ -119,14 +119,14 @@ def stick_bytes(halo: HaloArguments) -> int:
     return halo.shard_width * (halo_format(halo.data_format).element_bytes or 0)
 
 
-def _batches(plan: HaloPlan) -> _Batches:
+def batches_of(plan: HaloPlan) -> Batches:
     """All that is sent, dealt to processors and blocks as `config_tensors.deal_transfers` deals it."""
     halo, ranges = plan.arguments, plan.ranges
     frame, input_rows = halo.frame, halo.input_rows
     if halo.tiled and not frame.replicate:
         counted = count_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS)
         block, turn = np.divmod(counted.source_block, PROCESSORS)
-        return _Batches(counted.source_core, counted.destination_core, turn, block, counted.transfers, counted.sticks)
+        return Batches(counted.source_core, counted.destination_core, turn, block, counted.transfers, counted.sticks)
     if halo.tiled:
         listed = list_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS)
         block, turn = np.divmod(listed.source_stick // UNTILIZE_BLOCK_STICKS, PROCESSORS)
@@ -137,7 +137,7 @@ def _batches(plan: HaloPlan) -> _Batches:
         turn = np.empty_like(order)
         turn[order] = ordinals(np.bincount(source, minlength=halo.nhw_cores)) % PROCESSORS
         block = _rounds(listed, turn)
-    return _Batches(listed.source_core, listed.destination_core, turn, block, np.ones_like(turn), listed.length)
+    return Batches(listed.source_core, listed.destination_core, turn, block, np.ones_like(turn), listed.length)
 
 
 def _rounds(transfers: Transfers, turn: Integers) -> Integers:
@@ -180,7 +180,7 @@ def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     return tuple(starmap(Filling, found))
 
 
-def _sending(batches: _Batches, halo: HaloArguments, blocks: int, spec: DeviceSpec) -> tuple[Sending, ...]:
+def _sending(batches: Batches, halo: HaloArguments, blocks: int, spec: DeviceSpec) -> tuple[Sending, ...]:
     """What both processors of every core send, in so many blocks of both together."""
     cores = halo.nhw_cores
     shape = PROCESSORS * cores, max(1, div_up(blocks, PROCESSORS))
@@ -201,7 +201,7 @@ def _sending(batches: _Batches, halo: HaloArguments, blocks: int, spec: DeviceSp
 
 
 def _crossing(
-    batches: _Batches, gone: Integers, sent: Integers, blocks: int, places: Places, torus: Torus, network: Network
+    batches: Batches, gone: Integers, sent: Integers, blocks: int, places: Places, torus: Torus, network: Network
 ) -> tuple[Floats, Integers]:
     """[cores, blocks] bytes on the route of a core that meets most, and [cores] links to its farthest receiver.
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device.matrix_unit.packer import accumulate_l1, add_bias, pack, tilize, unpack
+from device.matrix_unit.packer import accumulate_l1, add_bias, flushed, pack, tilize, unpack, without_nan
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32, quantize
 
 each_width = pytest.mark.parametrize("fp32_dest", [False, True])
@@ -299,3 +299,19 @@ def test_nothing_to_do(fp32_dest):
     for fmt in (FLOAT32, BFLOAT16, BFLOAT8_B):
         assert pack(empty, fmt, fp32_dest=fp32_dest).shape == (0, 16)
     assert add_bias(empty, np.zeros(16, np.float32), fp32_dest=fp32_dest).shape == (0, 16)
+
+
+SPECIAL = [0x00000000, 0x80000000, 0x00000001, 0x807FFFFF, 0x00800000, 0x80800000, 0x7F800000, 0xFF800000, 0x7F800001]
+
+
+def test_zeros_and_denormals_are_flushed():
+    bits = np.array([*SPECIAL, 0xFFFFFFFF], np.uint32)
+    kept = bits.copy()
+    assert flushed(bits).tolist() == [0, 0, 0, 0, *kept[4:].tolist()]
+    assert np.array_equal(bits, kept)
+
+
+def test_nan_becomes_infinity_of_its_sign():
+    bits = np.array([*SPECIAL, 0xFFFFFFFF], np.uint32)
+    assert without_nan(bits).tolist() == [*SPECIAL[:8], 0x7F800000, 0xFF800000]
+    assert without_nan(bits[:8]).tolist() == SPECIAL[:8]

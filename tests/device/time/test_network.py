@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from device.spec.device_spec import load_spec
 from device.time.network import (
     NETWORKS,
+    Link,
     Places,
     answer_cycles,
     passing_bytes,
     round_links,
+    routes,
     sharing,
     torus_of,
 )
@@ -41,7 +43,7 @@ def walked(network, source, destination):
 
 
 points = st.tuples(st.integers(0, TORUS.cols - 1), st.integers(0, TORUS.rows - 1))
-routes = st.lists(st.tuples(points, points), min_size=1, max_size=12)
+drawn_routes = st.lists(st.tuples(points, points), min_size=1, max_size=12)
 networks = st.sampled_from(NETWORKS)
 
 
@@ -50,7 +52,7 @@ def places(points_of_routes, end):
     return Places(array[:, 0], array[:, 1])
 
 
-@given(networks, routes)
+@given(networks, drawn_routes)
 def test_routes_share_a_link_when_walking_them_finds_one(network, drawn):
     walks = [set(walked(network, *route)) for route in drawn]
     found = sharing(TORUS, network, places(drawn, 0), places(drawn, 1))
@@ -63,7 +65,7 @@ def test_workers_lie_where_the_spec_says():
     assert (found.col.tolist(), found.row.tolist()) == ([1, 10], [2, 11])
 
 
-@given(networks, routes, st.integers(1, 50))
+@given(networks, drawn_routes, st.integers(1, 50))
 def test_what_passes_is_at_least_the_own_and_grows_with_what_is_sent(network, drawn, size):
     shared = sharing(TORUS, network, places(drawn, 0), places(drawn, 1))
     sent = np.full((len(drawn), 2), float(size))
@@ -92,7 +94,7 @@ def test_a_round_trip_passes_both_rings():
     assert torus_of(spec.replace(grid_cols=20)).round_trip_cycles == 95 + 9 * (22 + 12)
 
 
-@given(networks, routes)
+@given(networks, drawn_routes)
 def test_a_request_and_its_answer_pass_what_walking_there_and_back_passes(network, drawn):
     walks = [len(walked(network, here, there)) + len(walked(network, there, here)) for here, there in drawn]
     assert round_links(TORUS, places(drawn, 0), places(drawn, 1)).tolist() == walks
@@ -103,3 +105,22 @@ def test_an_answer_takes_as_long_as_its_links():
     noc = load_spec("blackhole_p100").noc
     assert answer_cycles(noc, 0) == 119
     assert answer_cycles(noc, TORUS.cols + TORUS.rows) == TORUS.round_trip_cycles == 119 + 9 * 29
+
+
+def walk_of(network, source, destination):
+    (found,) = routes(TORUS, network, places([(source, destination)], 0), places([(source, destination)], 1))
+    return found
+
+
+@given(networks, st.tuples(points, points))
+def test_a_route_is_what_a_walk_passes(network, ends):
+    found = [
+        ("row", one.row, one.col) if one.along_row else ("column", one.col, one.row) for one in walk_of(network, *ends)
+    ]
+    assert found == walked(network, *ends)
+
+
+def test_a_neighbor_on_the_wrong_side_is_reached_round_the_ring():
+    first, second = (walk_of(network, (3, 2), (2, 2)) for network in NETWORKS)
+    assert [one.col for one in first] == [*range(3, TORUS.cols), 0, 1]
+    assert second == (Link(col=3, row=2, along_row=True),)

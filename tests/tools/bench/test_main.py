@@ -11,7 +11,7 @@ from ttsim.layers.exact import exact_output, make_inputs
 from ttsim.types.layer import Layer
 
 FIGURES = [
-    Figure(bench="layers", case="up", name="ttsim", value=2.0, unit="ms"),
+    Figure(bench="layers", case="up", name="first call", value=2.0, unit="ms", median=2.25, longest=9.5),
     Figure(bench="layers", case="up", name="of torch", value=3.0, unit="x", limit=2.0),
 ]
 
@@ -28,13 +28,16 @@ def test_table(arguments, capsys):
     text = capsys.readouterr().out
     assert "3.000 x" in text
     assert "over" in text
+    assert all(figure in text for figure in ("2.000 ms", "2.250", "9.500"))
 
 
 def test_json(arguments, capsys):
     arguments("--json")
     bench.main()
-    figures = json.loads(capsys.readouterr().out)["figures"]
-    assert [row["within"] for row in figures] == [True, False]
+    printed = json.loads(capsys.readouterr().out)
+    assert [row["within"] for row in printed["figures"]] == [True, False]
+    assert [row["longest"] for row in printed["figures"]] == [9.5, None]
+    assert printed["processor"] == bench.processor() != ""
 
 
 def test_check_fails_over_a_limit(arguments, capsys):

@@ -3,6 +3,8 @@ import json
 import pytest
 
 from ttsim.__main__ import main
+from ttsim.experiments.command import _steps
+from ttsim.experiments.sweep import Progress
 
 LAYER = ["--shape", "1,6,5,32", "--out-channels", "16", "--stride", "2"]
 
@@ -48,6 +50,19 @@ def test_mistakes(capsys, arguments, words):
         code = end.code
     assert code == 2
     assert words in capsys.readouterr().err
+
+
+def test_progress_counts_what_the_file_did_not_have():
+    begun, steps = [], []
+
+    def begin(total):
+        begun.append(total)
+        return lambda: steps.append(1)
+
+    watch = _steps(begin)
+    for done in (3, 3, 5, 10):
+        watch(Progress(total=10, done=done, found=3))
+    assert (begun, len(steps)) == ([7], 7)
 
 
 def test_an_interrupt_ends_cleanly(capsys, monkeypatch, tmp_path):

@@ -78,5 +78,5 @@ def test_processes_that_do_not_start_are_told():
         def submit(self, fn, /, *args, **kwargs):
             return super().submit(told)
 
-    with pytest.raises(DeviceError, match=r"end whatever they look into .*TypeError"):
+    with pytest.raises(DeviceError, match=r"ends whatever it looks into .*TypeError"):
         Run(POINTS[:2], Crew(executor=Broken, lanes=1, where="there"), lambda rows: None).go()

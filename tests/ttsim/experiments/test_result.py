@@ -31,6 +31,7 @@ def test_the_best_of_each_layer():
     up, down = RESULT.best()
     assert (up.layer, up.row.cycles, up.labels["config.x"], up.nanoseconds) == ("up", 200, None, 400.0)
     assert (up.fitting, up.points, up.slowest_cycles) == (4, 5, 300)
+    assert (up.reason, down.reason) == ("too, large", "")
     assert (down.layer, down.row, down.labels, down.fitting, down.slowest_cycles) == ("down", None, None, 0, None)
 
 

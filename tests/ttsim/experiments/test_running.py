@@ -83,7 +83,7 @@ def test_a_point_that_kills_twice_is_a_row_and_no_other_is_blamed(monkeypatch):
 
 
 def test_processes_that_always_die_end_the_run():
-    with pytest.raises(DeviceError, match=r"processes here end whatever they look into .*a process died"):
+    with pytest.raises(DeviceError, match=r"what runs here ends whatever it looks into .*a process died"):
         run(lambda: Deadly(lambda points: True))
 
 
@@ -100,6 +100,23 @@ def test_what_a_future_that_was_canceled_stood_for_is_looked_into_again():
             return super().submit(fn, *args, **kwargs)
 
     assert run(Canceling) == run(InProcess)
+
+
+def test_who_is_gone_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("ttsim.experiments.running.LISTEN_SECONDS", 0.01)
+
+    class Silent(InProcess):
+        def submit(self, fn, /, *args, **kwargs):
+            return Future()
+
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            raise AssertionError("nobody is there who could")
+
+    answers = iter([True, True, False, False, False])
+    crew = Crew(executor=Silent, lanes=1, where="there", there=lambda: next(answers))
+    with pytest.raises(DeviceError, match="nobody answers any more there"):
+        Run(POINTS, crew, lambda rows: None).go()
+    assert next(answers, None) is None
 
 
 def test_an_interrupt_takes_what_is_ready():

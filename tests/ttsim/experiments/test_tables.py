@@ -15,9 +15,14 @@ def test_the_table_of_the_best():
     assert told == (
         "layer  device     fit  cycles     +-     time  slowest  L1 peak B  headroom B  fastest\n"
         "up     d       1 of 1   1,234  2.7 %  1.23 us    1,234      5,000       6,000  x=none\n"
-        "down   d       0 of 1                                                          nothing runs\n"
+        "down   d       0 of 1                                                          nothing runs: too large\n"
         "2 points, 1 different plans: 1 fits, 1 does not fit\n"
     )
+
+
+def test_on_a_narrow_terminal_settings_stay():
+    told = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": 2}, FITS),)), width=40)
+    assert told.splitlines()[:2] == ["layer  device  cycles     time  fastest", "up     d        1,234  1.23 us  x=2"]
 
 
 def test_mistakes_of_ttsim_are_told():

@@ -30,6 +30,13 @@ def test_a_call_has_a_page_and_a_timeline() -> None:
     assert any(one["ph"] == "C" and one["args"]["circular buffers"] > 0 for one in events)
 
 
+def test_the_page_has_the_call_as_python_under_its_first_operation() -> None:
+    page = files()["html"].decode()
+    assert "ttnn.conv_transpose2d,\n    device=device,\n    input_tensor=ttnn.TensorDescription((1, 1, 64, 32)" in page
+    assert "stride=(2, 2)," in page
+    assert "Not known: what a network should give" in page
+
+
 def test_equal_calls_give_equal_bytes() -> None:
     assert files() == files()
 

@@ -59,3 +59,27 @@ def test_a_profile_of_nothing_is_a_record_of_nothing():
     with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
         made = record_of(profile, "r")
     assert (made.calls, made.operations, made.tensors) == ((), (), ())
+
+
+def test_a_call_that_does_not_fit_stands_between_the_others():
+    with ttnn.open_device(spec="wormhole_n150", values="off") as device, ttnn.profile(device) as profile:
+        x = ttnn.Tensor(np.zeros((1, 1, 8192, 8192), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        small = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        ttnn.relu(small)
+        with pytest.raises(ttnn.OutOfMemoryError) as raised:
+            ttnn.to_memory_config(x, ttnn.L1_MEMORY_CONFIG)
+        ttnn.relu(small)
+        made = record_of(profile, "r")
+    first, failed, last = made.calls
+    assert [one.number for one in made.calls] == [1, 2, 3]
+    assert failed.error
+    assert failed.error in str(raised.value)
+    assert (first.error, last.error, failed.outputs, failed.nanoseconds) == ("", "", (), 0)
+    assert len(made.operations) == len(made.network.operations) == 2
+    assert [(node["node_type"], node["params"]) for node in failed.nodes[1:-1]] == [
+        ("function_start", {"inputs": "0", "name": "ttnn.to_memory_config"}),
+        ("function_start", {"inputs": "0", "name": "CopyDeviceOperation"}),
+        ("function_end", {"aborted": "true", "name": "CopyDeviceOperation"}),
+        ("function_end", {"aborted": "true", "name": "ttnn.to_memory_config"}),
+    ]
+    assert {one.name for one in failed.living} == {"tensor"}

@@ -1,6 +1,12 @@
 """Reports on disk: which files, the same bytes twice, and names that cannot be."""
 
+import csv
+import io
+import json
 import os
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,3 +80,41 @@ def test_arguments_of_other_types_are_refused(tmp_path):
             ttnn.save_report(1, profile)
         with pytest.raises(ttnn.ArgumentTypeError, match="profile must be a Profile"):
             ttnn.save_report(tmp_path, device)
+
+
+def test_a_closed_device_is_told_as_it_was_before(tmp_path):
+    device = ttnn.open_device(spec="wormhole_n150", values="off")
+    with ttnn.profile(device) as profile:
+        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
+        x = x.to(device, ttnn.L1_MEMORY_CONFIG)
+        y = ttnn.relu(x)
+        ttnn.save_report(tmp_path / "open", profile)
+        ttnn.close_device(device)
+        ttnn.close_device(device)
+        assert not y.is_allocated()
+        ttnn.save_report(tmp_path / "closed", profile)
+    usage = "generated/reports/report_memory_usage_summary.csv"
+    told = (tmp_path / "closed" / usage).read_text()
+    assert told == (tmp_path / "open" / usage).read_text()
+    assert told.splitlines()[2].split(",")[2] == str(2 * 2048)  # L1: two tiles
+
+
+def test_a_device_whose_name_means_harm_reaches_no_file_as_it_is(tmp_path):
+    harm = "=1+1,b;c'd\"e<script>&" + "x" * 70  # a device has no longer name, and none that cannot be printed
+    spec = replace(ttnn.load_spec("wormhole_n150"), name=harm, arch=harm)
+    with ttnn.open_device(spec=spec, values="off") as device, ttnn.profile(device) as profile:
+        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        ttnn.relu(x)
+        ttnn.save_report(tmp_path, profile)
+    for path in tmp_path.rglob("*.html"):
+        assert "<script>&x" not in path.read_text()
+    for path in tmp_path.rglob("*.json"):
+        json.loads(path.read_text())
+    with closing(sqlite3.connect(tmp_path / "generated" / "ttnn" / "reports" / "report" / "db.sqlite")) as db:
+        assert db.execute("SELECT value FROM report_metadata WHERE key = 'device'").fetchall() == [(harm,)]
+    (results,) = tmp_path.rglob("ops_perf_results_*.csv")
+    head, row = csv.reader(io.StringIO(results.read_text()))
+    assert len(head) == len(row)
+    assert dict(zip(head, row, strict=True))["DEVICE ARCH"] == ""  # which viewers take for their own default
+    (log,) = tmp_path.rglob("profile_log_device.csv")
+    assert log.read_text().startswith("ARCH: unknown, ")

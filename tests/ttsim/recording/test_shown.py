@@ -45,6 +45,12 @@ def test_a_report_on_cycles_shows_its_operations(profile) -> None:
     assert "L1 of a core" not in shown  # of which it knows nothing
 
 
+def test_a_shown_report_finds_out_its_launches_when_asked(profile) -> None:
+    report = profile.report()
+    assert callable(vars(report)["launches"])
+    assert report.launches.programs == len(profile.calls[0].ran)
+
+
 def test_a_report_on_a_network_shows_its_memory(profile) -> None:
     network = profile.network()
     shown = document(network._repr_html_())

@@ -19,11 +19,12 @@ from ttnn_visualizer.app import create_app  # noqa: E402 - reads the variables
 
 FILLED = (
     "devices", "config", "report-metadata", "operations", "operations/1", "tensors", "tensors/1", "buffers",
+    "performance/npe/manifest",
     "operation-buffers", "operation-buffers/1", "report-fingerprints", "performance/perf-results",
     "performance/perf-results/raw", "performance/perf-results/report", "performance/device-log",
     "performance/device-log/raw", "performance/device-log/meta", "performance/device-log/zone/BRISC-FW",
 )  # fmt: skip
-EMPTY = ("buffer-pages?operation_id=1", "errors", "operation-history", "performance/npe/manifest")
+EMPTY = ("buffer-pages?operation_id=1", "errors", "operation-history")
 
 with contextlib.redirect_stdout(io.StringIO()):
     logging.disable(logging.CRITICAL)
@@ -35,6 +36,10 @@ with contextlib.redirect_stdout(io.StringIO()):
         answer = client.get(f"/api/{route}{'&' if '?' in route else '?'}instanceId={instance}")
         filled = route in EMPTY or answer.data.strip() not in (b"", b"[]", b"{}")
         found[route] = answer.status_code if filled else "empty"
+    manifest = client.get(f"/api/performance/npe/manifest?instanceId={instance}").get_json()
+    name = manifest[0]["file"] if manifest else ""
+    drawn = client.get(f"/api/performance/npe/timeline?filename={name}&instanceId={instance}")
+    found["performance/npe/timeline"] = drawn.status_code if "noc_transfers" in (drawn.get_json() or {}) else "empty"
     operations = client.get(f"/api/operations?instanceId={instance}").get_json()
     report = client.get(f"/api/performance/perf-results/report?instanceId={instance}").get_json()["report"]
 json.dump({"routes": found, "operations": operations, "report": report}, sys.stdout)

@@ -231,7 +231,7 @@ def time(nanoseconds: float) -> str:
 
 def count_of(value: float) -> str:
     """A number with a decimal prefix, which the unit follows: 1.23 M."""
-    for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+    for power, prefix in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
         if value >= 10**power:
             return f"{value / 10**power:.3g} {prefix}"
     return f"{value:.3g} "

@@ -19,6 +19,7 @@ DEVICES: Final = ", ".join(
         "total_l1_for_tensors", "total_l1_for_interleaved_buffers", "total_l1_for_sharded_buffers", "cb_limit",
     )
 )  # fmt: skip
+INCOMPLETE: Final = "incomplete_operation"  # as the real library's importer calls a function that did not end
 COMPARED: Final = "tensor_id int, golden_tensor_id int, matches int, desired_pcc float, actual_pcc float"
 TABLES: Final = (
     ("devices", DEVICES),
@@ -33,6 +34,11 @@ TABLES: Final = (
                 "buffer_layout int"),
     ("buffer_pages", "operation_id int, device_id int, address int, core_y int, core_x int, bank_id int, "
                      "page_index int, page_address int, page_size int, buffer_type int"),
+    ("buffer_chunks", "operation_id int, device_id int, address int, bank_id int, core_x int, core_y int, "
+                      "chunk_address int, chunk_size int, page_size int, num_pages int, buffer_type int"),
+    ("tensor_lifetime", "tensor_id int UNIQUE, producer_operation_id int, last_use_operation_id int, "
+                        "deallocate_operation_id int, producer_source_file text, producer_source_line int, "
+                        "last_use_source_file text, last_use_source_line int"),
     ("captured_graph", "operation_id int, captured_graph text"),
     ("report_metadata", "key text UNIQUE, value text"),
     ("errors", "operation_id int, operation_name text, error_type text, error_message text, stack_trace text, "
@@ -85,6 +91,31 @@ def _buffers(record: Record) -> Rows:
             yield (call.number, record.device.device_id, one.address, one.buffer.bank_bytes, *kind)
 
 
+def _chunks(record: Record) -> Rows:
+    """What the visualizer makes of buffer_pages itself, page by page, which would be many times as large."""
+    for call in record.calls:
+        for one in call.chunks:
+            where = (record.device.device_id, one.address, one.bank, one.column, one.row)
+            yield (call.number, *where, one.start, one.size_bytes, one.page_bytes, one.pages, one.buffer_type)
+
+
+def _lifetimes(record: Record) -> Rows:
+    for one in record.lifetimes:
+        yield (one.tensor, one.made, one.last_read, one.freed, *_source(one.made_at), *_source(one.last_read_at))
+
+
+def _source(at: tuple[str, int]) -> tuple[str | None, int | None]:
+    file, line = at
+    return (printable(file), line) if file else (None, None)
+
+
+def _errors(record: Record) -> Rows:
+    for one in record.calls:
+        if one.error:
+            name = printable(one.function)
+            yield (one.number, name, INCOMPLETE, printable(one.error), printable(one.where), "")
+
+
 def _graphs(record: Record) -> Rows:
     for one in record.calls:
         nodes = [_node(node, record.device.device_id) for node in one.nodes]
@@ -120,7 +151,10 @@ ROWS: Final[Mapping[str, Callable[[Record], Rows]]] = {
     "input_tensors": _inputs,
     "output_tensors": _outputs,
     "buffers": _buffers,
+    "buffer_chunks": _chunks,
+    "tensor_lifetime": _lifetimes,
     "captured_graph": _graphs,
+    "errors": _errors,
     "report_metadata": _metadata,
     "stack_traces": _stack_traces,
 }

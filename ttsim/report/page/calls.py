@@ -10,6 +10,7 @@ from ttsim.report.memory.l1_map import L1Map
 from ttsim.report.network.report import NetworkReport
 from ttsim.report.page.figures import Grid, Page, Part
 from ttsim.report.page.parts import deeds, deeds_of_pass, excesses, grid_of_cores, roofs, stages_of, steps, times
+from ttsim.report.page.roofline import roof_chart
 
 NO_L1: Final = L1Map(base_bytes=0, end_bytes=0, base_share=0.0, operations=0, blocks=())
 NO_GRID: Final = Grid(columns=0, rows=0, cells=())
@@ -37,6 +38,7 @@ def page_of_calls(report: CycleReport) -> Page:
         stages=stages_of(found),
         roofs=roofs(found),
         excesses=excesses(found),
+        chart=roof_chart(found),
         times=times(total.nanoseconds),
         advice=report.advice,
         between=tuple(launch_lines(report.launches)),

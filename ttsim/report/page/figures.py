@@ -104,6 +104,57 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoofPoint:
+    """An operation in the chart.
+
+    Attributes:
+        deed: Which.
+        flops_per_byte: Issued, of each byte from or to DRAM.
+        flops_per_second: Issued.
+        left_share: Where it stands.
+        top_share: Likewise.
+    """
+
+    deed: Deed
+    flops_per_byte: float
+    flops_per_second: float
+    left_share: float
+    top_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoofLine:
+    """A roof in the chart.
+
+    Attributes:
+        name: What it is, with its figure.
+        start: Share from the left and from the top.
+        end: Likewise.
+    """
+
+    name: str
+    start: tuple[float, float]
+    end: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoofChart:
+    """The chart.
+
+    Attributes:
+        points: Operations that multiply, and move bytes from or to DRAM.
+        lines: Roofs, that of DRAM first.
+        across: Issued FLOP of each byte.
+        upward: Issued FLOP of each second; shares are from the bottom.
+    """
+
+    points: tuple[RoofPoint, ...]
+    lines: tuple[RoofLine, ...]
+    across: tuple[Tick, ...]
+    upward: tuple[Tick, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A call as Python.
 
@@ -207,6 +258,7 @@ class Part:
         stages: Names of the stages in which any operation spends time, in the order of the pipeline.
         roofs: The longest operations, the longest first.
         excesses: The operations that are farthest above their roofs, the farthest first.
+        chart: The roofline chart; None if no operation has a place in it.
         steps: The axis of operations.
         times: The axis of time.
         kinds: Sums over operations of one name; none for one call.
@@ -232,6 +284,7 @@ class Part:
     stages: tuple[str, ...]
     roofs: tuple[Roof, ...]
     excesses: tuple[Excess, ...] = ()
+    chart: RoofChart | None = None
     steps: tuple[Tick, ...] = ()
     times: tuple[Tick, ...] = ()
     kinds: tuple[Sum, ...] = ()

@@ -13,6 +13,7 @@ from ttsim.report.network.report import NetworkReport
 from ttsim.report.page.calls import page_of_pass, part_of_pass
 from ttsim.report.page.figures import Page, Part, Source
 from ttsim.report.page.parts import deeds, deeds_of_pass, excesses, grid_of, roofs, stages_of, steps, times
+from ttsim.report.page.roofline import roof_chart
 from ttsim.types.layer import Layer
 
 COUNTED = explain_inclusion(INCLUDES, LEAVES_OUT)
@@ -59,6 +60,7 @@ def page_of_network(
         stages=stages_of(found),
         roofs=roofs(found),
         excesses=excesses(found),
+        chart=roof_chart(found),
         advice=report.advice,
         sources=tuple(sources),
     )
@@ -88,6 +90,7 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
         stages=stages_of(found),
         roofs=roofs(found),
         excesses=excesses(found),
+        chart=roof_chart(found),
         steps=steps(len(operations)),
         times=times(0.0 if report is None else report.nanoseconds),
         partitions=() if summary is None else summary.partitions,

@@ -9,6 +9,7 @@ from device.memory.layouts import TensorSpec
 from ttsim.report.cycles.figures import OperationTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.network.report import NetworkReport
+from ttsim.report.record.timelines import Timeline
 
 CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
 
@@ -56,7 +57,7 @@ class RecordedOperation:
     Attributes:
         number: Counted from 0.
         name: As a graph capture shows it.
-        call: Number of its call.
+        call: Number of its call, counted from 0 among those that ran.
         program: Its program: equal numbers are one program, counted from 1.
         cached: Whether the program was found in the cache.
         inputs: What it reads.
@@ -100,8 +101,56 @@ class RecordedOperation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """The pages of an L1 buffer on one core.
+
+    Attributes:
+        address: Where the buffer begins in every bank.
+        buffer_type: L1 or L1_SMALL, as the real library numbers them.
+        bank: The core, counted row by row.
+        column: The core.
+        row: The core.
+        start: Address of the first page there.
+        size_bytes: From there to the end of the last page.
+        page_bytes: Of one page.
+        pages: How many there are.
+    """
+
+    address: int
+    buffer_type: int
+    bank: int
+    column: int
+    row: int
+    start: int
+    size_bytes: int
+    page_bytes: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetime:
+    """From when to when a tensor is there, in numbers of calls; None for none that was seen.
+
+    Attributes:
+        tensor: Number of the tensor.
+        made: The call that made it.
+        last_read: The last call that read it.
+        freed: The call that its buffer was freed in, or directly behind.
+        made_at: File and line of the script that made it; empty and 0 where none is known.
+        last_read_at: Likewise, of the last call that read it.
+    """
+
+    tensor: int
+    made: int | None
+    last_read: int | None
+    freed: int | None
+    made_at: tuple[str, int]
+    last_read_at: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """A call of a function that ran device operations.
+    """A call of a function that ran device operations, or failed before it could.
 
     Attributes:
         number: Counted from 1.
@@ -111,7 +160,9 @@ class RecordedCall:
         arguments: What it was given and what was chosen for it, in words.
         inputs: Numbers of the record's tensors that it read.
         outputs: Numbers of those that it returned.
-        living: The buffers that live when it has ended, oldest first.
+        living: The buffers that live when it has ended, or when it failed, oldest first.
+        chunks: The L1 buffers among them that hold tensors, by core.
+        error: Why it failed; empty if it did not.
         nodes: Its graph, as a capture has it; each device operation ends with its circular buffers released.
     """
 
@@ -123,6 +174,8 @@ class RecordedCall:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     living: tuple[BufferAllocated, ...]
+    chunks: tuple[Chunk, ...]
+    error: str
     nodes: tuple[Mapping[str, Any], ...]
 
 
@@ -162,6 +215,8 @@ class Record:
         calls: In order.
         operations: Of all calls, in order.
         tensors: Tensors on the device that calls read or made, by number.
+        lifetimes: Of these, in the same order.
+        timelines: What programs send over the networks, by their number, of those whose model knows routes.
         cycles: The report on cycles.
         network: The report on all calls as one network.
     """
@@ -173,5 +228,7 @@ class Record:
     calls: tuple[RecordedCall, ...]
     operations: tuple[RecordedOperation, ...]
     tensors: tuple[tuple[int, MadeTensor], ...]
+    lifetimes: tuple[Lifetime, ...]
+    timelines: tuple[tuple[int, Timeline], ...]
     cycles: CycleReport
     network: NetworkReport

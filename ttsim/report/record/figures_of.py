@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from device.events import BufferAllocated, BufferFreed, Event, MadeTensor
+from device.events import MadeTensor
 from device.memory.layouts import TensorSpec
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 from device.time.stages import nanoseconds
@@ -95,31 +95,21 @@ def core_spans(time: OperationTime) -> tuple[CoreSpan, ...]:
 
 
 def kernel_time(time: OperationTime, spans: Sequence[CoreSpan], spec: DeviceSpec) -> KernelTime:
-    """The times of an operation; a kernel takes at least `LEAST_NANOSECONDS`."""
-
-    def whole(cycles: float) -> int:
-        return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
-
+    """The times of an operation."""
     ends = [one.cycles for one in spans] or [time.cycles]
     return KernelTime(
-        kernel=whole(time.cycles),
-        least=whole(min(ends)),
-        mean=whole(sum(ends) / len(ends)),
-        ideal=whole(time.roofline.cycles),
-        products=whole(time.roofline.math_cycles),
-        dram=whole(time.roofline.dram_cycles),
+        kernel=kernel_nanoseconds(time.cycles, spec),
+        least=kernel_nanoseconds(min(ends), spec),
+        mean=kernel_nanoseconds(sum(ends) / len(ends), spec),
+        ideal=kernel_nanoseconds(time.roofline.cycles, spec),
+        products=kernel_nanoseconds(time.roofline.math_cycles, spec),
+        dram=kernel_nanoseconds(time.roofline.dram_cycles, spec),
     )
 
 
-def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> tuple[BufferAllocated, ...]:
-    """The buffers that live after some events, oldest first."""
-    live = {one.number: one for one in before}
-    for event in events:
-        if isinstance(event, BufferAllocated):
-            live[event.number] = event
-        elif isinstance(event, BufferFreed):
-            live.pop(event.number, None)
-    return tuple(live.values())
+def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
+    """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
+    return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
 
 
 def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:

@@ -1,11 +1,15 @@
 """Runs of rows: together they are a phase, and each knows its place."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import FrameAxis, output_phases
-from ops.programs.conv2d.gather import runs
+from ops.frame.axis import FrameAxis, output_phases, transposed_axis
+from ops.programs.conv2d.blocks import KBlock
+from ops.programs.conv2d.gather import Image, Strip, gathered_weights, runs, strips
 
 
 def axis(length, insertion, kernel):
@@ -15,14 +19,18 @@ def axis(length, insertion, kernel):
 axes = st.builds(axis, st.integers(1, 9), st.integers(1, 3), st.integers(1, 4))
 
 
+def strip(down, *across):
+    return Strip(down, across, ())
+
+
 @given(st.integers(1, 3), axes, axes, st.integers(1, 200))
 def test_runs_of_all_phases_hold_every_output_once(batch, rows, columns, outputs):
     visits = np.zeros((batch, rows.outputs, columns.outputs, 1), int)
     for down in output_phases(rows):
         for across in output_phases(columns):
-            for run in runs(batch, down, across, outputs):
+            for run in runs(batch, strip(down, across), outputs):
                 place = run.place(visits)
-                assert place.shape == (run.count, across.axis.outputs, 1)
+                assert place.shape == (run.count, across.axis.outputs, 1, 1)
                 assert run.outputs == run.count * across.axis.outputs
                 assert run.outputs <= outputs or run.count == 1
                 place += 1
@@ -31,5 +39,47 @@ def test_runs_of_all_phases_hold_every_output_once(batch, rows, columns, outputs
 
 def test_runs_are_as_long_as_they_may_be():
     (down,), (across,) = output_phases(axis(10, 1, 1)), output_phases(axis(4, 1, 1))
-    assert [(run.first, run.count) for run in runs(1, down, across, 13)] == [(0, 3), (3, 3), (6, 3), (9, 1)]
-    assert [run.count for run in runs(1, down, across, 1)] == [1] * 10
+    one = strip(down, across)
+    assert [(run.first, run.count) for run in runs(1, one, 13)] == [(0, 3), (3, 3), (6, 3), (9, 1)]
+    assert [run.count for run in runs(1, one, 1)] == [1] * 10
+
+
+def test_phases_side_by_side_have_a_view_in_common():
+    down, columns = output_phases(axis(3, 1, 1))[0], axis(4, 2, 2)
+    across = [phase for phase in output_phases(columns) if phase.axis.outputs == 4]
+    result = np.zeros((1, 3, columns.outputs, 2), int)
+    (run,) = runs(1, strip(down, *across), 100)
+    run.place(result)[...] = np.array([1, 2])[:, None]
+    assert result[0, 1, :, 0].tolist() == [1, 2] * 4 + [0] * (columns.outputs - 8)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "together"),
+    [(2, 2, [2]), (3, 3, [3]), (2, 3, [1, 1, 1]), (3, 2, [1, 1]), (4, 2, [2]), (3, 1, [1])],
+    ids=str,
+)
+def test_phases_that_meet_the_same_inputs_are_taken_together(kernel, stride, together):
+    """Where they fill the row between them, so that the outputs of one input lie side by side."""
+    columns = transposed_axis(
+        input_length=5, kernel=kernel, stride=stride, padding=(0, 0), output_padding=0, dilation=1
+    )
+    block = KBlock(
+        kernel_rows=range(1), first_channel=0, channels=32, weight_row=0, weight_stride=32, weight_channels=32
+    )
+    problem = SimpleNamespace(frame=SimpleNamespace(columns=columns), kernel=(1, kernel))
+    work = SimpleNamespace(problem=problem, k_blocks=(block,))
+    (down,) = output_phases(axis(4, 1, 1))
+    found = strips(SimpleNamespace(work=work), down, Image(np.zeros((1, 4, 9, 32)), 0, 2))
+    places = [place for one in found for across in one.across for place in range(columns.outputs)[across.axis.places]]
+    assert sorted(places) == list(range(columns.outputs))
+    assert [len(one.across) for one in found] == together
+    for one in found:
+        first = [list(met[0].columns[:1]) for met in one.met]
+        assert first == [[32 * tap for tap in across.taps[:1]] for across in one.across]
+
+
+def test_weights_of_phases_stand_side_by_side():
+    prepared = np.arange(12, dtype=np.float32).reshape(4, 3)[:, :2]
+    found = gathered_weights(prepared, [np.array(rows) for rows in ([1, 2], [3, -1], [2, 9])])
+    assert found.tolist() == [[3, 4, 9, 10, 6, 7], [6, 7, 0, 0, 0, 0]]
+    assert gathered_weights(prepared, [np.array([], int)]).shape == (0, 2)

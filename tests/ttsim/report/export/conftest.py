@@ -34,15 +34,32 @@ def record():
 
 
 @pytest.fixture(scope="package")
+def failed():
+    """A call whose result does not fit."""
+    with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
+        x = ttnn.Tensor(np.zeros((1, 1, 8192, 8192), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        with pytest.raises(ttnn.OutOfMemoryError):
+            ttnn.to_memory_config(x, ttnn.L1_MEMORY_CONFIG)
+        return record_of(profile, "failed")
+
+
+@pytest.fixture(scope="package")
 def hostile(record):
     calls = tuple(
         replace(
-            one, function=HOSTILE, where=HOSTILE, arguments=((HOSTILE, HOSTILE),), nodes=tuple(map(harmed, one.nodes))
+            one,
+            function=HOSTILE,
+            where=HOSTILE,
+            arguments=((HOSTILE, HOSTILE),),
+            error=HOSTILE,
+            nodes=tuple(map(harmed, one.nodes)),
         )
         for one in record.calls
     )
     operations = tuple(replace(one, name=HOSTILE, attributes=((HOSTILE, HOSTILE),)) for one in record.operations)
-    return replace(record, calls=calls, operations=operations, cycles=replace(record.cycles, device=HOSTILE))
+    lifetimes = tuple(replace(one, made_at=(HOSTILE, 1), last_read_at=(HOSTILE, 2)) for one in record.lifetimes)
+    cycles = replace(record.cycles, device=HOSTILE)
+    return replace(record, calls=calls, operations=operations, lifetimes=lifetimes, cycles=cycles)
 
 
 def harmed(node):

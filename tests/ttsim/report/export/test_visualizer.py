@@ -5,8 +5,11 @@ import re
 import sqlite3
 from contextlib import closing
 
+import numpy as np
 import pytest
 
+import ttsim as ttnn
+from ttsim.recording.record import record_of
 from ttsim.report.export.visualizer import config, database
 from ttsim.report.export.visualizer_tables import TABLES
 
@@ -101,9 +104,50 @@ def test_equal_records_give_equal_bytes(record):
 def test_hostile_names_are_written_out(hostile):
     with opened(hostile) as made:
         (name, *_), *_ = made.execute("SELECT name FROM operations").fetchall()
-        told = "".join(map(str, made.execute("SELECT * FROM operation_arguments").fetchall()))
+        tables = ("operation_arguments", "errors", "stack_traces", "tensor_lifetime")
+        told = "".join(
+            text for table in tables for row in made.execute(f"SELECT * FROM {table}") for text in map(str, row)
+        )
         kept = "".join(text for (text,) in made.execute("SELECT captured_graph FROM captured_graph"))
     assert name.startswith("a,b;c'd\"e\\nf\\r\\tg\\x00\\x1b[31mh\\ud800<i>&\\u202e=1+1xxx")
     assert not re.search("[\x00-\x1f\u202e\ud800]", name + told)
     first, _ = json.JSONDecoder().raw_decode(kept)
     assert {node["params"].get("name", name) for node in first} == {name}
+
+
+def test_buffers_of_tensors_in_l1_are_told_core_by_core():
+    """Four tiles on four cores, of the input and of the output."""
+    with ttnn.open_device(spec="wormhole_n150", values="off") as device, ttnn.profile(device) as profile:
+        x = ttnn.Tensor(np.zeros((1, 1, 64, 64), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
+        x = x.to(device, ttnn.L1_MEMORY_CONFIG)
+        y = ttnn.relu(x)
+        record = record_of(profile, "l1")
+        addresses = [one.buffer_address() for one in (x, y)]
+    with opened(record) as made:
+        found = made.execute("SELECT * FROM buffer_chunks").fetchall()
+    rows = [(1, 0, address, core, core, 0, address, 2048, 2048, 1, 1) for address in addresses for core in range(4)]
+    assert found == rows
+
+
+def test_tensors_have_lifetimes(db, record):
+    found = dict(db.execute("SELECT tensor_id, producer_operation_id FROM tensor_lifetime"))
+    assert found.keys() == dict(record.tensors).keys()
+    for call in record.calls:
+        assert {found[number] for number in call.outputs} == {call.number}
+    lines = db.execute(
+        "SELECT DISTINCT producer_source_file, last_use_source_file FROM tensor_lifetime "
+        "WHERE producer_operation_id AND last_use_operation_id"
+    ).fetchall()
+    assert lines == [("conftest.py", "conftest.py")]
+
+
+def test_a_call_that_does_not_fit_is_an_error(failed):
+    with opened(failed) as made:
+        ((number, name, kind, message),) = made.execute(
+            "SELECT operation_id, operation_name, error_type, error_message FROM errors"
+        ).fetchall()
+        assert (number, name, kind) == (1, "ttnn.to_memory_config", "incomplete_operation")
+        assert message.startswith("Out of Memory: Not enough space to allocate")
+        assert made.execute("SELECT operation_id, duration FROM operations").fetchall() == [(1, 0.0)]
+        (graph,) = graphs(made)
+        assert [node["params"].get("aborted") for node in graph if node["node_type"] == "function_end"] == ["true"] * 2

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.memory.l1_map import CIRCULAR, Held, l1_map
-from ttsim.report.page.parts import deeds, grid_of, roofs, stages_of
+from ttsim.report.page.parts import deeds, excesses, grid_of, grid_of_cores, roofs, stages_of, steps, times
 
 RAN = [("HaloDeviceOperation", 60, 40), ("MoveDeviceOperation", 0, 50), ("Conv2dDeviceOperation", 150, 50)]
 
@@ -43,3 +45,64 @@ def test_every_core_has_its_time_and_its_circular_buffers(report, spec) -> None:
     assert (beside.cycles, beside.busy_cycles) == (400 + 4000, 400 + 3000)
     assert (here.circular_bytes, beside.circular_bytes) == (64, 128)
     assert (last.cycles, last.circular_bytes) == (0, 0)
+    assert (here.dram_bytes, here.network_bytes) == (100_000 / 32, 12_000 / 4 + 48_000 / 32)
+    assert (last.dram_bytes, last.network_bytes) == (0, 0)
+
+
+def test_pictures_of_cores_say_what_is_most_and_least(report, spec) -> None:
+    maps = {one.name: one for one in grid_of(spec, report.total.cores, l1_map([], spec)).maps}
+    assert list(maps) == [
+        "at work",
+        "busiest stage",
+        "waiting",
+        "from and to DRAM",
+        "over the networks",
+    ]  # none held any
+    work, sent = maps["at work"], maps["over the networks"]
+    assert (work.least, work.most, work.unit, work.whole) == (0, 5000, "cycles", "of all cycles")
+    assert (work.figures[1], work.shares[1]) == (4400, 0.88)
+    assert (sent.most, sent.figures[8], sent.shares[8]) == (4500, 1500, 1500 / 4500)
+
+
+def test_without_a_device_the_grid_is_as_large_as_what_worked(report) -> None:
+    grid = grid_of_cores(report.total.cores)
+    assert (grid.columns, grid.rows, len(grid.cells)) == (8, 4, 32)
+    assert grid_of_cores(()).maps == ()
+
+
+def test_the_farthest_above_their_roofs_come_first(report) -> None:
+    conv, halo = excesses(told(report))
+    roof = report.operations[1].roofline.cycles
+    assert (conv.deed.name, conv.cycles, conv.share) == ("Conv2dDeviceOperation", 4000 - roof, (4000 - roof) / 5000)
+    assert (conv.stages, conv.does) == (("math",), "the matrix unit multiplies")
+    assert halo.cycles < conv.cycles
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [(0, []), (1, ["#0"]), (3, ["#0", "#1", "#2"]), (13, ["#0", "#2", "#4", "#6", "#8", "#10", "#12"])],
+)
+def test_an_axis_of_operations_has_few_marks(operations, expected) -> None:
+    found = steps(operations)
+    assert [one.text for one in found] == expected
+    assert [one.share for one in found] == [int(name[1:]) / operations for name in expected]
+    assert len(steps(12_345)) <= 12
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "expected"),
+    [
+        (0.0, []),
+        (3.0, ["0 ns", "1 ns", "2 ns", "3 ns"]),
+        (1500.0, ["0 ns", "500 ns", "1000 ns", "1500 ns"]),
+        (4_778_570.0, ["0 ms", "1 ms", "2 ms", "3 ms", "4 ms"]),
+    ],
+)
+def test_an_axis_of_time_has_round_marks(nanoseconds, expected) -> None:
+    found = times(nanoseconds)
+    assert [one.text for one in found] == expected
+    for one in found:
+        assert one.share == pytest.approx(int(one.text[:-3]) * UNIT[one.text[-2:]] / nanoseconds)
+
+
+UNIT = {"ns": 1, "ms": 1e6}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from device.events import BufferAllocated, BufferFreed, MadeTensor
+from device.events import MadeTensor
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
@@ -17,7 +17,6 @@ from ttsim.report.record.figures_of import (
     device_figures,
     kernel_time,
     known_arch,
-    living_after,
     numbered,
     recorded_operations,
 )
@@ -65,11 +64,6 @@ def test_operations_follow_each_other_with_their_gaps(halo, spec):
     assert second.spans == ()
     assert first.end_of(first.spans[1]) == first.start_cycle + 400
     assert [one.call_count for one in (first, second, third)] == [1024, 2048, 3072]
-
-
-def test_buffers_live_until_they_are_freed(spec):
-    old, new, gone = (BufferAllocated(number, "b", 64 * number, TENSOR.buffer(spec)) for number in (1, 2, 3))
-    assert living_after([old], [new, BufferFreed(*old), gone, BufferFreed(*gone)]) == (new,)
 
 
 def test_a_tensor_has_the_number_of_its_buffer_and_a_view_one_of_its_own():

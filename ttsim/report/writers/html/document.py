@@ -28,6 +28,10 @@ SOURCES: Final = (
     "As an estimate of each call on a device that is open; suggestions=True tries other configs. A halo's output is "
     "moved there, too, if L1 has a better place for it."
 )
+CHART: Final = (
+    "Each point is an operation that multiplies and moves bytes from or to DRAM: issued work of each byte to the "
+    "right, of each second upward, in powers of ten. Below the lines is what the machine can do."
+)
 OPEN_ROWS: Final = 40  # longer tables open when asked for
 
 
@@ -141,7 +145,11 @@ def _roofline(part: Part) -> tuple[Markup, ...]:
     told = "What each resource of the device needs at least, with all of it busy; the full width is what it takes."
     if len(part.roofs) < len(part.deeds):
         told = f"{told} The {len(part.roofs)} longest operations."
+    chart = Markup("")
+    if part.chart is not None:
+        chart = joined([pictures.roof_chart_picture(part.chart), tag("p", text(CHART))])
     return (
+        chart,
         tag("p", text(told)),
         pictures.roof_bars(part.roofs),
         more("Roofline in numbers", tables.roof_table(part.roofs)),

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Final
 
-from ttsim.report.cycles.explain import cycles, percent, time
+from ttsim.report.cycles.explain import count_of, cycles, percent, time
 from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
-from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, Tick
+from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, RoofChart, RoofPoint, Tick
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 from ttsim.report.writers.html.tables import DEVICE_OPERATION
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}
 NAMED_HEIGHT: Final = 0.035  # of the picture: lower blocks have no room for a name
+LAST_SHARE: Final = 0.95  # of an axis: marks behind it stand before their place
 NAMED_WIDTH: Final = 0.1  # nor have narrower ones
 
 
@@ -87,6 +88,40 @@ def roof_bars(roofs: Sequence[Roof]) -> Markup:
     return picture(name, tag("div", *shown, class_="lanes"), tag("ul", *keys, class_="key"))
 
 
+def roof_chart_picture(chart: RoofChart) -> Markup:
+    """Work by bytes of DRAM to the right, work by time upward."""
+    lines = (
+        tag(
+            "line",
+            hint(one.name),
+            class_="roofline",
+            x1=share(one.start[0]),
+            y1=share(one.start[1]),
+            x2=share(one.end[0]),
+            y2=share(one.end[1]),
+        )
+        for one in chart.lines
+    )
+    names = (
+        tag("text", text(one.name), x=share(one.end[0]), y=share(one.end[1]), dx=-4, dy=-4, text_anchor="end")
+        for one in chart.lines
+    )
+    scale = (
+        tag("text", text(one.text), x=4, y=share(1 - one.share), dy=-2, class_="scale") for one in chart.upward[:-1]
+    )
+    points = (
+        tag("circle", hint(_placed(one)), cx=share(one.left_share), cy=share(one.top_share), r=5)
+        for one in chart.points
+    )
+    name = "Roofline chart: work by bytes of DRAM to the right, work by time upward; the table has the numbers"
+    return picture(name, image(name, *lines, *names, *scale, *points, class_="chart"), _axis(chart.across))
+
+
+def _placed(one: RoofPoint) -> str:
+    rate, intensity = count_of(one.flops_per_second), count_of(one.flops_per_byte)
+    return f"{_told(one.deed)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
+
+
 def _told(one: Deed) -> str:
     taken = "" if one.cycles is None else f", {cycles(one.cycles)} cycles, {time(one.nanoseconds)}"
     return f"#{one.number} {short(one.name)}{taken}"
@@ -98,7 +133,11 @@ def _by(place: str) -> str:
 
 def _axis(ticks: Sequence[Tick]) -> Markup:
     """Marks below a picture."""
-    marks = (tag("text", text(one.text), x=share(one.share), y=12) for one in ticks)
+    sides = ("end" if one.share > LAST_SHARE else "start" for one in ticks)
+    marks = (
+        tag("text", text(one.text), x=share(one.share), y=12, text_anchor=side)
+        for one, side in zip(ticks, sides, strict=True)
+    )
     lines = (tag("line", x1=share(one.share), x2=share(one.share), y1=0, y2=3) for one in ticks)
     return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
 

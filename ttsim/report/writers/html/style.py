@@ -70,6 +70,9 @@ summary { cursor: pointer; color: var(--link); }
 .l1 { display: block; width: 100%; height: 420px; background: var(--cold); }
 .l1 rect { stroke: var(--ground); stroke-width: 1px; }
 .l1 text { font-size: 11px; fill: var(--ground); } .l1 .on-circular { fill: #000; }
+.chart { display: block; width: 100%; height: 280px; background: var(--cold); overflow: visible; }
+.chart circle { fill: var(--c0); stroke: var(--ground); } .roofline { stroke: var(--c9); stroke-width: 2px; }
+.chart text { font-size: 11px; fill: var(--ink); } .chart .scale { fill: var(--quiet); }
 .axis { display: block; width: 100%; height: 16px; overflow: visible; background: none !important; }
 .axis text { font-size: 11px; fill: var(--quiet); } .axis line { stroke: var(--quiet); }
 .picture { margin: .5rem 0; }

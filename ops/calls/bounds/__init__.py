@@ -1,0 +1,1 @@
+"""What calls are never below, without a plan."""

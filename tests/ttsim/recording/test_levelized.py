@@ -1,0 +1,89 @@
+"""Levelized graphs: what the real library (0.81.1) extracts of the same calls, and of what is none."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+
+ADD = "BinaryNgDeviceOperation"
+
+
+def captured(run):
+    with ttnn.open_device(spec="wormhole_n150", values="off") as device:
+        host = ttnn.Tensor(np.zeros((1, 1, 64, 64), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
+        ttnn.graph.begin_graph_capture()
+        kept = run(host.to(device))
+        trace = ttnn.graph.end_graph_capture()
+        del kept
+        return trace
+
+
+def added(x):
+    y = ttnn.add(x, x)
+    return x, y, ttnn.relu(y)
+
+
+def rows(vertices, *keys):
+    return [tuple(one[key] for key in keys) for one in vertices]
+
+
+def test_functions_of_level_1_and_the_tensors_between_them():
+    found = ttnn.graph.extract_levelized_graph(captured(added))
+    assert rows(found, "counter", "name", "in_edges", "out_edges", "internals", "output_shape") == [
+        (0, "tensor[4]", [], [2], [], ["Shape([1, 1, 64, 64])"]),  # on the host
+        (1, "tensor[1]", [2], [], [], ["Shape([1, 1, 64, 64])"]),
+        (2, "Tensor::to_device", [0], [], [], ["Shape([1, 1, 64, 64])"]),
+        (3, "ttnn.add", [], [], [], []),
+        (4, "ttnn.relu", [], [], [], []),
+    ]
+    assert found[0]["output_info"] == [found[2]["arguments"][0]]
+    assert found[0].keys() == {
+        "arguments", "counter", "in_edges", "internals", "name", "out_edges", "output_info", "output_shape",
+        "stacking_level",
+    }  # fmt: skip
+
+
+def test_deeper_levels_stand_inside_those_above():
+    found = ttnn.graph.extract_levelized_graph(captured(added), max_level=3)
+    inside = {one["name"]: [found[number]["name"] for number in one["internals"]] for one in found}
+    assert inside["ttnn.add"] == [ADD]
+    assert inside[ADD] == ["tt::tt_metal::create_device_tensor"]
+    (add,) = (one for one in found if one["name"] == ADD)
+    assert (add["stacking_level"], add["output_shape"]) == (2, ["Shape([1, 1, 64, 64])"])
+    assert add["arguments"][1].count("logical_shape=Shape([1, 1, 64, 64])") == 2
+
+
+def node(counter, kind, level, leads_to=(), read=(), arguments=(), **params):
+    return {
+        "counter": counter, "node_type": kind, "stacking_level": level, "connections": list(leads_to),
+        "input_tensors": list(read), "arguments": list(arguments), "params": params,
+    }  # fmt: skip
+
+
+def test_what_flows_goes_from_the_outermost_maker_to_every_reader_once():
+    trace = [
+        node(0, "capture_start", 0, [1, 7]),
+        node(1, "function_start", 1, [2, 5], name="outer"),
+        node(2, "function_start", 2, [3], name="inner"),
+        node(3, "function_end", 2, [4], name="inner"),
+        node(4, "tensor", 2, [7, 7], tensor_id=1, shape="Shape([2])"),
+        node(5, "function_end", 1, [4, 7], name="outer"),
+        node(6, "buffer", 1),
+        node(7, "function_start", 1, [8], read=[4, 4], arguments=["Tensor(a)", "Tensor(b)"], name="reader"),
+        node(8, "function_end", 1, [9], name="reader"),
+        node(9, "capture_end", 0),
+    ]
+    assert rows(ttnn.graph.extract_levelized_graph(trace, 2), "name", "in_edges", "out_edges", "output_info") == [
+        ("outer", [], [2], ["Tensor(a)"]),
+        ("inner", [], [], []),
+        ("reader", [0, 0], [], []),
+    ]
+
+
+def test_what_is_no_capture_is_refused():
+    assert ttnn.graph.extract_levelized_graph([]) == []
+    for trace in (None, 3, [{}], [{"node_type": "function_start"}], [node(0, "function_start", 1, name="open")]):
+        with pytest.raises(ttnn.ArgumentTypeError, match="extract_levelized_graph: trace must be a list of nodes"):
+            ttnn.graph.extract_levelized_graph(trace)
+    with pytest.raises(ttnn.ArgumentError, match="max_level must be at least 0, not -1; 1 is usual"):
+        ttnn.graph.extract_levelized_graph([], -1)

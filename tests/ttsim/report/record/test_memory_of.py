@@ -1,0 +1,92 @@
+"""Pages on cores and lifetimes of tensors, on hand-made events."""
+
+import pytest
+
+from device.cores import CoreRangeSet, first_cores
+from device.events import BufferAllocated, BufferFreed, MadeTensor, OperationBegin, OperationEnd, ReadTensor, Refused
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import load_spec
+from ttsim.report.record.figures import Chunk, Lifetime
+from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, living_after, until_refused
+
+TENSOR = TensorSpec([1, 1, 32, 32], BFLOAT16, Layout.TILE)
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return load_spec("wormhole_n150")
+
+
+def allocated(number, tensor, spec):
+    return BufferAllocated(number, "b", 64 * number, tensor.buffer(spec))
+
+
+def test_buffers_live_until_they_are_freed(spec):
+    old, new, gone = (allocated(number, TENSOR, spec) for number in (1, 2, 3))
+    assert living_after([old], [new, BufferFreed(*old), gone, BufferFreed(*gone)]) == (new,)
+
+
+def test_what_does_not_fit_ends_the_events(spec):
+    one = allocated(1, TENSOR, spec)
+    assert list(until_refused([one, Refused("why"), BufferFreed(*one)])) == [one]
+    assert list(until_refused([one, BufferFreed(*one)])) == [one, BufferFreed(*one)]
+
+
+def test_interleaved_pages_go_round_the_cores(spec):
+    """66 tiles on 64 cores: two of them have two, 2048 bytes each."""
+    tensor = TensorSpec([1, 1, 32 * 66, 32], BFLOAT16, Layout.TILE, L1_MEMORY_CONFIG)
+    found = list(Chunks({7: tensor}, spec).of([allocated(7, tensor, spec)]))
+    assert [one.pages for one in found] == [2, 2, *[1] * 62]
+    assert found[9] == Chunk(
+        address=448, buffer_type=1, bank=9, column=1, row=1, start=448, size_bytes=2048, page_bytes=2048, pages=1
+    )
+    assert found[1].size_bytes == 4096
+
+
+def test_shards_lie_on_their_cores(spec):
+    """Three shards of two tiles, the last of which is half full."""
+    shards = ShardSpec(first_cores(3, 8, 8), (64, 32))
+    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    tensor = TensorSpec([1, 1, 32 * 5, 32], BFLOAT16, Layout.TILE, config)
+    found = list(Chunks({7: tensor}, spec).of([allocated(7, tensor, spec)]))
+    assert [(one.column, one.row, one.pages, one.size_bytes) for one in found] == [
+        (0, 0, 2, 4096), (1, 0, 2, 4096), (2, 0, 1, 2048),
+    ]  # fmt: skip
+    assert isinstance(shards.grid, CoreRangeSet)
+
+
+def test_dram_and_buffers_of_no_tensor_are_left_out(spec):
+    chunks = Chunks({7: TENSOR}, spec)
+    assert list(chunks.of([allocated(7, TENSOR, spec), allocated(8, TENSOR, spec)])) == []
+
+
+def test_tensors_are_made_read_and_freed(spec):
+    given, inner, out = (MadeTensor(number, 64 * number, TENSOR) for number in (1, 2, 3))
+    buffers = [allocated(number, TENSOR, spec) for number in (1, 2, 3)]
+
+    def runs(read, made):
+        return (
+            OperationBegin("Op", read=tuple(ReadTensor(one, TENSOR.buffer(spec)) for one in read)),
+            OperationEnd("Op", made=made),
+        )
+
+    first = SeenCall(
+        number=1, before=(buffers[0],), at=("a.py", 3),
+        events=(buffers[1], *runs([given], (inner,)), buffers[2], *runs([inner], (out,)), BufferFreed(*buffers[1])),
+    )  # fmt: skip
+    second = SeenCall(number=2, before=(buffers[2],), at=("b.py", 4), events=runs([out], (out,)))  # in place
+    nowhere, line_3, line_4 = ("", 0), ("a.py", 3), ("b.py", 4)
+    assert lifetimes([first, second], {given: 1, inner: 2, out: 3}) == (
+        Lifetime(tensor=1, made=None, last_read=1, freed=1, made_at=nowhere, last_read_at=line_3),  # behind the call
+        Lifetime(tensor=2, made=1, last_read=1, freed=1, made_at=line_3, last_read_at=line_3),
+        Lifetime(tensor=3, made=1, last_read=2, freed=None, made_at=line_3, last_read_at=line_4),
+    )

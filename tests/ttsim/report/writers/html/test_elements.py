@@ -1,0 +1,37 @@
+"""Elements of a page, by hand."""
+
+from ttsim.report.writers.html.elements import hint, image, label, more, picture, section, table, tag, text
+
+
+def test_names_are_one_line_and_texts_have_theirs() -> None:
+    assert label("a\n<b>") == "a\\n&lt;b&gt;"
+    assert text("a\n<b>") == "a\n&lt;b&gt;"
+
+
+def test_a_long_name_is_cut_and_a_hint_later() -> None:
+    assert label("n" * 121) == "n" * 120 + "... (121 characters)"
+    assert hint("n" * 401) == f"<title>{'n' * 400}... (401 characters)</title>"
+
+
+def test_attributes_are_quoted() -> None:
+    assert tag("p", class_="a", aria_label='"x"') == '<p class="a" aria-label="&quot;x&quot;"></p>'
+
+
+def test_every_row_has_a_header_and_empty_columns_go() -> None:
+    made = table("Caption", ("#", "name", "nothing", "cycles"), [("0", "Halo", "", "5")], words=(1,))
+    assert '<th scope="row" class="words">Halo</th>' in made
+    assert '<th scope="col" class="figures">cycles</th>' in made
+    assert '<td class="figures">5</td>' in made
+    assert "nothing" not in made
+    assert 'tabindex="0" role="region" aria-label="Caption"' in made
+    assert table("Caption", ("#",), []) == ""
+
+
+def test_a_picture_is_one_image_to_screen_readers() -> None:
+    made = picture("Cores", image("Cores, told below", tag("rect", hint("core 0-0"))))
+    assert made.startswith('<div class="picture" role="group" aria-label="Cores"><svg role="img" ')
+    assert '<g aria-hidden="true"><rect><title>core 0-0</title></rect></g>' in made
+
+
+def test_nothing_has_no_heading() -> None:
+    assert section("Heading") == section("Heading", text("")) == more("Heading", text("")) == ""

@@ -1,0 +1,75 @@
+"""Plans on a device: weights that come again are prepared once, which nobody sees."""
+
+import numpy as np
+import pytest
+
+import ttsim
+from ops.programs.conv2d import weights as prepared
+from ttsim.runtime.tensor import Tensor
+
+KERNEL = (32, 16, 2, 2)
+
+
+def numbers(shape, seed):
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+def convolve(device, weight):
+    x = Tensor(numbers((1, 1, 64, 32), 0), ttsim.bfloat16).to(device)
+    with ttsim.profile(device) as seen:
+        output = ttsim.conv_transpose2d(
+            input_tensor=x, weight_tensor=weight, device=device, in_channels=32, out_channels=16, batch_size=1,
+            input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2),
+            conv_config=ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b),
+        )  # fmt: skip
+    return output.to_numpy(), seen.report().to_json()
+
+
+@pytest.fixture
+def preparations(monkeypatch):
+    counted = []
+    real = prepared.prepare_weights
+    monkeypatch.setattr(prepared, "prepare_weights", lambda *given: counted.append(1) or real(*given))
+    return counted
+
+
+@pytest.mark.parametrize("values", ["exact", "fast"])
+def test_weights_that_come_again_are_prepared_once(preparations, values):
+    weight = Tensor(numbers(KERNEL, 1), ttsim.bfloat16)
+    with ttsim.open_device(l1_small_size=32768, values=values) as device:
+        first, told = convolve(device, weight)
+        assert len(preparations) == 1
+        again, told_again = convolve(device, Tensor(numbers(KERNEL, 1), ttsim.bfloat16))
+        assert len(preparations) == 1
+    with ttsim.open_device(l1_small_size=32768, values=values) as device:
+        fresh, told_fresh = convolve(device, weight)
+        assert len(preparations) == 2
+    assert np.array_equal(first, again)
+    assert np.array_equal(first, fresh)
+    assert told == told_fresh
+    assert told_again == convolve_twice_apart(values)
+
+
+def convolve_twice_apart(values):
+    """What the second of two calls with different weights says."""
+    with ttsim.open_device(l1_small_size=32768, values=values) as device:
+        convolve(device, Tensor(numbers(KERNEL, 2), ttsim.bfloat16))
+        return convolve(device, Tensor(numbers(KERNEL, 3), ttsim.bfloat16))[1]
+
+
+def test_weights_that_are_written_to_are_prepared_anew(preparations):
+    weight = Tensor(numbers(KERNEL, 1), ttsim.bfloat16)
+    with ttsim.open_device(l1_small_size=32768, values="fast") as device:
+        first, _ = convolve(device, weight)
+        ttsim.copy_device_to_host_tensor(Tensor(-numbers(KERNEL, 1), ttsim.bfloat16).to(device), weight)
+        other, _ = convolve(device, weight)
+    assert len(preparations) == 2
+    assert np.array_equal(other, -first)
+
+
+def test_a_closed_device_keeps_nothing():
+    device = ttsim.open_device(l1_small_size=32768, values="fast")
+    convolve(device, Tensor(numbers(KERNEL, 1), ttsim.bfloat16))
+    assert device.kept.bytes > 0
+    device.close()
+    assert device.kept.bytes == 0

@@ -1,0 +1,75 @@
+"""One way to make a call, planned, placed and timed on a copy of a device."""
+
+from dataclasses import dataclass
+
+from device.errors import DeviceError
+from device.events import OperationBegin, usage_per_core
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
+from device.plan import MOVE, Plan
+from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.l1_path import CONV2D
+from ops.meanings import MEANINGS
+from ops.readings.cycles import run_cycles
+from ttsim.fitting.trial import Ground, attempt
+from ttsim.report.cycles.whole import whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A call that runs, and what it takes.
+
+    Attributes:
+        call: The call.
+        cycles: Of all its device operations that have a model.
+        around_cycles: Those of all but convolutions and moves within L1.
+        untimed: Operations without one.
+        l1_peak_bytes: Of a core, with all that lay there before.
+        rms_error: Of its arithmetic, relative to float64; 0 where no arithmetic is compared.
+        plan: What it does.
+        ran: The device operations that ran.
+    """
+
+    call: ConvArguments
+    cycles: int
+    around_cycles: int
+    untimed: int
+    l1_peak_bytes: int
+    rms_error: float
+    plan: Plan
+    ran: tuple[str, ...]
+
+    @property
+    def output(self) -> TensorSpec:
+        """What it hands on."""
+        return self.plan.tensors[self.plan.results["output"]]
+
+
+def evaluate(call: ConvArguments, ground: Ground, *, rms_error: float = 0.0) -> Candidate:
+    """What a call takes on a device as it is.
+
+    Raises:
+        DeviceError: It is refused, or does not fit; the text is the call's own.
+    """
+    trial = attempt(call, ground, returns_weights=False)
+    if trial.error is not None or trial.plan is None:
+        raise DeviceError(trial.error or "it was not planned")
+    ran = tuple(event.name for event in trial.events if isinstance(event, OperationBegin))
+    timed = run_cycles(trial.plan, ground.machine.spec, ran=ran, meanings=MEANINGS).operations
+    took = [(one.name, whole(one.cycles.cycles)) for one in timed if one.cycles is not None]
+    return Candidate(
+        call=call,
+        cycles=sum(cycles for _, cycles in took),
+        around_cycles=sum(cycles for name, cycles in took if name not in (CONV2D, MOVE)),
+        untimed=sum(one.cycles is None for one in timed),
+        l1_peak_bytes=l1_bytes_before(ground) + usage_per_core(trial.events).peak_total,
+        rms_error=rms_error,
+        plan=trial.plan,
+        ran=ran,
+    )
+
+
+def l1_bytes_before(ground: Ground) -> int:
+    """Bytes of L1 on a core that lie there before a call."""
+    live = ground.machine.memory.live()
+    return sum(one.spec.bank_bytes for one in live if one.spec.buffer_type is not BufferType.DRAM)

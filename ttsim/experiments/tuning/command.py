@@ -1,0 +1,140 @@
+"""`ttsim tune`: its flags, what it does, and what it prints; and the line with which `ttsim run` ends."""
+
+import argparse
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from device.errors import ArgumentError, TTSimError, shown
+from ops.fields.changed import load_spec, with_changes
+from ttsim.experiments.tuning.arithmetic import ALLOWED, SHORT
+from ttsim.experiments.tuning.space import SEARCHED
+from ttsim.experiments.tuning.tune import EFFORT, short, tune
+from ttsim.experiments.tuning.tuned import Tuned
+from ttsim.functions.conv_transpose2d import conv_transpose2d
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.flags import add_layer_flags, layer_from_flags
+from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.layers.run import Placed, Settings, place
+from ttsim.report.plain import text
+from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, default_spec
+from ttsim.types.layer import Layer
+
+WORTH_TELLING: Final = 1.5  # times as fast: what `ttsim run` says in its last line
+
+
+def add_tune(commands: Any, add_changes: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Adds the command.
+
+    Args:
+        commands: What `add_subparsers` gave.
+        add_changes: Adds the flag that changes fields of devices.
+    """
+    parser = commands.add_parser(
+        "tune",
+        help="find the best config of layers",
+        description="Compares all configs of a layer that can differ, and prints the fastest, why it is, and those "
+        "that are slower but take less L1 or are more exact.",
+    )
+    add = parser.add_argument
+    add("--layers", type=Path, metavar="FILE", help=f"TOML file of layers (default: {DEFAULT_LAYERS.name})")
+    add("--only", default="", metavar="TEXT", help="of the file's layers, those whose name contains this")
+    add("--device", metavar="NAME", help="name or TOML file")
+    add_changes(parser)
+    add("--l1-small-size", type=int, default=USUAL_L1_SMALL_SIZE, metavar="BYTES", help="L1 kept for index tables")
+    add("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
+    changed = ", ".join((*SHORT, *ALLOWED))
+    add("--allow", type=names, default=(), metavar="FIELD,...", help=f"change the result's precision, too: {changed}")
+    add("--keep", type=names, default=(), metavar="FIELD,...", help=f"leave as given: {', '.join(SEARCHED)}")
+    add("--effort", type=int, default=EFFORT, metavar="N", help=f"calls that may be tried (default: {EFFORT})")
+    add("--json", action="store_true", help="print JSON instead of words")
+    add_layer_flags(parser)
+
+
+def names(given: str) -> tuple[str, ...]:
+    """Comma-separated names."""
+    return tuple(part.strip() for part in given.split(",") if part.strip())
+
+
+def tune_command(options: argparse.Namespace) -> int:
+    """Tunes the chosen layers. Returns the exit code: 1 if one has no config that runs.
+
+    Raises:
+        TTSimError: A flag, a file or a device is wrong.
+        OSError: A file cannot be read.
+    """
+    settings = Settings(
+        spec=load_spec(with_changes(options.device or default_spec(), options.changes)),
+        values="off",
+        l1_small_size=options.l1_small_size,
+        strict=not options.no_strict,
+        suggestions=False,
+    )
+    found = []
+    for layer in _layers(options):
+        found.append(tune_layer(layer, settings, allow=options.allow, keep=options.keep, effort=options.effort))
+        if not options.json:
+            sys.stdout.write(f"{found[-1]}\n")
+            sys.stdout.flush()
+    if options.json:
+        sys.stdout.write(text({"format": 1, "layers": [one.to_dict() for one in found]}) + "\n")
+    return int(any(one.best is None for one in found))
+
+
+def _layers(options: argparse.Namespace) -> tuple[Layer, ...]:
+    layer = layer_from_flags(options)
+    if layer is not None:
+        if options.layers is not None or options.only:
+            raise ArgumentError("tune: give --layers FILE (with --only) or the flags of one layer, not both")
+        return (layer,)
+    path = options.layers or DEFAULT_LAYERS
+    layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
+    if not layers:
+        raise ArgumentError(f"tune: no layer of {path} has {shown(options.only)} in its name")
+    return layers
+
+
+def tune_layer(
+    layer: Layer,
+    settings: Settings,
+    *,
+    allow: Collection[str] = (),
+    keep: Collection[str] = (),
+    effort: int = EFFORT,
+) -> Tuned:
+    """What a tuner finds for a layer on a device of its own; arguments and errors as of `tune`."""
+    placed = _placed(layer, settings)
+    with placed.device as device:
+        return tune(
+            conv_transpose2d, device=device, allow=allow, keep=keep, effort=effort, name=layer.name, **_options(placed)
+        )
+
+
+def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
+    """Which of some layers have a much faster config, found by a short search; empty if none has.
+
+    A layer that does not run, or whose search fails, is left out.
+    """
+    gains = []
+    for layer in layers:
+        try:
+            placed = _placed(layer, settings)
+            with placed.device as device:
+                gain = short(conv_transpose2d, _options(placed), device).gain_over_given
+        except TTSimError:
+            continue
+        if gain is not None and gain > WORTH_TELLING:
+            gains.append((layer.name, gain))
+    if not gains:
+        return ""
+    told = ", ".join(f"{name} {gain:.1f} times" for name, gain in sorted(gains, key=lambda one: -one[1]))
+    return f"Another config would make these much faster (`ttsim tune` prints it): {told}"
+
+
+def _placed(layer: Layer, settings: Settings) -> Placed:
+    return place(layer, make_inputs(layer, values=False), settings)
+
+
+def _options(placed: Placed) -> dict[str, Any]:
+    return {name: value for name, value in placed.arguments.items() if name != "device"}

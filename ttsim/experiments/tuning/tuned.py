@@ -1,0 +1,153 @@
+"""What a tuner found, as values to use and to read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ttsim.report.cycles.explain import cycles, percent
+from ttsim.types.compute_config import WormholeComputeKernelConfig
+from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A way to make a call that runs.
+
+    Attributes:
+        conv_config: Its Conv2dConfig.
+        slice_config: Its slices; None for those that the library chooses.
+        compute_config: Its compute config; None for the library's.
+        lowering: "frame", or "phase", which ttnn does not have.
+        arguments: These as keyword arguments of the call, to paste into a script that says ``import ttsim as ttnn``.
+        cycles: Of all its device operations.
+        nanoseconds: The same in time.
+        l1_peak_bytes: Of a core, at the fullest moment of the call.
+        rms_error: Of its arithmetic against float64, of the output's standard deviation, on a small image with the
+            call's own channels; None where nothing that changes it was allowed.
+        hands_on: Layout and place of its output.
+    """
+
+    conv_config: Conv2dConfig
+    slice_config: Conv2dSliceConfig | None
+    compute_config: WormholeComputeKernelConfig | None
+    lowering: str
+    arguments: str
+    cycles: int
+    nanoseconds: float
+    l1_peak_bytes: int
+    rms_error: float | None
+    hands_on: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its figures, and its configs as Python."""
+        told = ("arguments", "lowering", "cycles", "nanoseconds", "l1_peak_bytes", "rms_error", "hands_on")
+        return {name: getattr(self, name) for name in told}
+
+    def options(self, slice_name: str = "dram_slice_config") -> Mapping[str, Any]:
+        """The choice as keyword arguments of the call, under the name that its function has for slices."""
+        given = {
+            "conv_config": self.conv_config,
+            slice_name: self.slice_config,
+            "compute_config": self.compute_config,
+        }
+        return given if self.lowering == "frame" else {**given, "lowering": self.lowering}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """What was found for a call on a device.
+
+    Attributes:
+        name: Of the call.
+        device: Of the device.
+        given: The call as it is given; None if it does not run.
+        given_error: Why it does not; empty if it does.
+        default: The same with ttnn's own choices: only what decides the result is kept of the configs.
+        default_error: Likewise.
+        front: Ways to make it that nothing found beats or equals in cycles, L1 and error; the fastest first.
+        reasons: Why the fastest is faster, from the reports on it and on the default (on the call as given where the
+            default does not run).
+        tried: Calls that were planned, placed and timed.
+        alike: Calls that have the plan of one of these.
+        passed: Calls and families of calls passed over, because they do not fit, or cannot be better.
+        refused: Calls that turned out not to fit, or to be refused.
+        untried: Families of calls that the effort did not suffice for; 0 if the search is complete.
+        least_untried_cycles: What those take at least.
+    """
+
+    name: str
+    device: str
+    given: Choice | None
+    given_error: str
+    default: Choice | None
+    default_error: str
+    front: tuple[Choice, ...]
+    reasons: tuple[str, ...]
+    tried: int
+    alike: int
+    passed: int
+    refused: int
+    untried: int
+    least_untried_cycles: int | None
+
+    @property
+    def best(self) -> Choice | None:
+        """The fastest; None if nothing that was tried runs."""
+        return self.front[0] if self.front else None
+
+    @property
+    def gain(self) -> float | None:
+        """How many times faster than ttnn's default the best is; None if either does not run."""
+        return None if self.best is None or self.default is None else self.default.cycles / self.best.cycles
+
+    @property
+    def gain_over_given(self) -> float | None:
+        """How many times faster than the call as it is given; None likewise."""
+        return None if self.best is None or self.given is None else self.given.cycles / self.best.cycles
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in ("given", "default"):
+            told[name] = None if told[name] is None else told[name].to_dict()
+        gains = {"gain": self.gain, "gain_over_given": self.gain_over_given}
+        return told | {"front": [one.to_dict() for one in self.front], "reasons": list(self.reasons)} | gains
+
+    def __str__(self) -> str:
+        """All of it in words."""
+        lines = [f"{self.name} on {self.device}"]
+        lines += [
+            _line("as it is given", self.given, self.given_error),
+            _line("ttnn's default", self.default, self.default_error),
+            _line("the best found", self.best, "nothing that was tried runs"),
+        ]
+        if self.best is not None:
+            lines += [f"  {_gains(self)}", f"  {self.best.arguments}", f"  hands on {self.best.hands_on}"]
+            lines += [f"  {reason}" for reason in self.reasons]
+        if len(self.front) > 1:
+            lines.append("  Slower, and smaller or more exact:")
+            lines += [f"    {_figures(one)}: {one.arguments}" for one in self.front[1:]]
+        return "\n".join([*lines, f"  {_extent(self)}"])
+
+
+def _line(what: str, choice: Choice | None, error: str) -> str:
+    return f"  {what}: {error.splitlines()[0] if choice is None else _figures(choice)}"
+
+
+def _figures(choice: Choice) -> str:
+    error = "" if choice.rms_error is None else f", error {choice.rms_error:.2e}"
+    return f"{cycles(choice.cycles)} cycles, {choice.l1_peak_bytes:,} B of L1{error}"
+
+
+def _gains(found: Tuned) -> str:
+    gains = [("ttnn's default", found.gain), ("the call as it is given", found.gain_over_given)]
+    told = [f"{gain:.2f} times as fast as {what}" for what, gain in gains if gain is not None]
+    return ", ".join(told) or "neither the call as it is given nor ttnn's default runs"
+
+
+def _extent(found: Tuned) -> str:
+    text = f"{found.tried:,} calls tried, {found.alike:,} like these, {found.passed:,} passed over by bounds"
+    if not found.untried or found.best is None or found.least_untried_cycles is None:
+        return f"{text}: the search is complete, up to gains of 1 %"
+    left = max(0.0, 1 - found.least_untried_cycles / found.best.cycles)
+    return f"{text}, {found.untried:,} families left untried, which could save at most {percent(left)} more"
