@@ -7,7 +7,6 @@ a plan that has others cannot be read so.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,10 +14,10 @@ import numpy as np
 
 from device.numbers.formats import Array
 from device.plan import Work
-from ops.frame.axis import output_phases
+from ops.frame.axis import FrameAxis
 from ops.meaning import Meanings, ValuesOf, ValuesReading, given
 from ops.programs.patch_matmul import meaning
-from ops.programs.patch_matmul.gather import Margin, places
+from ops.programs.patch_matmul.gather import places
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
 
 
@@ -29,16 +28,24 @@ def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: Va
     axes = work.patches.axes
     image = image.reshape(work.patches.batch, *(axis.input_length for axis in axes), work.patches.channels)
     result = np.empty((len(image), *work.out_shape, work.out_channels)) if target is None else target
-    phases = [output_phases(axis) for axis in axes]
-    margin = Margin(image, [[phase.axis for phase in several] for several in phases])
-    for combination in product(*phases):
-        dense = tuple(phase.axis for phase in combination)
-        part = result[places(dense)]
-        part[...] = bias[0] if bias else 0
-        if all(axis.taps for axis in dense):
-            met = weights[np.ix_(range(len(weights)), *(phase.taps for phase in combination))]
-            part += _products(margin.patches(dense), met)
+    products = _products(_gathered(image, axes), weights)
+    result[places(axes)] = products + bias[0] if bias else products
     return result
+
+
+def _gathered(image: Array, axes: Sequence[FrameAxis]) -> Array:
+    """Patches [N, *outputs, *taps, C] of [N, *spatial, C], as `FrameAxis` says where taps lie; zeros are among them."""
+    grown = np.pad(image, [(0, 0), *((0, 1) for _ in axes), (0, 0)])
+    found: list[Any] = []
+    for number, axis in enumerate(axes):
+        lies = np.add.outer(np.arange(axis.outputs) * axis.step + axis.start, np.arange(axis.taps) * axis.spacing)
+        inputs, between = np.divmod(lies, axis.insertion)
+        there = (between == 0) & (inputs >= 0) & (inputs < axis.input_length)
+        shape = [1] * (2 * len(axes))
+        shape[number], shape[len(axes) + number] = lies.shape
+        found.append(np.where(there, inputs, axis.input_length).reshape(shape))  # the last position is the added zero
+    patches: Array = grown[(slice(None), *found)]
+    return patches
 
 
 def _products(view: Array, weights: Array) -> Array:
@@ -52,7 +59,7 @@ def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: Va
     """Inputs are the image whose channels become rows and the one whose patches become columns; all is one sum."""
     image, other = map(given, inputs)
     patches = work.patches
-    view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
+    view = _gathered(other, patches.axes)
     rows, columns = (np.split(one, patches.groups, axis=-1) for one in (image, view))
     both = list(range(image.ndim - 1))  # the axes that are summed over
     sums = [np.tensordot(left, right, (both, both)) for left, right in zip(rows, columns, strict=True)]

@@ -12,7 +12,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis, margins
-from ops.programs.patch_matmul.host_values import widened
 
 RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
 LEAST_ROWS = 256  # below that, BLAS is not worth its calls
@@ -22,7 +21,7 @@ class Margin:
     """An image with as many zeros around it as its patches reach.
 
     Attributes:
-        pixels: [N, *spatial, C], `widened`.
+        pixels: float32 [N, *spatial, C].
         before: Zeros ahead of each axis.
     """
 
@@ -35,11 +34,11 @@ class Margin:
         """
         spans = [margins(axes) for axes in reaches]
         self.before = tuple(before for before, _ in spans)
-        pixels = np.ascontiguousarray(widened(image))
+        pixels = np.ascontiguousarray(image, np.float32)
         if any(map(any, spans)):
             grown = np.zeros(
                 (len(image), *(n + sum(s) for n, s in zip(image.shape[1:-1], spans, strict=True)), image.shape[-1]),
-                pixels.dtype,
+                np.float32,
             )
             grown[(slice(None), *(slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True)))] = (
                 pixels
