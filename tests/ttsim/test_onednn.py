@@ -128,7 +128,7 @@ FORWARD_ERRORS = [
     ({"pads_begin": [3, 3], "pads_end": [3, 3]}, r"dst must have at least 1 position .*, not \[0, 0\]; use less"),
     ({"dst_shape": [1, 6, 6, 5]}, r"dst_shape must be \[1, 6, 6, 6\], not \[1, 6, 6, 5\]$"),
     ({"strict": True, "output_padding": [1, 0]}, r"output_padding must be smaller than strides .* not \[1, 0\] with"),
-    ({"precision": "double"}, "precision must be one of ieee, device, not 'double'$"),
+    ({"precision": "double"}, "precision must be one of ieee, device, float64, not 'double'$"),
     ({"lowering": "fft"}, "lowering must be one of frame, phase, not 'fft'$"),
     ({"src": np.ma.masked_array(SRC, SRC > -1)}, r"src has 64 masked elements, .* give them a value with src.filled"),
 ]  # fmt: skip
