@@ -3,9 +3,11 @@
 They are taken in runs of positions, which are copied into memory that is used again where a matrix is wanted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from math import prod
+from threading import local
+from typing import TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -15,6 +17,9 @@ from ops.frame.axis import FrameAxis, margins
 
 RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
 LEAST_ROWS = 256  # below that, BLAS is not worth its calls
+
+Piece: TypeAlias = Callable[[], None]  # of work that does not depend on other pieces
+Each: TypeAlias = Callable[[Callable[[Piece], None], Iterable[Piece]], None]  # a function for each of several
 
 
 class Margin:
@@ -68,6 +73,11 @@ class Margin:
         )
 
 
+def do(piece: Piece) -> None:
+    """Does a piece of work."""
+    piece()
+
+
 def places(axes: Sequence[FrameAxis]) -> tuple[slice, ...]:
     """Where the outputs of some axes lie in [N, *out_shape, O]."""
     return (slice(None), *(axis.places for axis in axes))
@@ -97,8 +107,8 @@ def run_rows(numbers: int) -> int:
     return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))
 
 
-class Scratch:
-    """Memory that is used again from run to run: fresh pages cost more than what is done with them."""
+class Scratch(local):
+    """Memory that is used again from run to run, each thread its own: fresh pages cost more than what is done there."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.float32)
