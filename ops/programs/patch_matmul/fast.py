@@ -17,8 +17,8 @@ import numpy as np
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis, index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
-from ops.programs.patch_matmul.fast_scatter import scattered, scatters
-from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, do, places, run_rows, runs
+from ops.programs.patch_matmul.fast_scatter import merges, scattered, scatters
+from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, copy_in_pieces, do, places, runs, shared_rows
 from ops.programs.patch_matmul.work import PatchMatmul
 
 
@@ -35,68 +35,88 @@ def patch_matmul(
         result: [N, *out_shape, O].
         each: Carries out a function for each of several pieces, which do not depend on each other.
     """
-    each(do, list(_pieces(work, image, weights, bias, result)))
-
-
-def _pieces(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array) -> Iterator[Piece]:
-    """What there is to do; the arguments are those of `patch_matmul`."""
     axes = work.patches.axes
     groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
     if groups > 1 and max(ins, outs) <= NARROW:
-        yield from _each_phase(axes, image, weights, bias, result, _by_elements)
+        padded = _margin(axes, image, each)
+        each(do, list(_each_phase(axes, padded, slice(None), weights, bias, result, _by_elements)))
         return
     size = bundle_size(groups, ins, outs)
     dense = dense_bundles(weights.reshape(groups, -1, ins, outs), size)
+    dense = dense.reshape(-1, *taps, size * ins, size * outs)
+    adding = scatters(axes, len(image), dense[0])
+    margin = None if adding else _margin(axes, image, each)
+    pieces: list[Piece] = []
     for number, matrices in enumerate(dense):
         of_image, of_result = (slice(number * size * n, (number + 1) * size * n) for n in (ins, outs))
-        ours = np.ascontiguousarray(image[..., of_image])
         added = None if bias is None else bias[of_result]
-        taken = matrices.reshape(*taps, size * ins, size * outs)
-        if scatters(axes, len(image), taken):
-            yield from scattered(axes, ours, taken, added, result[..., of_result])
+        if margin is None:
+            ours = np.ascontiguousarray(image[..., of_image])
+            pieces.extend(scattered(axes, ours, matrices, added, result[..., of_result]))
         else:
-            yield from _each_phase(axes, ours, taken, added, result[..., of_result], _gathered)
+            multiply = partial(_gathered, each)
+            pieces.extend(_each_phase(axes, margin, of_image, matrices, added, result[..., of_result], multiply))
+    each(do, pieces)
+
+
+def _margin(axes: Sequence[FrameAxis], image: Array, each: Each) -> Margin:
+    """The image with the zeros that any output phase reaches."""
+    return Margin(image, [[phase.axis for phase in output_phases(axis)] for axis in axes], each)
 
 
 def _each_phase(
     axes: Sequence[FrameAxis],
-    image: Array,
+    margin: Margin,
+    channels: slice,
     weights: Array,
     bias: Array | None,
     result: Array,
     multiply: Callable[[Array, Array, Array | None, Array, tuple[Scratch, Scratch]], Iterator[Piece]],
 ) -> Iterator[Piece]:
-    """Every output phase of patches [N, *outputs, *taps, C] with its taps of weights [..., *taps, in, out]."""
+    """Every output phase of some channels' patches [N, *outputs, *taps, C] with its taps of weights [..., in, out]."""
     phases = [output_phases(axis) for axis in axes]
     scratch = (Scratch(), Scratch())
-    margin = Margin(image, [[phase.axis for phase in several] for several in phases])
     for combination in product(*phases):
         dense = tuple(phase.axis for phase in combination)
         part = result[places(dense)]
         if all(axis.taps for axis in dense):
             taps: list[Any] = [index_of(phase.taps) for phase in combination]
-            yield from multiply(
-                margin.patches(dense), weights[(..., *taps, slice(None), slice(None))], bias, part, scratch
-            )
+            view = margin.patches(dense)[..., channels]
+            yield from multiply(view, weights[(..., *taps, slice(None), slice(None))], bias, part, scratch)
         else:
             part[...] = 0 if bias is None else bias
 
 
 def _gathered(
-    view: Array, weights: Array, bias: Array | None, part: Array, scratch: tuple[Scratch, Scratch]
+    each: Each, view: Array, weights: Array, bias: Array | None, part: Array, scratch: tuple[Scratch, Scratch]
 ) -> Iterator[Piece]:
     """Gathered patches times weights.
 
     Args:
+        each: Carries out a function for each of several pieces.
         view: float32 [N, *outputs, *taps, C].
         weights: float32 [*taps, C, O].
         bias: float32 [O] or None.
         part: [N, *outputs, O].
         scratch: Memory for patches, and for sums.
     """
-    matrix = weights.reshape(-1, weights.shape[-1])
-    for box in runs(part.shape[:-1], run_rows(len(matrix))):
+    matrix, counts = _matrix(weights, each), part.shape[:-1]
+    for box in runs(counts, shared_rows(len(matrix), prod(counts))):
         yield partial(_gathered_run, view[box], matrix, bias, part[box], scratch)
+
+
+def _matrix(weights: Array, each: Each) -> Array:
+    """Weights [*taps, in, out] as a matrix [taps * in, out]; copied so that the outer channels stay outside."""
+    outs = weights.shape[-1]
+    if merges(weights, tuple(range(weights.ndim - 1))):
+        return weights.reshape(-1, outs)
+    if weights.strides[-1] < weights.strides[-2]:
+        copied = np.empty(weights.shape, np.float32)
+        copy_in_pieces(np.moveaxis(copied, -2, 0), np.moveaxis(weights, -2, 0), each)
+        return copied.reshape(-1, outs)
+    copied = np.empty((outs, *weights.shape[:-1]), np.float32)
+    copy_in_pieces(copied, np.moveaxis(weights, -1, 0), each)
+    return copied.reshape(outs, -1).T
 
 
 def _gathered_run(
@@ -128,7 +148,8 @@ def _by_elements(
         scratch: Memory for products, and for sums.
     """
     groups, ins, outs = len(weights), weights.shape[-2], weights.shape[-1]
-    for box in runs(part.shape[:-1], run_rows(groups * (ins + 2 * outs))):
+    counts = part.shape[:-1]
+    for box in runs(counts, shared_rows(groups * (ins + 2 * outs), prod(counts))):
         yield partial(_run_by_elements, view[box], weights, bias, part[box], scratch)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
 from threading import Condition
+from typing import Any
 
 import numpy as np
 
@@ -66,43 +67,36 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     """
     groups, taps = patches.groups, patches.tap_count
     ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
-    axes = [[axis] for axis in patches.axes]
+    view = Margin(other, [[axis] for axis in patches.axes], each).patches(patches.axes)
     if groups > 1 and max(ins, outs) <= NARROW:
-        view, sums = Margin(other, axes).patches(patches.axes), OrderedSum()
-        numbers = image.shape[-1] + other.shape[-1]
-        each(do, list(_pieces(sums, image, view, numbers, partial(_product_by_elements, groups))))
-        return sums.total.reshape(groups, *patches.taps, ins, outs)
+        return _by_elements(image, view, groups, each).reshape(groups, *patches.taps, ins, outs)
     size, scratch = bundle_size(groups, ins, outs), (Scratch(), Scratch())
     bundles: list[OrderedSum] = []
     pieces: list[Piece] = []
     for number in range(groups // size):
         of_image, of_other = (slice(number * size * n, (number + 1) * size * n) for n in (ins, outs))
-        view = Margin(np.ascontiguousarray(other[..., of_other]), axes).patches(patches.axes)
-        rows, columns = np.ascontiguousarray(image[..., of_image]), taps * size * outs
         bundles.append(OrderedSum())
-        pieces.extend(_pieces(bundles[-1], rows, view, columns, partial(_product, scratch)))
+        pieces.extend(_pieces(bundles[-1], image[..., of_image], view[..., of_other], scratch))
     each(do, pieces)
     own = _diagonals([sums.total for sums in bundles], size, ins, taps, outs)
     return own.reshape(groups, *patches.taps, ins, outs)
 
 
-def _pieces(
-    sums: OrderedSum, image: Array, view: Array, numbers: int, multiply: Callable[[Array, Array, bool], Array]
-) -> Iterator[Piece]:
+def _pieces(sums: OrderedSum, image: Array, view: Array, scratch: tuple[Scratch, Scratch]) -> Iterator[Piece]:
     """The products of all runs.
 
     Args:
         sums: What they are added to.
         image: float32 [N, *positions, I].
         view: float32 [N, *positions, *taps, O].
-        numbers: That are moved for each position.
-        multiply: Makes the product of a run of both; the third argument says whether it is kept.
+        scratch: Memory for patches, and for products.
     """
-    for number, box in enumerate(runs(image.shape[:-1], run_rows(numbers))):
-        yield partial(sums.add, number, partial(multiply, image[box], view[box], number == 0))
+    counts = image.shape[:-1]
+    for number, box in enumerate(runs(counts, run_rows(prod(view.shape[len(counts) :])))):
+        yield partial(sums.add, number, partial(_product, scratch, image[box], view[box], kept=number == 0))
 
 
-def _product(scratch: tuple[Scratch, Scratch], image: Array, view: Array, kept: bool) -> Array:
+def _product(scratch: tuple[Scratch, Scratch], image: Array, view: Array, *, kept: bool) -> Array:
     """[N, *positions, I] and [N, *positions, *taps, O] summed over positions, as [I, taps * O]."""
     patches, products = scratch
     rows = image.reshape(-1, image.shape[-1])
@@ -120,14 +114,17 @@ def _diagonals(bundles: list[Array], size: int, ins: int, taps: int, outs: int) 
     return together.transpose(0, 1, 3, 2, 4).reshape(-1, taps, ins, outs)
 
 
-def _product_by_elements(groups: int, image: Array, view: Array, _: bool) -> Array:
+def _by_elements(image: Array, view: Array, groups: int, each: Each) -> Array:
     """[N, *positions, I] and [N, *positions, *taps, O] summed over positions, as [groups, taps, in, out]."""
     counts = image.shape[:-1]
-    ins, outs = image.shape[-1] // groups, view.shape[-1] // groups
-    taps = view.shape[len(counts) : -1]
-    total = np.empty((groups, prod(taps), ins, outs), np.float32)
-    left = image.reshape(-1, groups, ins)
-    for number, tap in enumerate(np.ndindex(*taps)):
-        right = view[(..., *tap, slice(None))].reshape(-1, groups, outs)
-        total[:, number] = np.einsum("rgi,rgo->gio", left, right)
+    ins, outs, taps = image.shape[-1] // groups, view.shape[-1] // groups, view.shape[len(counts) : -1]
+    total = np.zeros((groups, prod(taps), ins, outs), np.float32)
+
+    def add_up(number: int, tap: tuple[Any, ...]) -> None:
+        met = view[(..., *tap, slice(None))]
+        for box in runs(counts, run_rows(image.shape[-1] + view.shape[-1])):
+            left, right = image[box].reshape(-1, groups, ins), met[box].reshape(-1, groups, outs)
+            total[:, number] += np.einsum("rgi,rgo->gio", left, right)
+
+    each(do, [partial(add_up, number, tap) for number, tap in enumerate(np.ndindex(*taps))])
     return total

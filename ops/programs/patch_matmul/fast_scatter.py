@@ -63,7 +63,7 @@ def scatters(axes: Sequence[FrameAxis], batch: int, weights: Array) -> bool:
     ins, outs = weights.shape[-2:]
     single = _singly(axes)
     met = prod(map(count_met_taps, axes))
-    copied = 0 if _merges(weights, tuple(range(weights.ndim - 1))) else weights.size
+    copied = 0 if merges(weights, tuple(range(weights.ndim - 1))) else weights.size
     gathered = 0 if single else 2 * batch * met * ins
     added = batch * prod(axis.input_length * axis.taps for axis in axes) * outs * (1 if single else ADDING)
     return bool(added < gathered + copied)
@@ -139,18 +139,20 @@ def _add_up(sums: _Sums, image: Array, bias: Array | None, place: Array) -> None
 
 
 def _products_matrix(weights: Array) -> tuple[Array, bool]:
-    """Weights [*taps, in, out] as [in, taps * out] or, where no copy is needed then, [in, out * taps]; and which."""
+    """Weights [*taps, in, out] as [in, taps * out] or [in, out * taps], whichever is nearer in memory; and which."""
     dimensions = weights.ndim - 2
     ins, outs, taps = dimensions, dimensions + 1, tuple(range(dimensions))
     size = weights.shape[ins]
-    if not _merges(weights, (*taps, outs)) and _merges(weights, (outs, *taps)):
-        return weights.transpose(ins, outs, *taps).reshape(size, -1), False
-    if _merges(weights, (*taps, outs)):
+    if merges(weights, (*taps, outs)):
         return weights.transpose(ins, *taps, outs).reshape(size, -1), True
-    return np.ascontiguousarray(weights.transpose(ins, *taps, outs)).reshape(size, -1), True
+    if merges(weights, (outs, *taps)):
+        return weights.transpose(ins, outs, *taps).reshape(size, -1), False
+    if weights.strides[outs] < weights.strides[ins]:
+        return np.ascontiguousarray(weights.transpose(ins, *taps, outs)).reshape(size, -1), True
+    return np.ascontiguousarray(weights.transpose(outs, *taps, ins)).reshape(-1, size).T, False
 
 
-def _merges(weights: Array, axes: tuple[int, ...]) -> bool:
+def merges(weights: Array, axes: tuple[int, ...]) -> bool:
     """Whether some axes lie in memory as one."""
     wide = [axis for axis in axes if weights.shape[axis] > 1]
     return all(

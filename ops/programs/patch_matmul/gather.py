@@ -4,6 +4,7 @@ They are taken in runs of positions, which are copied into memory that is used a
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from math import prod
 from threading import local
@@ -12,10 +13,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from device.matrix_unit.threads import in_turn
 from device.numbers.formats import Array
+from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis, margins
 
 RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
+COPIED_BYTES = 512 << 10  # that are worth another piece of a copy
+LEAST_PIECES = 4  # that runs are cut into where each has rows enough: more would be no faster, fewer cannot be shared
 LEAST_ROWS = 256  # below that, BLAS is not worth its calls
 
 Piece: TypeAlias = Callable[[], None]  # of work that does not depend on other pieces
@@ -30,12 +35,13 @@ class Margin:
         before: Zeros ahead of each axis.
     """
 
-    def __init__(self, image: Array, reaches: Sequence[Sequence[FrameAxis]]) -> None:
+    def __init__(self, image: Array, reaches: Sequence[Sequence[FrameAxis]], each: Each = in_turn) -> None:
         """Pads an image.
 
         Args:
             image: [N, *spatial, C].
             reaches: For each spatial axis all that it is going to be read along, none with inserted zeros.
+            each: Carries out a function for each of several pieces.
         """
         spans = [margins(axes) for axes in reaches]
         self.before = tuple(before for before, _ in spans)
@@ -45,9 +51,8 @@ class Margin:
                 (len(image), *(n + sum(s) for n, s in zip(image.shape[1:-1], spans, strict=True)), image.shape[-1]),
                 np.float32,
             )
-            grown[(slice(None), *(slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True)))] = (
-                pixels
-            )
+            inside = (slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True))
+            copy_in_pieces(grown[(slice(None), *inside)], pixels, each)
             pixels = grown
         self.pixels = pixels
 
@@ -71,6 +76,12 @@ class Margin:
             ),
             writeable=False,
         )
+
+
+def copy_in_pieces(target: Array, source: Array, each: Each) -> None:
+    """Copies an array into another of its shape, a run of its first axes at a time."""
+    boxes = runs(source.shape, max(1, COPIED_BYTES // 4))
+    each(do, [partial(np.copyto, target[box], source[box]) for box in boxes])
 
 
 def do(piece: Piece) -> None:
@@ -105,6 +116,11 @@ def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
 def run_rows(numbers: int) -> int:
     """Positions of a run that moves so many numbers for each."""
     return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))
+
+
+def shared_rows(numbers: int, positions: int) -> int:
+    """The same, but few enough that there are some runs of all positions, if it does not matter where they are cut."""
+    return min(run_rows(numbers), max(LEAST_ROWS, div_up(positions, LEAST_PIECES)))
 
 
 class Scratch(local):
