@@ -92,7 +92,7 @@ def scattered(
         max(max(several) + (axis.input_length - 1) * axis.insertion + 1, axis.outputs) - low
         for axis, several, low in zip(axes, taps, lows, strict=True)
     ]
-    matrix, tap_first = _products_matrix(weights)
+    matrix, tap_first = _products_matrix(weights, prod(image.shape[:-1]))
     kinds = (*tap_counts, outs) if tap_first else (outs, *tap_counts)
     sums = _Sums(axes, taps, lows, lengths, _singly(axes), matrix, kinds, tap_first, Scratch())
     target, positions = result[places(axes)], prod(image.shape[1:-1])
@@ -138,18 +138,26 @@ def _add_up(sums: _Sums, image: Array, bias: Array | None, place: Array) -> None
         np.add(inside, bias, out=place, casting="unsafe")
 
 
-def _products_matrix(weights: Array) -> tuple[Array, bool]:
-    """Weights [*taps, in, out] as [in, taps * out] or [in, out * taps], whichever is nearer in memory; and which."""
+def _products_matrix(weights: Array, positions: int) -> tuple[Array, bool]:
+    """Weights as a matrix for so many positions, and whether taps are the outer ones of its columns.
+
+    Args:
+        weights: float32 [*taps, in, out].
+        positions: That it is multiplied with. Few of them do not pay for a copy that puts the channels of a product,
+            which are added up together, side by side.
+
+    Returns:
+        [in, taps * out] and True, or [in, out * taps] and False.
+    """
     dimensions = weights.ndim - 2
     ins, outs, taps = dimensions, dimensions + 1, tuple(range(dimensions))
     size = weights.shape[ins]
-    if merges(weights, (*taps, outs)):
-        return weights.transpose(ins, *taps, outs).reshape(size, -1), True
-    if merges(weights, (outs, *taps)):
-        return weights.transpose(ins, outs, *taps).reshape(size, -1), False
-    if weights.strides[outs] < weights.strides[ins]:
-        return np.ascontiguousarray(weights.transpose(ins, *taps, outs)).reshape(size, -1), True
-    return np.ascontiguousarray(weights.transpose(outs, *taps, ins)).reshape(-1, size).T, False
+    if not merges(weights, (*taps, outs)) and positions < size:
+        if merges(weights, (outs, *taps)):
+            return weights.transpose(ins, outs, *taps).reshape(size, -1), False
+        if weights.strides[ins] < weights.strides[outs]:
+            return np.ascontiguousarray(weights.transpose(outs, *taps, ins)).reshape(-1, size).T, False
+    return np.ascontiguousarray(weights.transpose(ins, *taps, outs)).reshape(size, -1), True
 
 
 def merges(weights: Array, axes: tuple[int, ...]) -> bool:
