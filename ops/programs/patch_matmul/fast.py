@@ -17,8 +17,19 @@ import numpy as np
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis, index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
-from ops.programs.patch_matmul.fast_scatter import merges, scattered, scatters
-from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, copy_in_pieces, do, places, runs, shared_rows
+from ops.programs.patch_matmul.fast_scatter import scattered, scatters
+from ops.programs.patch_matmul.gather import (
+    Each,
+    Margin,
+    Piece,
+    Scratch,
+    copy_in_pieces,
+    do,
+    merges,
+    places,
+    runs,
+    shared_rows,
+)
 from ops.programs.patch_matmul.work import PatchMatmul
 
 
@@ -38,14 +49,14 @@ def patch_matmul(
     axes = work.patches.axes
     groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
     if groups > 1 and max(ins, outs) <= NARROW:
-        padded = _margin(axes, image, each)
-        each(do, list(_each_phase(axes, padded, slice(None), weights, bias, result, _by_elements)))
+        padded = _margin(axes, image, each, 1)
+        each(do, list(_each_phase(axes, padded, 0, weights, bias, result, _by_elements)))
         return
     size = bundle_size(groups, ins, outs)
     dense = dense_bundles(weights.reshape(groups, -1, ins, outs), size)
     dense = dense.reshape(-1, *taps, size * ins, size * outs)
     adding = scatters(axes, len(image), dense[0])
-    margin = None if adding else _margin(axes, image, each)
+    margin = None if adding else _margin(axes, image, each, len(dense))
     pieces: list[Piece] = []
     for number, matrices in enumerate(dense):
         of_image, of_result = (slice(number * size * n, (number + 1) * size * n) for n in (ins, outs))
@@ -55,25 +66,25 @@ def patch_matmul(
             pieces.extend(scattered(axes, ours, matrices, added, result[..., of_result]))
         else:
             multiply = partial(_gathered, each)
-            pieces.extend(_each_phase(axes, margin, of_image, matrices, added, result[..., of_result], multiply))
+            pieces.extend(_each_phase(axes, margin, number, matrices, added, result[..., of_result], multiply))
     each(do, pieces)
 
 
-def _margin(axes: Sequence[FrameAxis], image: Array, each: Each) -> Margin:
-    """The image with the zeros that any output phase reaches."""
-    return Margin(image, [[phase.axis for phase in output_phases(axis)] for axis in axes], each)
+def _margin(axes: Sequence[FrameAxis], image: Array, each: Each, parts: int) -> Margin:
+    """The image, in some parts, with the zeros that any output phase reaches."""
+    return Margin(image, [[phase.axis for phase in output_phases(axis)] for axis in axes], each, parts=parts)
 
 
 def _each_phase(
     axes: Sequence[FrameAxis],
     margin: Margin,
-    channels: slice,
+    number: int,
     weights: Array,
     bias: Array | None,
     result: Array,
     multiply: Callable[[Array, Array, Array | None, Array, tuple[Scratch, Scratch]], Iterator[Piece]],
 ) -> Iterator[Piece]:
-    """Every output phase of some channels' patches [N, *outputs, *taps, C] with its taps of weights [..., in, out]."""
+    """Every output phase of patches [N, *outputs, *taps, C] of one part with its taps of weights [..., in, out]."""
     phases = [output_phases(axis) for axis in axes]
     scratch = (Scratch(), Scratch())
     for combination in product(*phases):
@@ -81,7 +92,7 @@ def _each_phase(
         part = result[places(dense)]
         if all(axis.taps for axis in dense):
             taps: list[Any] = [index_of(phase.taps) for phase in combination]
-            view = margin.patches(dense)[..., channels]
+            view = margin.patches(dense, number)
             yield from multiply(view, weights[(..., *taps, slice(None), slice(None))], bias, part, scratch)
         else:
             part[...] = 0 if bias is None else bias
@@ -125,7 +136,7 @@ def _gathered_run(
     """One run of `_gathered`."""
     patches, sums = scratch
     rows = prod(place.shape[:-1])
-    ready = place.flags.c_contiguous and place.dtype == np.float32
+    ready = place.dtype == np.float32 and merges(place, tuple(range(place.ndim - 1)))
     values = place.reshape(rows, -1) if ready else sums.array((rows, matrix.shape[1]))
     np.matmul(patches.matrix(view, rows), matrix, out=values)
     if bias is not None:

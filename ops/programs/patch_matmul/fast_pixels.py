@@ -67,16 +67,18 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     """
     groups, taps = patches.groups, patches.tap_count
     ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
-    view = Margin(other, [[axis] for axis in patches.axes], each).patches(patches.axes)
+    axes = [[axis] for axis in patches.axes]
     if groups > 1 and max(ins, outs) <= NARROW:
+        view = Margin(other, axes, each).patches(patches.axes)
         return _by_elements(image, view, groups, each).reshape(groups, *patches.taps, ins, outs)
     size, scratch = bundle_size(groups, ins, outs), (Scratch(), Scratch())
+    margin = Margin(other, axes, each, parts=groups // size)
     bundles: list[OrderedSum] = []
     pieces: list[Piece] = []
     for number in range(groups // size):
-        of_image, of_other = (slice(number * size * n, (number + 1) * size * n) for n in (ins, outs))
+        ours, view = image[..., number * size * ins : (number + 1) * size * ins], margin.patches(patches.axes, number)
         bundles.append(OrderedSum())
-        pieces.extend(_pieces(bundles[-1], image[..., of_image], view[..., of_other], scratch))
+        pieces.extend(_pieces(bundles[-1], ours, view, scratch))
     each(do, pieces)
     own = _diagonals([sums.total for sums in bundles], size, ins, taps, outs)
     return own.reshape(groups, *patches.taps, ins, outs)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis, count_met_taps, output_phases
-from ops.programs.patch_matmul.gather import Piece, Scratch, places, run_rows, runs
+from ops.programs.patch_matmul.gather import Piece, Scratch, merges, places, run_rows, runs
 
 SUM_BYTES = 4 << 20  # of images that are added up at a time
 PLANES = 16  # channels up to which an image is better added up plane by plane
@@ -158,14 +157,6 @@ def _products_matrix(weights: Array, positions: int) -> tuple[Array, bool]:
         if weights.strides[ins] < weights.strides[outs]:
             return np.ascontiguousarray(weights.transpose(outs, *taps, ins)).reshape(-1, size).T, False
     return np.ascontiguousarray(weights.transpose(ins, *taps, outs)).reshape(size, -1), True
-
-
-def merges(weights: Array, axes: tuple[int, ...]) -> bool:
-    """Whether some axes lie in memory as one."""
-    wide = [axis for axis in axes if weights.shape[axis] > 1]
-    return all(
-        weights.strides[outer] == weights.strides[inner] * weights.shape[inner] for outer, inner in pairwise(wide)
-    )
 
 
 def _zeros(shape: tuple[int, ...], outs: int) -> Array:

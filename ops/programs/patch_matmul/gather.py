@@ -5,7 +5,7 @@ They are taken in runs of positions, which are copied into memory that is used a
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from threading import local
 from typing import TypeAlias
@@ -31,35 +31,37 @@ class Margin:
     """An image with as many zeros around it as its patches reach.
 
     Attributes:
-        pixels: float32 [N, *spatial, C].
+        pixels: float32 [parts, N, *spatial, C / parts]: parts of the channels lie apart.
         before: Zeros ahead of each axis.
     """
 
-    def __init__(self, image: Array, reaches: Sequence[Sequence[FrameAxis]], each: Each = in_turn) -> None:
+    def __init__(
+        self, image: Array, reaches: Sequence[Sequence[FrameAxis]], each: Each = in_turn, *, parts: int = 1
+    ) -> None:
         """Pads an image.
 
         Args:
             image: [N, *spatial, C].
             reaches: For each spatial axis all that it is going to be read along, none with inserted zeros.
             each: Carries out a function for each of several pieces.
+            parts: Parts of the channels that patches are taken of one at a time.
         """
         spans = [margins(axes) for axes in reaches]
         self.before = tuple(before for before, _ in spans)
-        pixels = np.ascontiguousarray(image, np.float32)
-        if any(map(any, spans)):
-            grown = np.zeros(
-                (len(image), *(n + sum(s) for n, s in zip(image.shape[1:-1], spans, strict=True)), image.shape[-1]),
-                np.float32,
-            )
+        pixels = np.moveaxis(image.reshape(*image.shape[:-1], parts, -1), -2, 0)
+        lengths = (n + sum(span) for n, span in zip(image.shape[1:-1], spans, strict=True))
+        if any(map(any, spans)) or pixels.dtype != np.float32 or not pixels.flags.c_contiguous:
+            grown = np.zeros((parts, len(image), *lengths, image.shape[-1] // parts), np.float32)
             inside = (slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True))
-            copy_in_pieces(grown[(slice(None), *inside)], pixels, each)
+            copy_in_pieces(grown[(slice(None), slice(None), *inside)], pixels, each)
             pixels = grown
         self.pixels = pixels
 
-    def patches(self, axes: Sequence[FrameAxis]) -> Array:
-        """A read-only view [N, *outputs, *taps, C] for axes with taps and without inserted zeros."""
-        strides = self.pixels.strides
-        corner = self.pixels[
+    def patches(self, axes: Sequence[FrameAxis], part: int = 0) -> Array:
+        """A read-only view [N, *outputs, *taps, C / parts] for axes with taps and without inserted zeros."""
+        pixels = self.pixels[part]
+        strides = pixels.strides
+        corner = pixels[
             (
                 slice(None),
                 *(slice(axis.start + before, None) for axis, before in zip(axes, self.before, strict=True)),
@@ -67,7 +69,7 @@ class Margin:
         ]
         return as_strided(
             corner,
-            (len(self.pixels), *(axis.outputs for axis in axes), *(axis.taps for axis in axes), self.pixels.shape[-1]),
+            (len(pixels), *(axis.outputs for axis in axes), *(axis.taps for axis in axes), pixels.shape[-1]),
             (
                 strides[0],
                 *(axis.step * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
@@ -87,6 +89,12 @@ def copy_in_pieces(target: Array, source: Array, each: Each) -> None:
 def do(piece: Piece) -> None:
     """Does a piece of work."""
     piece()
+
+
+def merges(array: Array, axes: tuple[int, ...]) -> bool:
+    """Whether some axes lie in memory as one."""
+    wide = [axis for axis in axes if array.shape[axis] > 1]
+    return all(array.strides[outer] == array.strides[inner] * array.shape[inner] for outer, inner in pairwise(wide))
 
 
 def places(axes: Sequence[FrameAxis]) -> tuple[slice, ...]:

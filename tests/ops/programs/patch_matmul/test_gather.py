@@ -33,7 +33,7 @@ def test_patches_read_zeros_outside_the_image(spacing):
 def test_an_image_without_a_margin_is_not_copied():
     image = np.ones((1, 4, 2), np.float32)
     axis = axis_of_windows(input_length=4, outputs=4, taps=1, start=0, spacing=1)
-    assert Margin(image, [[axis]]).pixels is image
+    assert Margin(image, [[axis]]).pixels.base is image
 
 
 def test_places_are_those_of_the_axis():
