@@ -42,8 +42,9 @@ def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> No
     Raises:
         Exception: The first that a piece raises; pieces that were not begun are left.
     """
-    every, blas = list(pieces), openblas()
-    if len(every) == 1 or cores() == 1 or blas is None:
+    every = list(pieces)
+    blas = openblas() if len(every) > 1 and cores() > 1 else None
+    if blas is None:
         in_turn(work, every)
         return
 

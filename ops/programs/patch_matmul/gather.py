@@ -81,7 +81,10 @@ class Margin:
 
 
 def copy_in_pieces(target: Array, source: Array, each: Each) -> None:
-    """Copies an array into another of its shape, a run of its first axes at a time."""
+    """Copies an array into another of its shape, a run of its first axes at a time; a small one at once."""
+    if source.nbytes <= COPIED_BYTES:
+        np.copyto(target, source)
+        return
     boxes = runs(source.shape, max(1, COPIED_BYTES // 4))
     each(do, [partial(np.copyto, target[box], source[box]) for box in boxes])
 
