@@ -10,6 +10,7 @@ sum.
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -65,6 +66,7 @@ SINGLE_BITS: Final = 25
 HALF_BITS: Final = 18
 
 
+@cache
 def slicing_of(data_format: DataFormat, precision: Precision, *, fidelity_phases: int = ALL_PHASES) -> Slicing:
     """How operands of a format are multiplied.
 

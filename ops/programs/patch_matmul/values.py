@@ -65,7 +65,8 @@ def patch_matmul(
     result = _target(patches.batch, work.out_shape, work.out_channels, work.out_format, target)
     if not reading.arithmetic.slice_by_slice:
         pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
-        fast.patch_matmul(work, pixels, multiplied_whole(weights, work.slicing, weights_side=True), bias, result)
+        matrices = multiplied_whole(weights, work.slicing, weights_side=True)
+        fast.patch_matmul(work, pixels, matrices, bias, result, reading.arithmetic.each)
         return result
     phases = [output_phases(axis) for axis in patches.axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
@@ -154,7 +155,7 @@ def pixel_matmul(work: PixelMatmul, image: Array, other: Array, reading: ValuesR
     if not reading.arithmetic.slice_by_slice:
         rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
         columns = multiplied_whole(np.ascontiguousarray(other, np.float32), work.slicing, weights_side=True)
-        sums = fast_pixels.pixel_matmul(patches, rows, columns)[None]
+        sums = fast_pixels.pixel_matmul(patches, rows, columns, reading.arithmetic.each)[None]
     else:
         view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
         sums = _sliced_sums(work, image.astype(np.float32), view, reading)
