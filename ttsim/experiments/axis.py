@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from device.errors import ArgumentError, shown
+from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import DeviceSpec
-from device.spec.figures import nearest
 from ops.calls.onednn.forward import Lowering
 from ops.fields.changed import GRID, changed
 from ops.fields.field import fields_of
