@@ -23,7 +23,7 @@ def test_a_number_in_the_unit_of_its_field(name, whole, text, value):
 
 
 def test_what_is_counted_has_no_parts():
-    with pytest.raises(SpecError, match="is a plain number, not a part of a whole as '50%' is; give a plain number$"):
+    with pytest.raises(SpecError, match=r"is a plain number, not a part of a whole as '50%' is; give a plain number$"):
         read_number("l1.circular_buffers", "50%", whole=True)
 
 
