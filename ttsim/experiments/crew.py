@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context, parent_process, resource_tracker
 from threading import Thread
 from typing import Any, Final
 
@@ -104,9 +104,24 @@ def crew_of(*, processes: int | None, scheduler: str | None) -> Iterator[Crew]:
         yield Crew(executor=lambda: _pool(count), lanes=count, where=f"in {count} processes")
 
 
+class Pool(ProcessPoolExecutor):
+    """Processes that the keyboard does not interrupt, not even while they start."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """A future; a process may be started for it, which inherits that the signal is blocked."""
+        if not hasattr(signal, "pthread_sigmask"):
+            return super().submit(fn, *args, **kwargs)
+        resource_tracker.ensure_running()  # where it starts with the first process, it lifts the block
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _pool(count: int) -> Executor:
     """Processes that are started afresh, not forked: threads and locks of this one are none of theirs."""
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin)
+    return Pool(count, mp_context=get_context("spawn"), initializer=_begin)
 
 
 def _begin() -> None:
