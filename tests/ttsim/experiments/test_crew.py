@@ -54,6 +54,20 @@ def test_a_process_is_deaf_to_the_keyboard_before_it_can_say_so():
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
+def test_an_interrupt_waits_until_a_process_has_started():
+    handler = signal.getsignal(signal.SIGINT)
+    done = []
+
+    def start():
+        with crew._deaf_children():
+            signal.raise_signal(signal.SIGINT)
+            done.append("started")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert (done, signal.getsignal(signal.SIGINT)) == (["started"], handler)
+
+
 def test_in_this_process():
     with crew_of(processes=1, scheduler=None) as made:
         assert (made.lanes, made.executor().submit(told, 1).result()[0]) == (1, 1)
