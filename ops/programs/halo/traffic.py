@@ -146,8 +146,8 @@ def _rounds(transfers: Transfers, turn: Integers) -> Integers:
     away = source != destination
     order = np.lexsort((destination, away, turn, source))
     queue = (source * PROCESSORS + turn)[order]
-    first = np.diff(queue, prepend=-1) != 0
-    next_one = away[order] & (first | (np.diff(destination[order], prepend=-1) != 0))
+    first = _changes(queue)
+    next_one = away[order] & (first | _changes(destination[order]))
     count = np.cumsum(next_one)
     before = np.maximum.accumulate(np.where(first, count - next_one, 0))
     rounds = np.empty_like(order)
@@ -220,14 +220,20 @@ def _crossing(
     crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)
     if len(gone):
         source, destination = batches.source[gone], batches.destination[gone]
-        pair, first = source * cores + destination, np.ones(len(gone), np.bool_)
-        np.not_equal(pair[1:], pair[:-1], out=first[1:])
+        first = _changes(source * cores + destination)
         route, source, destination = np.cumsum(first) - 1, source[first], destination[first]
         senders, receivers = places.take(source), places.take(destination)
         routed = _table(route, batches.block[gone], (len(source), blocks), sent)
         np.maximum.at(crossing, source, passing_bytes(sharing(torus, network, senders, receivers), routed))
         np.maximum.at(farthest, source, round_links(torus, senders, receivers))
     return crossing, farthest
+
+
+def _changes(values: Integers) -> NDArray[np.bool_]:
+    """Whether each value is another than the one before it, as the first always is."""
+    changes = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return changes
 
 
 def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers) -> Floats:
