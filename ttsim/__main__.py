@@ -22,7 +22,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn, get_args
 
@@ -37,8 +36,8 @@ from ttsim.dropin.suite import run_tests
 from ttsim.experiments.command import add_sweep, sweep_command
 from ttsim.experiments.design.command import add_design, design_command
 from ttsim.experiments.tuning.command import add_tune, faster_line, tune_command
-from ttsim.layers.flags import add_layer_flags, layer_from_flags
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.layers.flags import add_layer_flags, chosen_layers
+from ttsim.layers.read import DEFAULT_LAYERS
 from ttsim.layers.run import Settings, run_layer
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
@@ -55,7 +54,6 @@ from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
 from ttsim.report.writers.terminal import say
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values
-from ttsim.types.layer import Layer
 from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
@@ -167,25 +165,6 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
-    """The layers to run.
-
-    Raises:
-        ArgumentError: Flags and a file were given together, or no layer is left.
-        OSError: The file cannot be read.
-    """
-    layer = layer_from_flags(options)
-    if layer is not None:
-        if options.layers is not None or options.only:
-            raise ArgumentError("run: give --layers FILE (with --only) or the flags of one layer, not both")
-        return (layer,)
-    path = options.layers or DEFAULT_LAYERS
-    layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
-    if not layers:
-        raise ArgumentError(f"run: no layer of {path} has {shown(options.only)} in its name")
-    return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
-
-
 def run_command(options: argparse.Namespace) -> int:
     """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
     settings = Settings(
@@ -195,7 +174,7 @@ def run_command(options: argparse.Namespace) -> int:
         strict=not options.no_strict,
         suggestions=not options.no_suggestions,
     )
-    layers, results = chosen_layers(options), []
+    layers, results = chosen_layers(options, where="run"), []
     with progress("layers") as begin:
         done = begin(len(layers))
         for number, layer in enumerate(layers):

@@ -159,6 +159,14 @@ def require_positive(part: str, spec: Any) -> None:
             raise SpecError(f"{part}: {field.name} must be a number above zero, not {value}; give a positive number")
 
 
+def require_at_most(part: str, spec: Any, most: int, *names: str) -> None:
+    """Each of the named fields is no larger."""
+    for name in names:
+        value = getattr(spec, name)
+        if value > most:
+            raise SpecError(f"{part}: {name} must be at most {most}, not {value}; give a smaller number")
+
+
 def require_powers_of_two(part: str, spec: Any, *names: str) -> None:
     """Each of the named fields is a power of two."""
     for name in names:

@@ -99,6 +99,8 @@ def test_replace_takes_a_whole_part_and_a_field_of_it() -> None:
             {"reader_dram": {"peak_at_byte": 1}},
             r"unknown key 'reader\.dram\.peak_at_byte', did you mean 'peak_at",
         ),
+        ({"grid_cols": 65}, r"grid: cols must be at most 64, not 65"),
+        ({"noc_rows": 10**9}, r"noc: rows must be at most 64, not 1000000000"),
         ({"dram_achieved_share": float("nan")}, r"achieved_share must be a number above zero"),
     ],
 )
