@@ -23,7 +23,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from rich.console import Console
 
@@ -83,6 +83,45 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="ttsim", description="Transposed convolution on a simulated device.")
     parser.add_argument("--version", action=Version, nargs=0, help="of ttsim, of the ttnn it follows, and of the model")
     commands = parser.add_subparsers(dest="command", required=True)
+    _add_run(commands)
+    devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
+    devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
+    add_changes(devices)
+    devices.add_argument(
+        "--explain",
+        action="store_true",
+        help="each field's unit and source, and what it moves: about 24 s for all fields of a device",
+    )
+    devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
+    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    script = commands.add_parser(
+        "exec",
+        help="run a script that imports ttnn",
+        description="Runs an unchanged script; `import ttnn` gives ttsim there. Its own arguments come after its name.",
+    )
+    add_choices(script)
+    script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
+    script.add_argument(
+        "--tune", action="store_true", help="find the best configs of its convolutions, each with what it hands on"
+    )
+    script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
+    script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
+    _add_compare(commands)
+    tests = commands.add_parser(
+        "pytest",
+        help="run tests that import ttnn",
+        description="Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest.",
+        allow_abbrev=False,
+    )
+    add_choices(tests)
+    add_sweep(commands, add_changes)
+    add_tune(commands, add_changes)
+    add_design(commands)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    """Adds the command that runs layers to what `add_subparsers` gave."""
     run = commands.add_parser(
         "run",
         help="run layers and report what they use",
@@ -116,28 +155,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
     add_layer_flags(run)
-    devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
-    devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
-    add_changes(devices)
-    devices.add_argument(
-        "--explain",
-        action="store_true",
-        help="each field's unit and source, and what it moves: about 24 s for all fields of a device",
-    )
-    devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
-    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    script = commands.add_parser(
-        "exec",
-        help="run a script that imports ttnn",
-        description="Runs an unchanged script; `import ttnn` gives ttsim there. Its own arguments come after its name.",
-    )
-    add_choices(script)
-    script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
-    script.add_argument(
-        "--tune", action="store_true", help="find the best configs of its convolutions, each with what it hands on"
-    )
-    script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
-    script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
+
+
+def _add_compare(commands: Any) -> None:
+    """Adds the command that compares two reports likewise."""
     compared = commands.add_parser(
         "compare",
         help="compare two reports, or a report and what a card's profiler wrote",
@@ -152,17 +173,6 @@ def build_parser() -> argparse.ArgumentParser:
         "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
     )
     compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
-    tests = commands.add_parser(
-        "pytest",
-        help="run tests that import ttnn",
-        description="Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest.",
-        allow_abbrev=False,
-    )
-    add_choices(tests)
-    add_sweep(commands, add_changes)
-    add_tune(commands, add_changes)
-    add_design(commands)
-    return parser
 
 
 def run_command(options: argparse.Namespace) -> int:

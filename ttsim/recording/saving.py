@@ -34,8 +34,9 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
     The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite and
     config.json), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which tt-perf-report reads, too,
     profile_log_device.csv, and npe_viz if anything is known to go from core to core; none of them if no device
-    operation ran, since viewers refuse a table without rows), generated/reports/<name>_*.csv (how full the memories are now, or were before the device was closed, as ``dump_device_memory_state`` tells it),
-    <name>.html (a page that needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
+    operation ran, since viewers refuse a table without rows), generated/reports/<name>_*.csv (how full the memories
+    are now, or were before the device was closed, as ``dump_device_memory_state`` tells it), <name>.html (a page that
+    needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
     Several reports may share one.
 
     Args:

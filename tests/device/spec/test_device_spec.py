@@ -95,12 +95,12 @@ def test_replace_takes_a_whole_part_and_a_field_of_it() -> None:
         ({"noc_worker_cols": [2, 1]}, r"^noc: worker_cols must be rising numbers from 0 below 10"),
         ({"noc_worker_cols": 3}, r"^noc\.worker_cols must be a list, not 3"),
         ({"noc": {"cols": 10}}, r"^missing keys noc\.rows, noc\.flit_bytes"),
+        ({"grid_cols": 65}, r"grid: cols must be at most 64, not 65"),
+        ({"noc_rows": 10**9}, r"noc: rows must be at most 64, not 1000000000"),
         (
             {"reader_dram": {"peak_at_byte": 1}},
             r"unknown key 'reader\.dram\.peak_at_byte', did you mean 'peak_at",
         ),
-        ({"grid_cols": 65}, r"grid: cols must be at most 64, not 65"),
-        ({"noc_rows": 10**9}, r"noc: rows must be at most 64, not 1000000000"),
         ({"dram_achieved_share": float("nan")}, r"achieved_share must be a number above zero"),
     ],
 )
