@@ -14,6 +14,9 @@ usage: python -m ttsim --version
 --set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
 """
 
+from ttsim.interrupts import INTERRUPTED, LINE  # before what takes long to load
+
+# isort: split
 import argparse
 import os
 import sys
@@ -244,11 +247,11 @@ def exec_command(options: argparse.Namespace) -> int:
             )
         if told:
             print(told)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         sys.stdout.flush()
         lines = traceback.format_exception(error.with_traceback(within(error.__traceback__, options.script)))
         sys.stderr.write("\t".join(map(printable_lines, "".join(lines).split("\t"))))
-        return 1
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 
@@ -312,6 +315,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        sys.stderr.write(LINE)
+        return INTERRUPTED
     except (TTSimError, OSError, MemoryError) as error:
         print(f"ttsim: {printable(told(error))}", file=sys.stderr)
         return 2

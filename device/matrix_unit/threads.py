@@ -33,7 +33,7 @@ def in_turn(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
 
 
 def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
-    """All pieces, on all cores; one after the other where numpy's BLAS is not OpenBLAS.
+    """All pieces, begun in order, on all cores, this thread's included; in turn where numpy's BLAS is not OpenBLAS.
 
     Args:
         work: Does a piece; it must not depend on others.
@@ -42,22 +42,36 @@ def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> No
     Raises:
         Exception: The first that a piece raises; pieces that were not begun are left.
     """
-    every, blas = list(pieces), openblas()
-    if len(every) == 1 or cores() == 1 or blas is None:
+    every = list(pieces)
+    blas = openblas() if len(every) > 1 and cores() > 1 else None
+    if blas is None:
         in_turn(work, every)
         return
 
-    def piece(one: PieceT) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            work(one)
+    waiting, turn, raised = enumerate(every), Lock(), dict[int, BaseException]()
 
-    with _one_thread(*blas), ThreadPoolExecutor(cores()) as pool:
+    def take_pieces() -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            while not raised:
+                with turn:
+                    taken = next(waiting, None)
+                if taken is None:
+                    return
+                number, one = taken
+                try:
+                    work(one)
+                except BaseException as error:
+                    raised[number] = error
+
+    with _one_thread(*blas), ThreadPoolExecutor(cores() - 1) as pool:
+        for _ in range(min(cores(), len(every)) - 1):
+            pool.submit(take_pieces)
         try:
-            for done in [pool.submit(piece, one) for one in every]:
-                done.result()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+            take_pieces()
+        except BaseException as error:  # an interrupt between two pieces
+            raised[len(every)] = error
+    if raised:
+        raise raised[min(raised)]
 
 
 def openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:

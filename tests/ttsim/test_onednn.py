@@ -128,7 +128,7 @@ FORWARD_ERRORS = [
     ({"pads_begin": [3, 3], "pads_end": [3, 3]}, r"dst must have at least 1 position .*, not \[0, 0\]; use less"),
     ({"dst_shape": [1, 6, 6, 5]}, r"dst_shape must be \[1, 6, 6, 6\], not \[1, 6, 6, 5\]$"),
     ({"strict": True, "output_padding": [1, 0]}, r"output_padding must be smaller than strides .* not \[1, 0\] with"),
-    ({"precision": "double"}, "precision must be one of ieee, device, not 'double'$"),
+    ({"precision": "double"}, "precision must be one of ieee, device, float64, not 'double'$"),
     ({"lowering": "fft"}, "lowering must be one of frame, phase, not 'fft'$"),
     ({"src": np.ma.masked_array(SRC, SRC > -1)}, r"src has 64 masked elements, .* give them a value with src.filled"),
 ]  # fmt: skip
@@ -301,19 +301,28 @@ def test_a_single_pass_is_less_exact_and_less_work():
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_what_slices_lose_is_measured_by_the_largest_numbers(dtype, lost, rounding, seed):
-    """Sources of a wide range, so that most products are small beside the largest."""
+    """Numbers of a wide range, so that most products are small beside the largest, in all directions."""
     rng = np.random.default_rng(seed)
-    src, weights = (
-        (rng.standard_normal(a.shape) * np.exp2(rng.integers(-9, 3, a.shape))).astype(dtype) for a in (SRC, WEIGHTS)
-    )
+
+    def wide(shape):
+        return (rng.standard_normal(shape) * np.exp2(rng.integers(-9, 3, shape))).astype(dtype)
+
+    def within(got, want, products, first, second):
+        largest = (np.abs(one.astype(np.float64)).max() for one in (first, second))
+        bound = products * np.prod(list(largest)) * lost + np.abs(want) * rounding
+        return (np.abs(got.astype(np.float64) - want) <= bound).all()
+
     geometry = plan_geometry([4, 4], [3, 3], stride=[1, 1], pad_before=[0, 0], pad_after=[0, 0])
-    wide = [np.moveaxis(src, -1, 1).astype(np.float64), np.moveaxis(weights, (-1, -2), (0, 1)).astype(np.float64)]
-    want = conv_transpose(*wide, geometry)
+    src, weights, diff = wide((1, 4, 4, 4)), wide((4, 6, 3, 3)), wide((1, 6, 6, 6))
+    x, w, g = (one.astype(np.float64) for one in (np.moveaxis(src, -1, 1), weights, np.moveaxis(diff, -1, 1)))
     with ttsim.open_device(values="exact") as opened:
-        got = np.moveaxis(onednn.conv_transpose(src, weights, device=opened, **attributes()), -1, 1)
-    products = 9 * src.shape[-1]
-    bound = products * np.abs(wide[0]).max() * np.abs(wide[1]).max() * lost + np.abs(want) * rounding
-    assert (np.abs(got.astype(np.float64) - want) <= bound).all()
+        common = {**attributes(), "weights_format": "IOX", "device": opened}
+        forward = onednn.conv_transpose(src, weights, **common)
+        of_data = onednn.conv_transpose_backward_data(diff, weights, **common)
+        of_weights = onednn.conv_transpose_backward_weights(src, diff, weights.shape, **common)
+    assert within(np.moveaxis(forward, -1, 1), conv_transpose(x, w, geometry), 9 * 4, src, weights)
+    assert within(np.moveaxis(of_data, -1, 1), data_gradient(g, w, geometry), 9 * 6, diff, weights)
+    assert within(of_weights, weights_gradient(x, g, geometry), 4 * 4, src, diff)
 
 
 @pytest.mark.parametrize(("dtype", "passes"), [(np.float32, 13), (np.float16, 8), (ml_dtypes.bfloat16, 8)])

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from device.errors import ArgumentError, shown
+from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import DeviceSpec
-from device.spec.figures import nearest
 from ops.calls.onednn.forward import Lowering
 from ops.fields.changed import GRID, changed
 from ops.fields.field import fields_of

@@ -3,53 +3,65 @@
 They are taken in runs of positions, which are copied into memory that is used again where a matrix is wanted.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise, product
 from math import prod
+from threading import local
+from typing import TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from device.matrix_unit.threads import in_turn
 from device.numbers.formats import Array
+from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis, margins
 
 RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
+COPIED_BYTES = 512 << 10  # that are worth another piece of a copy
+LEAST_PIECES = 4  # that runs are cut into where each has rows enough: more would be no faster, fewer cannot be shared
 LEAST_ROWS = 256  # below that, BLAS is not worth its calls
+
+Piece: TypeAlias = Callable[[], None]  # of work that does not depend on other pieces
+Each: TypeAlias = Callable[[Callable[[Piece], None], Iterable[Piece]], None]  # a function for each of several
 
 
 class Margin:
     """An image with as many zeros around it as its patches reach.
 
     Attributes:
-        pixels: float32 [N, *spatial, C].
+        pixels: float32 [parts, N, *spatial, C / parts]: parts of the channels lie apart.
         before: Zeros ahead of each axis.
     """
 
-    def __init__(self, image: Array, reaches: Sequence[Sequence[FrameAxis]]) -> None:
+    def __init__(
+        self, image: Array, reaches: Sequence[Sequence[FrameAxis]], each: Each = in_turn, *, parts: int = 1
+    ) -> None:
         """Pads an image.
 
         Args:
             image: [N, *spatial, C].
             reaches: For each spatial axis all that it is going to be read along, none with inserted zeros.
+            each: Carries out a function for each of several pieces.
+            parts: Parts of the channels that patches are taken of one at a time.
         """
         spans = [margins(axes) for axes in reaches]
         self.before = tuple(before for before, _ in spans)
-        pixels = np.ascontiguousarray(image, np.float32)
-        if any(map(any, spans)):
-            grown = np.zeros(
-                (len(image), *(n + sum(s) for n, s in zip(image.shape[1:-1], spans, strict=True)), image.shape[-1]),
-                np.float32,
-            )
-            grown[(slice(None), *(slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True)))] = (
-                pixels
-            )
+        pixels = np.moveaxis(image.reshape(*image.shape[:-1], parts, -1), -2, 0)
+        lengths = (n + sum(span) for n, span in zip(image.shape[1:-1], spans, strict=True))
+        if any(map(any, spans)) or pixels.dtype != np.float32 or not pixels.flags.c_contiguous:
+            grown = np.zeros((parts, len(image), *lengths, image.shape[-1] // parts), np.float32)
+            inside = (slice(b, b + n) for b, n in zip(self.before, image.shape[1:-1], strict=True))
+            copy_in_pieces(grown[(slice(None), slice(None), *inside)], pixels, each)
             pixels = grown
         self.pixels = pixels
 
-    def patches(self, axes: Sequence[FrameAxis]) -> Array:
-        """A read-only view [N, *outputs, *taps, C] for axes with taps and without inserted zeros."""
-        strides = self.pixels.strides
-        corner = self.pixels[
+    def patches(self, axes: Sequence[FrameAxis], part: int = 0) -> Array:
+        """A read-only view [N, *outputs, *taps, C / parts] for axes with taps and without inserted zeros."""
+        pixels = self.pixels[part]
+        strides = pixels.strides
+        corner = pixels[
             (
                 slice(None),
                 *(slice(axis.start + before, None) for axis, before in zip(axes, self.before, strict=True)),
@@ -57,7 +69,7 @@ class Margin:
         ]
         return as_strided(
             corner,
-            (len(self.pixels), *(axis.outputs for axis in axes), *(axis.taps for axis in axes), self.pixels.shape[-1]),
+            (len(pixels), *(axis.outputs for axis in axes), *(axis.taps for axis in axes), pixels.shape[-1]),
             (
                 strides[0],
                 *(axis.step * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
@@ -66,6 +78,26 @@ class Margin:
             ),
             writeable=False,
         )
+
+
+def copy_in_pieces(target: Array, source: Array, each: Each) -> None:
+    """Copies an array into another of its shape, a run of its first axes at a time; a small one at once."""
+    if source.nbytes <= COPIED_BYTES:
+        np.copyto(target, source)
+        return
+    boxes = runs(source.shape, max(1, COPIED_BYTES // 4))
+    each(do, [partial(np.copyto, target[box], source[box]) for box in boxes])
+
+
+def do(piece: Piece) -> None:
+    """Does a piece of work."""
+    piece()
+
+
+def merges(array: Array, axes: tuple[int, ...]) -> bool:
+    """Whether some axes lie in memory as one."""
+    wide = [axis for axis in axes if array.shape[axis] > 1]
+    return all(array.strides[outer] == array.strides[inner] * array.shape[inner] for outer, inner in pairwise(wide))
 
 
 def places(axes: Sequence[FrameAxis]) -> tuple[slice, ...]:
@@ -97,8 +129,13 @@ def run_rows(numbers: int) -> int:
     return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))
 
 
-class Scratch:
-    """Memory that is used again from run to run: fresh pages cost more than what is done with them."""
+def shared_rows(numbers: int, positions: int) -> int:
+    """The same, but few enough that there are some runs of all positions, if it does not matter where they are cut."""
+    return min(run_rows(numbers), max(LEAST_ROWS, div_up(positions, LEAST_PIECES)))
+
+
+class Scratch(local):
+    """Memory that is used again from run to run, each thread its own: fresh pages cost more than what is done there."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.float32)

@@ -10,6 +10,7 @@ sum.
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -33,10 +34,12 @@ class Precision(Enum):
     Attributes:
         IEEE: As if computed in float32 and rounded once.
         DEVICE: One pass of the matrix unit, which cuts float32 to TF32.
+        FLOAT64: As computed in float64, which no device does: for tests. Planned as IEEE is for float32.
     """
 
     IEEE = "ieee"
     DEVICE = "device"
+    FLOAT64 = "float64"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,7 @@ SINGLE_BITS: Final = 25
 HALF_BITS: Final = 18
 
 
+@cache
 def slicing_of(data_format: DataFormat, precision: Precision, *, fidelity_phases: int = ALL_PHASES) -> Slicing:
     """How operands of a format are multiplied.
 

@@ -40,6 +40,7 @@ def test_settings_by_their_names(name, found):
         ("enable_act_double_buffer", ["maybe"], ArgumentTypeError, "enable_act_double_buffer"),
         ("math_fidelity", [[1]], ArgumentError, "must be a plain value"),
         ("lowering", ["rows"], ArgumentError, "lowering must be frame or phase"),
+        ("config.core_grid", ["8x0"], ArgumentError, "core_grid must be COLUMNSxROWS"),
         ("slice", ["D:2"], ArgumentError, "slice must be"),
         ("in_channels", [None], ArgumentError, "in_channels must be an integer"),
         ("dram.banks", ["2MiB"], SpecError, "dram.banks"),
@@ -48,6 +49,11 @@ def test_settings_by_their_names(name, found):
 def test_what_there_is_not_is_refused_at_once(name, values, error, words):
     with pytest.raises(error, match=words):
         axis(name, values, SPEC)
+
+
+def test_a_core_grid_is_an_axis():
+    made = axis("config.core_grid", [None, "8x4"], SPEC)
+    assert [made.on(GIVEN, value).layer.config for value in made.values] == [{"a": 1}, {"a": 1, "core_grid": "8x4"}]
 
 
 def test_values_on_a_layer():

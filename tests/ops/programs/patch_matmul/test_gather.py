@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ops.frame.axis import axis_of_windows
-from ops.programs.patch_matmul.gather import Margin, places, runs
+from ops.programs.patch_matmul.gather import Margin, merges, places, runs, shared_rows
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 40))
@@ -33,9 +33,32 @@ def test_patches_read_zeros_outside_the_image(spacing):
 def test_an_image_without_a_margin_is_not_copied():
     image = np.ones((1, 4, 2), np.float32)
     axis = axis_of_windows(input_length=4, outputs=4, taps=1, start=0, spacing=1)
-    assert Margin(image, [[axis]]).pixels is image
+    assert Margin(image, [[axis]]).pixels.base is image
 
 
 def test_places_are_those_of_the_axis():
     axis = axis_of_windows(input_length=4, outputs=3, taps=1, start=0, spacing=1, first=1, distance=2)
     assert np.arange(8)[None][places([axis])].tolist() == [[1, 3, 5]]
+
+
+def test_parts_of_the_channels_lie_apart():
+    image = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
+    axis = axis_of_windows(input_length=3, outputs=3, taps=2, start=-1, spacing=1)
+    whole, halves = Margin(image, [[axis]]), Margin(image, [[axis]], parts=2)
+    for part in range(2):
+        assert np.array_equal(halves.patches([axis], part), whole.patches([axis])[..., 2 * part : 2 * part + 2])
+        assert halves.patches([axis], part)[0, 0, 0].tolist() == [0, 0]  # ahead of the image
+    assert halves.pixels.flags.c_contiguous
+
+
+@pytest.mark.parametrize(("positions", "rows"), [(100, 256), (2000, 500), (1 << 20, 8192)])
+def test_runs_that_may_be_cut_anywhere_are_some(positions, rows):
+    assert shared_rows(64, positions) == rows
+
+
+@pytest.mark.parametrize(("order", "axes", "expected"), [
+    ((0, 1, 2), (0, 1), True), ((0, 2, 1), (0, 1), False), ((0, 2, 1), (0, 2), True), ((1, 0, 2), (1, 0, 2), True),
+])  # fmt: skip
+def test_axes_that_lie_in_memory_as_one_merge(order, axes, expected):
+    array = np.zeros((2, 3, 4)).transpose(order)
+    assert merges(array, axes) is expected

@@ -1,0 +1,62 @@
+"""Any number of threads gives the same bytes."""
+
+import numpy as np
+import pytest
+
+from device.matrix_unit import threads
+from ops.frame.axis import convolution_axis, transposed_axis
+from ops.programs.patch_matmul import fast, gather
+from ops.programs.patch_matmul.fast_pixels import pixel_matmul
+from ops.programs.patch_matmul.work import Patches
+
+
+def transposed(length):
+    return transposed_axis(input_length=length, kernel=3, stride=2, padding=(1, 1), output_padding=1, dilation=1)
+
+
+def strided(length):
+    return convolution_axis(input_length=length, kernel=3, stride=2, padding=(1, 1), dilation=1)
+
+
+@pytest.fixture(autouse=True)
+def short_runs(monkeypatch):
+    """Several runs, copies and pieces of images of a few pixels."""
+    for name, value in (("RUN_BYTES", 1 << 10), ("LEAST_ROWS", 4), ("COPIED_BYTES", 256)):
+        monkeypatch.setattr(gather, name, value)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+
+
+class Work:
+    """What `fast.patch_matmul` reads of a program."""
+
+    def __init__(self, patches):
+        self.patches = patches
+
+
+LAYERS = [(8, 1, 6), (8, 1, 64), (8, 2, 4), (64, 2, 64), (8, 8, 8), (8, 8, 16)]
+
+
+@pytest.mark.parametrize("axis", [transposed, strided])
+@pytest.mark.parametrize(("channels", "groups", "outs"), LAYERS)
+@pytest.mark.parametrize("biased", [True, False])
+def test_patches_do_not_tell_how_many_threads_there_were(axis, channels, groups, outs, biased):
+    rng, axes = np.random.default_rng(0), (axis(7), axis(6))
+    image = rng.standard_normal((3, 7, 6, channels), np.float32)
+    weights = rng.standard_normal((groups, 3, 3, channels // groups, outs // groups), np.float32)
+    bias = rng.standard_normal(outs, np.float32) if biased else None
+    patches = Patches(batch=3, axes=axes, channels=channels, groups=groups, bundles=1)
+    results = []
+    for each in (threads.in_turn, threads.side_by_side):
+        results.append(np.empty((3, *(one.outputs for one in axes), outs), np.float32))
+        fast.patch_matmul(Work(patches), image, weights, bias, results[-1], each)
+    assert results[0].tobytes() == results[1].tobytes()
+
+
+@pytest.mark.parametrize(("channels", "groups", "outs"), LAYERS)
+def test_pixels_do_not_tell_how_many_threads_there_were(channels, groups, outs):
+    rng, axes = np.random.default_rng(0), (strided(9), strided(8))
+    other = rng.standard_normal((3, 9, 8, channels), np.float32)
+    image = rng.standard_normal((3, *(one.outputs for one in axes), outs), np.float32)
+    patches = Patches(batch=3, axes=axes, channels=channels, groups=groups, bundles=1)
+    first, second = (pixel_matmul(patches, image, other, each) for each in (threads.in_turn, threads.side_by_side))
+    assert first.tobytes() == second.tobytes()
