@@ -4,6 +4,8 @@ Every message names the rule, the value and the way out. Where the real library 
 the first line. Each class keeps the built-in base that users of the real library catch.
 """
 
+import difflib
+from collections.abc import Iterable
 from typing import Final
 
 LONGEST_SHOWN: Final = 60  # characters of a value in an error
@@ -69,3 +71,9 @@ def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
         return f"{value[: longest // 2]!r}... ({len(value)} characters)"
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return f"a {name}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``", did you mean ...?"`` with the known name that is spelled most like ``name``; empty if none is close."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f", did you mean {close[0]!r}?" if close else ""

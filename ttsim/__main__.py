@@ -14,14 +14,16 @@ usage: python -m ttsim --version
 --set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
 """
 
+from ttsim.interrupts import INTERRUPTED, LINE  # before what takes long to load
+
+# isort: split
 import argparse
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from rich.console import Console
 
@@ -34,8 +36,8 @@ from ttsim.dropin.suite import run_tests
 from ttsim.experiments.command import add_sweep, sweep_command
 from ttsim.experiments.design.command import add_design, design_command
 from ttsim.experiments.tuning.command import add_tune, faster_line, tune_command
-from ttsim.layers.flags import add_layer_flags, layer_from_flags
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.layers.flags import add_layer_flags, chosen_layers
+from ttsim.layers.read import DEFAULT_LAYERS
 from ttsim.layers.run import Settings, run_layer
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
@@ -52,7 +54,6 @@ from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
 from ttsim.report.writers.terminal import say
 from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values
-from ttsim.types.layer import Layer
 from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
@@ -82,6 +83,45 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="ttsim", description="Transposed convolution on a simulated device.")
     parser.add_argument("--version", action=Version, nargs=0, help="of ttsim, of the ttnn it follows, and of the model")
     commands = parser.add_subparsers(dest="command", required=True)
+    _add_run(commands)
+    devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
+    devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
+    add_changes(devices)
+    devices.add_argument(
+        "--explain",
+        action="store_true",
+        help="each field's unit and source, and what it moves: about 24 s for all fields of a device",
+    )
+    devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
+    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    script = commands.add_parser(
+        "exec",
+        help="run a script that imports ttnn",
+        description="Runs an unchanged script; `import ttnn` gives ttsim there. Its own arguments come after its name.",
+    )
+    add_choices(script)
+    script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
+    script.add_argument(
+        "--tune", action="store_true", help="find the best configs of its convolutions, each with what it hands on"
+    )
+    script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
+    script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
+    _add_compare(commands)
+    tests = commands.add_parser(
+        "pytest",
+        help="run tests that import ttnn",
+        description="Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest.",
+        allow_abbrev=False,
+    )
+    add_choices(tests)
+    add_sweep(commands, add_changes)
+    add_tune(commands, add_changes)
+    add_design(commands)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    """Adds the command that runs layers to what `add_subparsers` gave."""
     run = commands.add_parser(
         "run",
         help="run layers and report what they use",
@@ -115,28 +155,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
     add_layer_flags(run)
-    devices = commands.add_parser("devices", help="list devices, show all figures of one, what differs between two")
-    devices.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog_names())}, or TOML files")
-    add_changes(devices)
-    devices.add_argument(
-        "--explain",
-        action="store_true",
-        help="each field's unit and source, and what it moves: about 24 s for all fields of a device",
-    )
-    devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
-    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    script = commands.add_parser(
-        "exec",
-        help="run a script that imports ttnn",
-        description="Runs an unchanged script; `import ttnn` gives ttsim there. Its own arguments come after its name.",
-    )
-    add_choices(script)
-    script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
-    script.add_argument(
-        "--tune", action="store_true", help="find the best configs of its convolutions, each with what it hands on"
-    )
-    script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
-    script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
+
+
+def _add_compare(commands: Any) -> None:
+    """Adds the command that compares two reports likewise."""
     compared = commands.add_parser(
         "compare",
         help="compare two reports, or a report and what a card's profiler wrote",
@@ -151,36 +173,6 @@ def build_parser() -> argparse.ArgumentParser:
         "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
     )
     compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
-    tests = commands.add_parser(
-        "pytest",
-        help="run tests that import ttnn",
-        description="Runs pytest on unchanged tests, with the fixtures of tt-metal; it takes all arguments of pytest.",
-        allow_abbrev=False,
-    )
-    add_choices(tests)
-    add_sweep(commands, add_changes)
-    add_tune(commands, add_changes)
-    add_design(commands)
-    return parser
-
-
-def chosen_layers(options: argparse.Namespace) -> tuple[Layer, ...]:
-    """The layers to run.
-
-    Raises:
-        ArgumentError: Flags and a file were given together, or no layer is left.
-        OSError: The file cannot be read.
-    """
-    layer = layer_from_flags(options)
-    if layer is not None:
-        if options.layers is not None or options.only:
-            raise ArgumentError("run: give --layers FILE (with --only) or the flags of one layer, not both")
-        return (layer,)
-    path = options.layers or DEFAULT_LAYERS
-    layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
-    if not layers:
-        raise ArgumentError(f"run: no layer of {path} has {shown(options.only)} in its name")
-    return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -192,7 +184,7 @@ def run_command(options: argparse.Namespace) -> int:
         strict=not options.no_strict,
         suggestions=not options.no_suggestions,
     )
-    layers, results = chosen_layers(options), []
+    layers, results = chosen_layers(options, where="run"), []
     with progress("layers") as begin:
         done = begin(len(layers))
         for number, layer in enumerate(layers):
@@ -255,11 +247,11 @@ def exec_command(options: argparse.Namespace) -> int:
             )
         if told:
             print(told)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         sys.stdout.flush()
         lines = traceback.format_exception(error.with_traceback(within(error.__traceback__, options.script)))
         sys.stderr.write("\t".join(map(printable_lines, "".join(lines).split("\t"))))
-        return 1
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 
@@ -323,6 +315,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        sys.stderr.write(LINE)
+        return INTERRUPTED
     except (TTSimError, OSError, MemoryError) as error:
         print(f"ttsim: {printable(told(error))}", file=sys.stderr)
         return 2

@@ -5,8 +5,9 @@ All take and return numpy arrays of float32, float16 or ml_dtypes.bfloat16, on o
 float32 in 13 passes of LoFi and the other two in 8, and the plan holds all of them. Slices lie on one grid for each
 tensor, so that what products lose is measured by the largest numbers: before that rounding, the sum of n products of a
 and b is off by less than n * max|a| * max|b| * 2**-22 (float16 and bfloat16: 2**-16), besides the rounding of float32
-sums. ``precision="device"`` is a single pass, which cuts float32 to TF32. Without a device, a call runs on the default
-device or on a fresh one with ``values="fast"``.
+sums. ``precision="device"`` is a single pass, which cuts float32 to TF32. ``precision="float64"``, for tests, computes
+with float64 arrays as no device does, whatever its ``values``; plan, memory and cycles are those of "ieee" for float32.
+Without a device, a call runs on the default device or on a fresh one with ``values="fast"``.
 """
 
 from collections.abc import Sequence
@@ -74,7 +75,7 @@ def conv_transpose(
         data_format: "NXC" or "NCX".
         weights_format: "XOI", "IOX", "OIX" or "XIO".
         device: Where to run.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
         lowering: "frame" inserts zeros between the positions of src, as ttnn does; "phase" computes each output phase
             as a small dense convolution.
         dst_shape: Shape the result must have.
@@ -127,7 +128,7 @@ def conv_transpose_backward_data(
         weights_format: See `conv_transpose`.
         src_shape: Shape the result must have.
         device: Where to run.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
 
     Returns:
         diff_src.
@@ -177,7 +178,7 @@ def conv_transpose_backward_weights(
         weights_format: See `conv_transpose`.
         diff_weights_shape: Shape the result must have; it stands in for weights_shape.
         device: Where to run.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
 
     Returns:
         diff_weights.
@@ -226,7 +227,7 @@ def conv_transpose_backprop_filters(
         data_format: See `conv_transpose`.
         filter_format: "XIO" or "OIX"; the newer formats are understood, too.
         device: Where to run.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
 
     Returns:
         filter_delta.

@@ -36,6 +36,7 @@ Engine: TypeAlias = Literal["auto", "compiled", "numpy", "truth"]
 
 COMPILED_MODULE: Final = "device.matrix_unit.compiled"
 WORTH_LOADING: Final = 4_000_000  # multiply-adds from which loading numba (0.3 s) costs less than doing without
+STEP_COST: Final = 64_000  # multiply-adds (2.5 ns each) that a step of numpy costs by itself (160 us), as measured
 WORTH_THREADS: Final = 16_000_000  # and from which a second core helps
 UNIT_ROWS: Final = 1024  # rows one thread works on at a time
 
@@ -62,6 +63,11 @@ class _Work(NamedTuple):
         """In all fidelity phases."""
         rows, depth = self.activations.shape
         return int(rows * depth * self.weights.shape[1] * self.mode.fidelity_phases)
+
+    @property
+    def numpy_cost(self) -> int:
+        """What numpy would take, in multiply-adds: narrow operands have many steps of a few."""
+        return self.multiply_adds + sum(self.half_counts) * self.mode.fidelity_phases * STEP_COST
 
 
 class _Unit(NamedTuple):
@@ -193,7 +199,7 @@ def _compiled_engine(work: _Work, engine: Engine) -> Any:
     """
     loaded = COMPILED_MODULE in sys.modules
     if engine not in ("auto", "compiled") or (
-        engine == "auto" and not loaded and (work.multiply_adds < WORTH_LOADING or not compiled_engine_available())
+        engine == "auto" and not loaded and (work.numpy_cost < WORTH_LOADING or not compiled_engine_available())
     ):
         return None
     module = importlib.import_module("device.matrix_unit.compiled")

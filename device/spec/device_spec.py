@@ -12,12 +12,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, get_type_hints
 
-from device.errors import SpecError, shown
+from device.errors import SpecError, nearest, shown
 from device.spec.figures import (
     check_keys,
     check_table,
     convert,
-    nearest,
     replace_fields,
     require_positive,
     to_plain,

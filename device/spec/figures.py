@@ -3,14 +3,15 @@
 Figures are numbers, texts, and such dataclasses again.
 """
 
-import difflib
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import replace as dataclass_replace
 from typing import Any, get_args, get_origin, get_type_hints
 
-from device.errors import SpecError, shown
+from device.errors import SpecError, nearest, shown
+from device.spec.kinds import has_kind
+from device.spec.units import read_number
 
 
 def to_plain(value: Any) -> Any:
@@ -69,7 +70,9 @@ def check_keys(values: Mapping[str, Any], *, known: Iterable[str], needed: Itera
         )
 
 
-def replace_fields(spec: Any, changes: Mapping[str, object], *, nested: bool, other_names: Iterable[str] = ()) -> Any:
+def replace_fields(
+    spec: Any, changes: Mapping[str, object], *, nested: bool, other_names: Iterable[str] = (), where: str = ""
+) -> Any:
     """A copy of a dataclass with changes, each ``field=value`` or, if ``nested``, ``part_field=value``.
 
     Args:
@@ -77,6 +80,7 @@ def replace_fields(spec: Any, changes: Mapping[str, object], *, nested: bool, ot
         changes: By name.
         nested: Whether fields of its parts can be changed, too.
         other_names: What else could have been given, for suggestions.
+        where: Key under which the dataclass stands: of it hang the units of its numbers, and messages.
 
     Raises:
         SpecError: A name is unknown, or a value has the wrong type.
@@ -86,7 +90,7 @@ def replace_fields(spec: Any, changes: Mapping[str, object], *, nested: bool, ot
     parts: dict[str, dict[str, object]] = {}
     for name, value in changes.items():
         if name in kinds:
-            own[name] = convert(kinds[name], value, name)
+            own[name] = convert(kinds[name], value, _join(where, name))
             continue
         part, field = _split(name, kinds) if nested else ("", "")
         if not part:
@@ -96,7 +100,7 @@ def replace_fields(spec: Any, changes: Mapping[str, object], *, nested: bool, ot
             )
         parts.setdefault(part, {})[field] = value
     for part, part_changes in parts.items():
-        own[part] = replace_fields(own.get(part, getattr(spec, part)), part_changes, nested=False)
+        own[part] = replace_fields(own.get(part, getattr(spec, part)), part_changes, nested=False, where=part)
     return dataclass_replace(spec, **own)
 
 
@@ -116,7 +120,7 @@ def _spellings(kinds: Mapping[str, Any], nested: bool) -> list[str]:
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
-    """``value`` as the type a field wants."""
+    """``value`` as the type a field wants; a text with a unit as the number that it is in the field's own."""
     if get_origin(kind) is tuple:
         if not isinstance(value, list | tuple):
             raise SpecError(f"{where} must be a list, not {shown(value)}; write it in square brackets")
@@ -131,6 +135,8 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return float(value)
     if kind is int and isinstance(value, float) and value.is_integer():  # such as 1e9
         return int(value)
+    if isinstance(value, str) and kind in (int, float) and has_kind(where):
+        return read_number(where, value, whole=kind is int)
     raise SpecError(f"{where} must be {_KINDS[kind]}, not {shown(value)}; correct its value")
 
 
@@ -151,6 +157,14 @@ def require_positive(part: str, spec: Any) -> None:
             raise SpecError(f"{part}: {field.name} must be at most {sys.float_info.max:g}; give a smaller number")
         if number and not value > 0:
             raise SpecError(f"{part}: {field.name} must be a number above zero, not {value}; give a positive number")
+
+
+def require_at_most(part: str, spec: Any, most: int, *names: str) -> None:
+    """Each of the named fields is no larger."""
+    for name in names:
+        value = getattr(spec, name)
+        if value > most:
+            raise SpecError(f"{part}: {name} must be at most {most}, not {value}; give a smaller number")
 
 
 def require_powers_of_two(part: str, spec: Any, *names: str) -> None:
@@ -185,9 +199,3 @@ def require_room(part: str, name: str, top_bytes: int, base_bytes: int) -> None:
         raise SpecError(
             f"{part}: {name} must be above base_bytes ({base_bytes}), not {top_bytes}; raise {name} or lower base_bytes"
         )
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """``", did you mean ...?"`` with the known name that is spelled most like ``name``; empty if none is close."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f", did you mean {close[0]!r}?" if close else ""

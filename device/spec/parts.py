@@ -1,9 +1,11 @@
 """Parts of a device description that say what the machine is: grid, memories, networks, compute, planner's rates."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from device.errors import SpecError
 from device.spec.figures import (
+    require_at_most,
     require_multiple,
     require_positive,
     require_powers_of_two,
@@ -11,14 +13,16 @@ from device.spec.figures import (
     require_share,
 )
 
+MOST_PLACES: Final = 64  # along an axis of the chip: a coordinate of the networks has 6 bits (NOC_ADDR_NODE_ID_BITS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridSpec:
     """The worker cores a program can use.
 
     Attributes:
-        cols: Cores in a row.
-        rows: Cores in a column.
+        cols: Cores in a row, at most 64.
+        rows: Cores in a column, at most 64.
     """
 
     cols: int
@@ -26,6 +30,7 @@ class GridSpec:
 
     def __post_init__(self) -> None:
         require_positive("grid", self)
+        require_at_most("grid", self, MOST_PLACES, "cols", "rows")
 
     @property
     def cores(self) -> int:
@@ -112,8 +117,8 @@ class NocSpec:
     """The two networks of the chip: rings in each row and each column of a torus, clocked as the worker cores are.
 
     Attributes:
-        cols: Columns of the torus.
-        rows: Rows of the torus.
+        cols: Columns of the torus, at most 64.
+        rows: Rows of the torus, at most 64.
         worker_cols: Torus column of each column of worker cores, unharvested. A grid with more columns than these
             (there may be none) has a network made for it (`device.time.network.torus_of`).
         worker_rows: The same of rows.
@@ -136,6 +141,7 @@ class NocSpec:
 
     def __post_init__(self) -> None:
         require_positive("noc", self)
+        require_at_most("noc", self, MOST_PLACES, "cols", "rows")
         require_share("noc", self, "link_share")
         for name, size in (("worker_cols", self.cols), ("worker_rows", self.rows)):
             places = getattr(self, name)

@@ -75,7 +75,7 @@ class Table:
         """
         if self.kind is None:
             return Table(self.name, tuple({**dict(self.figures), **changes}.items()))
-        return table_of(replace_fields(self.read(self.kind), changes, nested=False))
+        return table_of(replace_fields(self.read(self.kind), changes, nested=False, where=self.name))
 
     def replace_all(self, values: Any) -> "Table":
         """Another table under the same name: costs, or a mapping.

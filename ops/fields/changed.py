@@ -8,9 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from device.errors import ArgumentTypeError, SpecError, shown
+from device.errors import ArgumentTypeError, SpecError, nearest, shown
 from device.spec.device_spec import LONGEST_NAME, DeviceSpec
-from device.spec.figures import nearest
 from ops import meanings
 from ops.fields.field import Field, fields_of, with_values
 from ops.fields.units import Value, read_value, spelled

@@ -1,37 +1,14 @@
-"""Every field of a device with its unit, and whether a machine is better with more or with less of it.
-
-A field's name ends in its unit, so that rules over names do for a field that is new, too; the few that count things
-are listed. A name that no rule knows is refused, for a figure without a unit can not be held to anything.
-"""
+"""Every field of a device with its unit, and whether a machine is better with more or with less of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from math import isclose
 from typing import Any
 
 from device.errors import SpecError
 from device.spec.device_spec import DeviceSpec
+from device.spec.kinds import Better, Dimension, kind_of
 from ops.meanings import COSTS
-
-
-class Better(Enum):
-    """Which way a machine is better that differs in one figure, for a program that stays as it is."""
-
-    LARGER = "larger"
-    SMALLER = "smaller"
-    NEITHER = ""
-
-
-class Dimension(Enum):
-    """What becomes of a figure where everything happens in less time: on a faster clock, or in fewer cycles of it."""
-
-    CLOCK = "a rate of the clock"
-    RATE = "bytes in a second"
-    TIME = "time on a clock of its own"
-    CYCLES = "cycles"
-    CYCLE_RATE = "bytes in a cycle"
-    NUMBER = "a number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,42 +40,7 @@ class Field:
         return isinstance(self.value, int | float) and not isinstance(self.value, bool)
 
 
-# What is counted, by its whole name: unit and which way is better.
-_COUNTED: dict[str, tuple[str, Better]] = {
-    "grid.cols": ("cores", Better.NEITHER),  # more cores, and longer ways between them
-    "grid.rows": ("cores", Better.NEITHER),
-    "l1.circular_buffers": ("", Better.LARGER),
-    "dram.banks": ("banks", Better.LARGER),
-    "noc.cols": ("nodes", Better.SMALLER),
-    "noc.rows": ("nodes", Better.SMALLER),
-    "noc.flit_bytes": ("bytes/cycle", Better.LARGER),
-    "data_movement.processors": ("processors", Better.LARGER),
-    "compute.dst_tiles": ("tiles", Better.LARGER),
-    "compute.stationary_tiles": ("tiles", Better.NEITHER),  # fewer fetches, of which each is waited for
-}
-# The others by how their names end; the first ending that fits counts.
-_ENDINGS: dict[str, tuple[str, Dimension, Better]] = {
-    "_bytes_per_second": ("bytes/s", Dimension.RATE, Better.LARGER),
-    "_bytes_per_cycle": ("bytes/cycle", Dimension.CYCLE_RATE, Better.LARGER),
-    "_bytes_per_ns": ("bytes/ns", Dimension.RATE, Better.LARGER),
-    "_cycles": ("cycles", Dimension.CYCLES, Better.SMALLER),
-    "wait_share": ("", Dimension.NUMBER, Better.SMALLER),
-    "waiting_share": ("", Dimension.NUMBER, Better.SMALLER),
-    "_share": ("", Dimension.NUMBER, Better.LARGER),
-    "_factor": ("", Dimension.NUMBER, Better.SMALLER),  # of what else is to be done
-    "_links": ("links", Dimension.NUMBER, Better.LARGER),
-    "buffer_bytes": ("bytes", Dimension.NUMBER, Better.LARGER),
-    "write_bytes": ("bytes", Dimension.NUMBER, Better.LARGER),
-    "packet_bytes": ("bytes", Dimension.NUMBER, Better.LARGER),
-    "_bytes": ("bytes", Dimension.NUMBER, Better.NEITHER),
-    "bytes": ("bytes", Dimension.NUMBER, Better.NEITHER),
-    "_ghz": ("GHz", Dimension.CLOCK, Better.LARGER),
-    "_hz": ("Hz", Dimension.CLOCK, Better.LARGER),
-    "_ns": ("ns", Dimension.TIME, Better.SMALLER),
-    "_nanoseconds": ("ns", Dimension.TIME, Better.SMALLER),
-}
 _OF_THE_PLANNER = "reader"  # right or wrong, they decide plans and nothing else
-_PER_CYCLE = "bytes/cycle"
 
 
 def fields_of(spec: DeviceSpec) -> tuple[Field, ...]:
@@ -168,18 +110,6 @@ def _field(path: tuple[str | int, ...], value: Any) -> Field:
     plain = Field(path, value, "", Dimension.NUMBER, Better.NEITHER)
     if not plain.numeric:
         return plain
-    unit, dimension, better = _kind(plain.name)
-    return Field(path, value, unit, dimension, Better.NEITHER if path[0] == _OF_THE_PLANNER else better)
-
-
-def _kind(name: str) -> tuple[str, Dimension, Better]:
-    """Unit, dimension and direction of a number."""
-    if name in _COUNTED:
-        unit, better = _COUNTED[name]
-        return unit, Dimension.CYCLE_RATE if unit == _PER_CYCLE else Dimension.NUMBER, better
-    for ending, kind in _ENDINGS.items():
-        if name.endswith(ending):
-            return kind
-    raise SpecError(
-        f"{name}: nobody knows the unit of this figure; let its name end in one of {', '.join(_ENDINGS)}, or list it"
-    )
+    kind = kind_of(plain.name)
+    better = Better.NEITHER if path[0] == _OF_THE_PLANNER else kind.better
+    return Field(path, value, kind.unit, kind.dimension, better)

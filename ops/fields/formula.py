@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from device.errors import ArgumentError, shown
-from device.spec.figures import nearest
+from device.errors import ArgumentError, nearest, shown
 
 GRAMMAR: Final = "numbers, fields, + - * / **, parentheses, min(...) and max(...)"
 LONGEST: Final = 500  # characters

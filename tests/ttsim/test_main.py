@@ -3,7 +3,8 @@ import re
 
 import pytest
 
-from ttsim.__main__ import build_parser, chosen_layers, main
+from ttsim.__main__ import build_parser, main
+from ttsim.layers.flags import chosen_layers
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 
 SMALL = ["--shape", "1,8,8,32", "--out-channels", "16", "--stride", "2"]
@@ -137,10 +138,10 @@ def test_a_layer_that_fails_does_not_stop_the_others(tmp_path, capsys):
 
 def test_the_default_layers():
     options = build_parser().parse_args(["run", "--seed", "4"])
-    layers = chosen_layers(options)
+    layers = chosen_layers(options, where="run")
     assert [layer.name for layer in layers] == [layer.name for layer in read_layers(DEFAULT_LAYERS)]
     assert {layer.seed for layer in layers} == {4}
-    only = chosen_layers(build_parser().parse_args(["run", "--only", "vgg"]))
+    only = chosen_layers(build_parser().parse_args(["run", "--only", "vgg"]), where="run")
     assert len(only) == 4
 
 

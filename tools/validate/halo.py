@@ -108,6 +108,7 @@ def read_halo_row(row: Row) -> HaloRow:
         output_rows=output_rows,
         shard_width=int(shards[2]),
         data_format=FORMATS[row["dtype_in0"]],
+        stick_alignment_bytes=spec.l1.alignment_bytes,
         tiled=row["in_layout"] == "TILE",
         config_tensors_in_dram=row["config_tensors_in_dram"] == "true",
     )

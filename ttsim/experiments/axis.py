@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
-from device.errors import ArgumentError, shown
+from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import DeviceSpec
-from device.spec.figures import nearest
 from ops.calls.onednn.forward import Lowering
 from ops.fields.changed import GRID, changed
 from ops.fields.field import fields_of
-from ttsim.experiments.point import LAYER_INPUTS, Point
+from ttsim.experiments.point import LAYER_INPUTS
 from ttsim.layers.arguments import compute_config, conv_config, slice_config
 from ttsim.layers.read import checked
 from ttsim.types.compute_config import WormholeComputeKernelConfig
@@ -20,6 +20,14 @@ from ttsim.types.layer import Layer, Setting
 LAYER, CONFIG, COMPUTE, DEVICE, LOWERING = "layer", "config", "compute", "device", "lowering"
 NONE_IS_A_VALUE: Final = ("dtype", "slice")  # fields of a layer that may be left to the library
 ANY_LAYER: Final = Layer(in_channels=32, out_channels=32, input_height=32, input_width=32)  # to check settings with
+
+
+class Variant(NamedTuple):
+    """A layer with values of some axes, and what they are."""
+
+    layer: Layer
+    lowering: str = Lowering.FRAME.value
+    labels: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +49,19 @@ class Axis:
         """As in the columns of a table: "config.shard_layout", "device.dram.banks", "slice", "lowering"."""
         return self.field if self.kind in (LAYER, LOWERING) else f"{self.kind}.{self.field}"
 
-    def on(self, point: Point, value: Any) -> Point:
-        """A point with one of the values; of a field of the point's layer, or the lowering."""
+    def on(self, variant: Variant, value: Any) -> Variant:
+        """A variant with one of the values; of a field of the layer, or the lowering."""
+        layer, lowering, labels = variant
         if self.kind == LOWERING:
-            return replace(point, lowering=value)
-        if self.kind == LAYER:
-            return replace(point, layer=_with(point.layer, self.field, value))
-        before: Mapping[str, Setting] = getattr(point.layer, self.kind)
-        table = {name: one for name, one in before.items() if name != self.field}
-        table |= {} if value is None else {self.field: value}
-        return replace(point, layer=_with(point.layer, self.kind, table))
+            lowering = value
+        elif self.kind == LAYER:
+            layer = _with(layer, self.field, value)
+        else:
+            before: Mapping[str, Setting] = getattr(layer, self.kind)
+            table = {name: one for name, one in before.items() if name != self.field}
+            table |= {} if value is None else {self.field: value}
+            layer = _with(layer, self.kind, table)
+        return Variant(layer, lowering, {**labels, self.name: value})
 
 
 def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 from device.errors import ArgumentError, shown
 from ops.fields.changed import with_changes
@@ -13,13 +13,12 @@ from ttsim.experiments.read import read_sweep
 from ttsim.experiments.row import Verdict
 from ttsim.experiments.sweep import Progress, Watch, run_space, space_of
 from ttsim.experiments.tables import best_table
+from ttsim.interrupts import INTERRUPTED
 from ttsim.layers.flags import add_layer_flags, layer_from_flags, setting
 from ttsim.layers.read import DEFAULT_LAYERS, LENGTHS, read_layers
 from ttsim.report.columns import terminal_width
 from ttsim.report.writers.progress import progress
 from ttsim.runtime.defaults import Values, default_spec
-
-INTERRUPTED: Final = 130  # exit code, as of a shell
 
 
 def add_sweep(commands: Any, add_changes: Callable[[argparse.ArgumentParser], None]) -> None:

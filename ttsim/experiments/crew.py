@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from multiprocessing import connection, get_context, parent_process
-from threading import Thread
+from multiprocessing import connection, get_context, parent_process, resource_tracker
+from threading import Thread, current_thread, main_thread
 from typing import Any, Final
 
 from device.errors import ArgumentError, shown
@@ -104,9 +104,37 @@ def crew_of(*, processes: int | None, scheduler: str | None) -> Iterator[Crew]:
         yield Crew(executor=lambda: _pool(count), lanes=count, where=f"in {count} processes")
 
 
+class Pool(ProcessPoolExecutor):
+    """Processes that the keyboard does not interrupt, not even while they start."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """A future; a process that is started for it is started to the end."""
+        with _deaf_children():
+            return super().submit(fn, *args, **kwargs)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes that are started meanwhile inherit that SIGINT is blocked; this one hears of it afterwards."""
+    if current_thread() is not main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield  # which the keyboard never interrupts, or which cannot block it
+        return
+    resource_tracker.ensure_running()  # were it started with the first process, it would lift the block
+    heard: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))  # of another thread, not blocked
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
+
+
 def _pool(count: int) -> Executor:
     """Processes that are started afresh, not forked: threads and locks of this one are none of theirs."""
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin)
+    return Pool(count, mp_context=get_context("spawn"), initializer=_begin)
 
 
 def _begin() -> None:

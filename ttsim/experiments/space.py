@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.fields.changed import changed
-from ttsim.experiments.axis import DEVICE, Axis
+from ttsim.experiments.axis import DEVICE, Axis, Variant
 from ttsim.experiments.point import Point
 from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values
 from ttsim.types.layer import Layer
@@ -63,14 +63,20 @@ class Space:
         others = [axis for axis in self.axes if axis.kind != DEVICE]
         machines = list(self._machines())
         for layer in self.layers:
+            variants = [Variant(layer)]
+            for axis in others:
+                variants = [axis.on(variant, value) for variant in variants for value in axis.values]
             for spec, labels in machines:
-                for values in product(*(axis.values for axis in others)):
+                for variant in variants:
                     point = Point(
-                        layer=layer, spec=spec, values=self.values, l1_small_size=self.l1_small_size, strict=self.strict
+                        layer=variant.layer,
+                        spec=spec,
+                        lowering=variant.lowering,
+                        values=self.values,
+                        l1_small_size=self.l1_small_size,
+                        strict=self.strict,
                     )
-                    for axis, value in zip(others, values, strict=True):
-                        point = axis.on(point, value)
-                    yield Sample(point, labels | {axis.name: one for axis, one in zip(others, values, strict=True)})
+                    yield Sample(point, {**labels, **variant.labels})
 
     def _machines(self) -> Iterator[tuple[DeviceSpec, dict[str, Any]]]:
         """Every device with every change of it, and its values on the axes."""

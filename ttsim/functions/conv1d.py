@@ -19,8 +19,8 @@ from ttsim.types.signature import Pair, checked, two
 Conv1dConfig = Conv2dConfig
 
 
-@checked
 @on_device
+@checked
 def conv1d(
     *,
     input_tensor: Tensor,

@@ -23,8 +23,8 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import Padding, Pair, checked, four, two
 
 
-@checked
 @on_device
+@checked
 def conv2d(
     *,
     input_tensor: Tensor,

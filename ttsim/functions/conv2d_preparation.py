@@ -25,8 +25,8 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import Padding, Pair, checked, four, two
 
 
-@checked
 @on_device
+@checked
 def prepare_conv_weights(
     *,
     weight_tensor: Tensor,
@@ -107,8 +107,8 @@ def prepare_conv_weights(
     return _prepare(arguments, "weight", weight_tensor.cpu(), device, "prepare_conv_weights")
 
 
-@checked
 @on_device
+@checked
 def prepare_conv_bias(
     *,
     bias_tensor: Tensor,

@@ -23,8 +23,6 @@ Activations = Sequence[str | UnaryWithParam | UnaryOpType]
 def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..., Tensor]:
     """One of the functions of two operands."""
 
-    @checked
-    @on_device
     def function(
         input_tensor_a: object,
         input_tensor_b: object,
@@ -88,15 +86,13 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
         DeviceError: The shapes do not go together, a tensor is on the host, or the result does not fit its place.
         OutOfMemoryError: No room.
     """
-    return function
+    return on_device(checked(function))
 
 
 def _in_place(operation: BinaryOperation, meaning: str) -> Callable[..., Tensor]:
     """One of the functions of two operands that write into the first."""
     name = f"{operation.value}_"
 
-    @checked
-    @on_device
     def function(
         input_tensor_a: Tensor,
         input_tensor_b: object,
@@ -143,7 +139,7 @@ def _in_place(operation: BinaryOperation, meaning: str) -> Callable[..., Tensor]
         ArgumentError: What is not simulated is asked for.
         DeviceError: The shapes do not go together, or a tensor is on the host.
     """
-    return function
+    return on_device(checked(function))
 
 
 def _combined(

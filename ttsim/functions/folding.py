@@ -12,8 +12,8 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import checked, required_integer
 
 
-@checked
 @on_device
+@checked
 def fold(
     input: Tensor,
     stride_h: int,

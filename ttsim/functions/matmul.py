@@ -19,8 +19,8 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import checked
 
 
-@checked
 @on_device
+@checked
 def matmul(
     input_tensor_a: Tensor,
     input_tensor_b: Tensor,
@@ -71,8 +71,8 @@ def matmul(
     )
 
 
-@checked
 @on_device
+@checked
 def linear(
     input_tensor_a: Tensor,
     input_tensor_b: Tensor,

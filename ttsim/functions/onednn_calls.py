@@ -16,7 +16,9 @@ from ops.calls.onednn.backward_data import plan_backward_data
 from ops.calls.onednn.backward_weights import plan_backward_weights
 from ops.calls.onednn.forward import Lowering, plan_forward
 from ops.calls.onednn.problem import Deconvolution
+from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.host_values import image_of, weights_of
+from ops.programs.patch_matmul.slicing import Precision
 from ops.programs.patch_matmul.weight_formats import from_canonical
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device, open_device
@@ -63,9 +65,9 @@ def run(call: Call, device: Device | None = None) -> Array:
     if chosen is None:
         with open_device(values="fast") as fresh:
             return run(call, fresh)
-    data_format = call.problem.data_format
+    host_type = call.problem.host_type
     if not call.problem.batch:
-        return np.zeros(call.shape, data_format.storage)
+        return np.zeros(call.shape, host_type)
     plan = call.plan(chosen.spec)
     dispatch = current().dispatch
 
@@ -76,8 +78,9 @@ def run(call: Call, device: Device | None = None) -> Array:
 
     in_turn_on(chosen, placed)
     if not dispatch or chosen.values == "off":
-        return np.broadcast_to(data_format.storage.type(np.nan), call.shape)
-    made = run_values(plan, call.arrays, values_reading(chosen), meanings=chosen.meanings)
+        return np.broadcast_to(host_type.type(np.nan), call.shape)
+    meanings = float64.MEANINGS if call.problem.precision is Precision.FLOAT64 else chosen.meanings
+    made = run_values(plan, call.arrays, values_reading(chosen), meanings=meanings)
     return call.finish(made[plan.results["output"]])
 
 
@@ -110,7 +113,7 @@ class GraphOperation:
         Args:
             inputs: Arrays in the order of the text; optional ones may be None or left out.
             attributes: By the text's names.
-            precision: "ieee" or "device".
+            precision: "ieee", "device" or "float64".
             lowering: Of the forward operation, "frame" or "phase".
 
         Raises:
@@ -156,7 +159,7 @@ def forward(
         weights: The weights.
         bias: The bias, or None.
         given: The attributes.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
         lowering: "frame" or "phase".
         dst_shape: Shape the result must have, or None.
         strict: Refuse output padding that is not smaller than the stride.
@@ -172,9 +175,9 @@ def forward(
             f"{shown(lowering)}"
         )
     problem = validation.forward(
-        operands.operand(names, "src", src),
-        operands.operand(names, "weights", weights),
-        None if bias is None else operands.operand(names, "bias", bias),
+        operands.operand(names, "src", src, precision),
+        operands.operand(names, "weights", weights, precision),
+        None if bias is None else operands.operand(names, "bias", bias, precision),
         given,
         precision=precision,
         dst_shape=dst_shape,
@@ -202,7 +205,7 @@ def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision:
         diff_dst: Gradient of the destination.
         weights: The weights.
         given: The attributes.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
         src_shape: Shape the result must have, or None.
 
     Raises:
@@ -210,8 +213,8 @@ def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision:
     """
     names = operands.BACKWARD_DATA
     problem = validation.backward_data(
-        operands.operand(names, "diff_dst", diff_dst),
-        operands.operand(names, "weights", weights),
+        operands.operand(names, "diff_dst", diff_dst, precision),
+        operands.operand(names, "weights", weights, precision),
         given,
         precision=precision,
         src_shape=src_shape,
@@ -243,15 +246,15 @@ def backward_weights(
         diff_dst: Gradient of the destination.
         weights_shape: Stored shape of the weights; None takes the declared one.
         given: The attributes.
-        precision: "ieee" or "device".
+        precision: "ieee", "device" or "float64".
         declared: Shape the result must have, or None.
 
     Raises:
         ArgumentError: An argument breaks a rule of the text.
     """
     problem = validation.backward_weights(
-        operands.operand(names, names.src, src),
-        operands.operand(names, names.diff_dst, diff_dst),
+        operands.operand(names, names.src, src, precision),
+        operands.operand(names, names.diff_dst, diff_dst, precision),
         weights_shape,
         given,
         precision=precision,

@@ -10,8 +10,8 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import Padding, Pair, checked, four, two
 
 
-@checked
 @on_device
+@checked
 def max_pool2d(
     input_tensor: Tensor,
     batch_size: int,

@@ -24,8 +24,8 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import Padding, Pair, checked, four, two
 
 
-@checked
 @on_device
+@checked
 def prepare_conv_transpose2d_weights(
     *,
     weight_tensor: Tensor,
@@ -114,8 +114,8 @@ def prepare_conv_transpose2d_weights(
     return _prepare(arguments, "weight", weight_tensor.cpu(), device, "prepare_conv_transpose2d_weights")
 
 
-@checked
 @on_device
+@checked
 def prepare_conv_transpose2d_bias(
     *,
     bias_tensor: Tensor,

@@ -19,8 +19,8 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import checked, required_integer
 
 
-@checked
 @on_device
+@checked
 def permute(
     input_tensor: Tensor, dims: object, *, memory_config: MemoryConfig | None = None, pad_value: object = None
 ) -> Tensor:
@@ -69,8 +69,8 @@ def transpose(
     return carried_out("transpose", plan, input_tensor, device)
 
 
-@checked
 @on_device
+@checked
 def pad(
     input_tensor: Tensor,
     padding: object,
@@ -112,8 +112,8 @@ def pad(
     return carried_out("pad", plan, input_tensor, device)
 
 
-@checked
 @on_device
+@checked
 def convert_to_hwc(
     input: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
 ) -> Tensor:
@@ -136,8 +136,8 @@ def convert_to_hwc(
     return carried_out("experimental.convert_to_hwc", plan, input, device)
 
 
-@checked
 @on_device
+@checked
 def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
     """[1, 1, H*W, C] as [1, 1, C, H*W].
 

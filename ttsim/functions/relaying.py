@@ -27,8 +27,8 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.signature import checked
 
 
-@checked
 @on_device
+@checked
 def interleaved_to_sharded(
     input_tensor: Tensor,
     output_memory_config: object = None,
@@ -70,8 +70,8 @@ def interleaved_to_sharded(
     return carried_out("interleaved_to_sharded", plan, input_tensor, device)
 
 
-@checked
 @on_device
+@checked
 def sharded_to_interleaved(
     input_tensor: Tensor,
     memory_config: MemoryConfig | None = None,
@@ -98,8 +98,8 @@ def sharded_to_interleaved(
     return carried_out("sharded_to_interleaved", plan, input_tensor, device)
 
 
-@checked
 @on_device
+@checked
 def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_tensor: Tensor | None = None) -> Tensor:
     """A copy of a sharded tensor in other shards.
 
@@ -119,8 +119,8 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
     return dealt if output_tensor is None else stored_in(output_tensor, dealt)
 
 
-@checked
 @on_device
+@checked
 def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
     """The tensor released and allocated again, as high in its memory as it can lie.
 
@@ -141,8 +141,8 @@ def reallocate(tensor: Tensor, memory_config: MemoryConfig | None = None) -> Ten
     return move(tensor, memory_config=memory_config)
 
 
-@checked
 @on_device
+@checked
 def tilize(
     input_tensor: Tensor,
     *,
@@ -175,8 +175,8 @@ def tilize(
     return carried_out("tilize", plan, input_tensor, device)
 
 
-@checked
 @on_device
+@checked
 def tilize_with_val_padding(
     input_tensor: Tensor,
     output_tensor_shape: object,
@@ -221,8 +221,8 @@ def tilize_with_val_padding(
     return carried_out("tilize_with_val_padding", plan, input_tensor, device)
 
 
-@checked
 @on_device
+@checked
 def tilize_with_zero_padding(
     input_tensor: Tensor,
     *,
@@ -243,8 +243,8 @@ def tilize_with_zero_padding(
     return carried_out("tilize_with_zero_padding", plan, input_tensor, device)
 
 
-@checked
 @on_device
+@checked
 def untilize(
     input_tensor: Tensor,
     *,
@@ -272,8 +272,8 @@ def untilize(
     return carried_out("untilize", plan, input_tensor, device)
 
 
-@checked
 @on_device
+@checked
 def untilize_with_unpadding(
     input_tensor: Tensor,
     output_tensor_end: object,

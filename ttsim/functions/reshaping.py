@@ -13,8 +13,8 @@ from ttsim.types.shapes import resolved_shape
 from ttsim.types.signature import checked, require_type, required_integer
 
 
-@checked
 @on_device
+@checked
 def reshape(
     input_tensor: Tensor,
     shape: object,

@@ -12,8 +12,8 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import checked
 
 
-@checked
 @on_device
+@checked
 def slice(
     input_tensor: Tensor,
     slice_start: object = None,

@@ -13,8 +13,8 @@ from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.signature import checked
 
 
-@checked
 @on_device
+@checked
 def upsample(
     input_tensor: Tensor,
     scale_factor: object,

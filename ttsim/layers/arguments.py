@@ -1,9 +1,11 @@
 """The arguments of a call out of a layer's plain names."""
 
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from device.cores import CoreGrid, CoreRangeSet
 from device.errors import ArgumentError, shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
@@ -25,6 +27,7 @@ from ttsim.types.dtypes import DataType
 from ttsim.types.layer import Layer, Setting
 
 Member = TypeVar("Member", bound=Enum)
+_GRID_SIZE: Final = re.compile(r"([0-9]{1,3})x([0-9]{1,3})")
 SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}
 
 
@@ -47,12 +50,25 @@ def dtype(name: Setting, field: str = "dtype") -> DataType:
     return member(DataType, field, name)
 
 
+def core_grid(value: Setting) -> CoreRangeSet:
+    """The cores of a grid from (0, 0) on, written columns by rows: "8x4".
+
+    Raises:
+        ArgumentError: It is written otherwise, or has no core.
+    """
+    size = _GRID_SIZE.fullmatch(str(value))
+    if size is None or not (int(size[1]) and int(size[2])):
+        raise ArgumentError(f"core_grid must be COLUMNSxROWS of at least 1x1, not {shown(value)}; such as '8x4'")
+    return CoreGrid(x=int(size[1]), y=int(size[2])).core_range_set()
+
+
 CONFIG_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
     "weights_dtype": lambda value: dtype(value, "weights_dtype"),
     "activation": lambda value: UnaryWithParam(member(UnaryOpType, "activation", value)),
     "shard_layout": lambda value: member(TensorMemoryLayout, "shard_layout", value),
     "output_layout": lambda value: member(Layout, "output_layout", value),
     "padding_mode": lambda value: member(PaddingMode, "padding_mode", value),
+    "core_grid": core_grid,
 }
 COMPUTE_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
     "math_fidelity": lambda value: member(MathFidelity, "math_fidelity", value),
@@ -63,11 +79,16 @@ COMPUTE_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
 def conv_config(layer: Layer) -> Conv2dConfig | None:
     """The Conv2dConfig of a layer, None if it sets nothing.
 
+    A core_grid is used: override_sharding_config, without which the real library does not look at one, is set with it
+    unless the layer says otherwise.
+
     Raises:
-        ArgumentError: An enumeration has no member of that name.
+        ArgumentError: An enumeration has no member of that name, or a core_grid is none.
         ArgumentTypeError: A field is unknown, or its value is of the wrong type.
     """
     settings = {key: CONFIG_FIELDS.get(key, as_it_is)(value) for key, value in layer.config.items()}
+    if "core_grid" in settings:
+        settings.setdefault("override_sharding_config", True)
     return Conv2dConfig(**settings) if settings else None
 
 

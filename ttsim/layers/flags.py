@@ -2,10 +2,11 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from device.errors import ArgumentError, shown
-from ttsim.layers.read import CHOICES, LEAST, LENGTHS, layer_of
+from ttsim.layers.read import CHOICES, DEFAULT_LAYERS, LEAST, LENGTHS, layer_of, read_layers
 from ttsim.types.layer import Layer, Setting
 
 HELP = {
@@ -78,6 +79,29 @@ def layer_from_flags(options: argparse.Namespace) -> Layer | None:
     if not given or set(given) == {"seed"}:
         return None
     return layer_of(fields_of(given), where="run")
+
+
+def chosen_layers(options: argparse.Namespace, *, where: str) -> tuple[Layer, ...]:
+    """The layers of a command: the one that flags describe, or those of a file whose names have a text in them.
+
+    Args:
+        options: The flags of a layer, ``layers``, ``only`` and ``seed``.
+        where: The command, for errors.
+
+    Raises:
+        ArgumentError: Flags and a file were given together, or no layer is left.
+        OSError: The file cannot be read.
+    """
+    layer = layer_from_flags(options)
+    if layer is not None:
+        if options.layers is not None or options.only:
+            raise ArgumentError(f"{where}: give --layers FILE (with --only) or the flags of one layer, not both")
+        return (layer,)
+    path = options.layers or DEFAULT_LAYERS
+    layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
+    if not layers:
+        raise ArgumentError(f"{where}: no layer of {path} has {shown(options.only)} in its name")
+    return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
 
 
 def is_layer_flag(name: str) -> bool:

@@ -163,10 +163,11 @@ def _tensors(call: RanCall) -> Iterator[MadeTensor]:
 
 
 def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
-    """The tensors that a call was given, wherever they were, and what was chosen for its caller."""
+    """What a script gave to a call, or else the tensors of its plan; and what was chosen for the caller."""
+    yield from call.arguments
     made = {one.tensor for step in call.plan.steps for one in _makes(step)}
     for name, spec in call.plan.tensors.items():
-        if name not in made:
+        if name not in made and not call.arguments:
             yield name, f"{list(spec.shape)} {spec.data_format.name} {spec.layout.name}"
     for decision in call.plan.decisions:
         yield decision.name, str(decision.value)

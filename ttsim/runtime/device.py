@@ -56,6 +56,7 @@ class RanCall:
             is no better place.
         useful_flops: Multiplications and additions of its definition; None if it has none of its own.
         asked: The arguments of a convolution, as its caller gave them; None for any other call.
+        arguments: What the script gave to the function, in words, by name or number; none where nobody knows.
         sites: The script's lines that ran meanwhile, outermost first.
         before: What lay in its memories when it began, oldest first.
         events: What happened on the device meanwhile.
@@ -69,6 +70,7 @@ class RanCall:
     ran: tuple[str, ...]
     useful_flops: int | None = None
     asked: ConvArguments | None = None
+    arguments: tuple[tuple[str, str], ...] = ()
     sites: tuple[CallSite, ...] = ()
     before: tuple[BufferAllocated, ...] = ()
     events: tuple[Event, ...] = ()
@@ -93,6 +95,8 @@ class Device:
         functions: Functions of the library that run, the user's call first.
         traces: Captured calls, to be carried out again.
         asked: The convolution that was asked for last, whether it fits or not.
+        given: What the script gave to the function that it called, by name, or by number where by position; of
+            functions that call each other, the script's counts.
         kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
     """
 
@@ -126,6 +130,7 @@ class Device:
         self.functions: list[str] = []
         self.traces = Traces()
         self.asked: ConvArguments | None = None
+        self.given: tuple[tuple[str, object], ...] = ()
         self.kept = KeptUploads()
 
     @property

@@ -21,6 +21,7 @@ from ops.meaning import ValuesReading
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device, RanCall
+from ttsim.runtime.given import texts
 from ttsim.runtime.session import current
 from ttsim.runtime.sites import script_sites
 from ttsim.runtime.storage import not_allocated
@@ -48,7 +49,22 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
         device = next((value for value in (*values, *homes) if isinstance(value, Device)), None)
         if device is None:
             return function(*args, **kwargs)
-        return in_turn_on(device, lambda: function(*args, **kwargs))
+        given = (*kwargs.items(), *((str(at), one) for at, one in enumerate(args)))
+
+        def called() -> R:
+            if device.given:
+                return function(*args, **kwargs)
+            device.given = given
+            result = function(*args, **kwargs)
+            device.given = ()
+            return result
+
+        try:
+            return in_turn_on(device, called)
+        except BaseException:
+            if device.given is given:
+                device.given = ()
+            raise
 
     return call
 
@@ -186,6 +202,7 @@ def place(
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
     before = _living(device.machine) if profiled else ()
+    arguments = texts(device.given) if profiled else ()  # before a tensor that it names is released
     events: list[Event] = []
 
     def told(*, ran: tuple[str, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
@@ -197,6 +214,7 @@ def place(
             ran=ran,
             useful_flops=useful_flops,
             asked=asked,
+            arguments=arguments,
             sites=script_sites(),
             before=before,
             events=tuple(events),

@@ -33,7 +33,8 @@ class Layer:
         weights_dtype: Of the weight and bias tensors on the host; config.weights_dtype is what they are prepared as.
         dtype: Of the output; None is the input's.
         slice: None, "l1_full", or "H:n" / "W:n" for n DRAM slices along an axis (0: as many as it takes).
-        config: Fields of Conv2dConfig by name; enumerations by their member's name.
+        config: Fields of Conv2dConfig by name; enumerations by their member's name, core_grid as "8x4"
+            (columns by rows).
         compute: Fields of the compute kernel config by name; none at all passes None.
         seed: Of the random numbers.
     """

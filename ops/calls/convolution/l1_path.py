@@ -8,6 +8,7 @@ from typing import Final
 
 from device.errors import DeviceError
 from device.memory.tiles import TILE
+from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.laid_out import LaidOut, lay_out_call, output_spec
@@ -73,7 +74,7 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
     if phases is None:
         output = _conv(builder, laid_out, activations)
     else:
-        output = phase_conv(builder, laid_out, phases, activations, halo_arguments(laid_out))
+        output = phase_conv(builder, laid_out, phases, activations, halo_arguments(laid_out, builder.device_spec))
     if output is activations:  # the program was refused
         if copied and activations.name != sharded.name and builder.is_live(sharded):
             builder.free(sharded)
@@ -96,7 +97,7 @@ def _reads_input(laid_out: LaidOut) -> bool:
     return whole and not any(laid_out.arguments.padding) and laid_out.arguments.rules.skips_halo
 
 
-def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
+def halo_arguments(laid_out: LaidOut, spec: DeviceSpec, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
     """What decides the halo of a call, whose padded input has these rows and columns; DeviceError without shards."""
     layout, place, shards = laid_out.layout, laid_out.input_memory, laid_out.input_memory.shard_spec
     if shards is None:
@@ -114,6 +115,7 @@ def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = Non
         output_rows=layout.shards.out_rows,
         shard_width=shards.shape[1],
         data_format=laid_out.problem.in_format,
+        stick_alignment_bytes=spec.l1.alignment_bytes,
         tiled=not laid_out.problem.row_major,
         config_tensors_in_dram=laid_out.options.config_tensors_in_dram,
         input_matrix=input_matrix,
@@ -123,7 +125,8 @@ def halo_arguments(laid_out: LaidOut, input_matrix: tuple[int, int] | None = Non
 def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanTensor:
     name = f"{laid_out.prefix}halo"
     try:
-        plan = plan_halo(halo_arguments(laid_out, sharded.spec.matrix), input_tensor=sharded.name, output_tensor=name)
+        arguments = halo_arguments(laid_out, builder.device_spec, sharded.spec.matrix)
+        plan = plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
     except DeviceError as error:  # a reshape left other shards than the convolution was laid out for
         return builder.run("HaloDeviceOperation", Relayout(Conversion.COPY), [sharded], refused=str(error))
     work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
@@ -152,7 +155,7 @@ def _grid_refusal(laid_out: LaidOut) -> str | None:
     )
 
 
-def _reader_indices(laid_out: LaidOut) -> PlanTensor:
+def _reader_indices(laid_out: LaidOut, spec: DeviceSpec) -> PlanTensor:
     """The index tensor of the program's activation readers."""
     layout, height = laid_out.layout, laid_out.layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
@@ -160,7 +163,8 @@ def _reader_indices(laid_out: LaidOut) -> PlanTensor:
     words = reader_index_words(
         laid_out.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores, block_rows=rows
     )
-    return PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments(laid_out), words))
+    halo = halo_arguments(laid_out, spec)
+    return PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo, words))
 
 
 def _work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
@@ -188,7 +192,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     prepared = [(1, 1, *one.spec.padded_shape) for one in operands(builder, laid_out.arguments)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared)
-    indices = _reader_indices(laid_out)
+    indices = _reader_indices(laid_out, builder.device_spec)
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
     if unfinished is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:

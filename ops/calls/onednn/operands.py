@@ -7,6 +7,7 @@ import numpy as np
 
 from device.errors import ArgumentError
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, DataFormat
+from ops.programs.patch_matmul.slicing import Precision
 
 TYPES: Final = (FLOAT32, BFLOAT16, FLOAT16)
 
@@ -49,7 +50,7 @@ class Operand:
     Attributes:
         name: As the caller knows it.
         shape: Its shape.
-        data_format: Its type.
+        data_format: Its type; float64 is planned as float32.
     """
 
     name: str
@@ -57,8 +58,8 @@ class Operand:
     data_format: DataFormat
 
 
-def operand(names: Names, name: str, array: Any) -> Operand:
-    """An array as an argument.
+def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
+    """An array as an argument of a call of a precision, which is checked elsewhere.
 
     Raises:
         ArgumentError: It is no numpy array of a supported type, or has masked elements, which stand for no number.
@@ -70,6 +71,12 @@ def operand(names: Names, name: str, array: Any) -> Operand:
             f"{names.operation}: {name} has {np.count_nonzero(np.ma.getmaskarray(array))} masked elements, which are "
             f"no numbers; give them a value with {name}.filled(...)"
         )
+    if isinstance(precision, str) and precision == Precision.FLOAT64.value:
+        if array.dtype != np.float64:
+            raise ArgumentError(
+                f"{names.operation}: {name} must be of type float64 for precision {precision!r}, not {array.dtype}"
+            )
+        return Operand(name, array.shape, FLOAT32)
     for data_format in TYPES:
         if array.dtype == data_format.storage:
             return Operand(name, array.shape, data_format)

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from device.numbers.formats import DataFormat
 from ops.definition.geometry import Geometry
@@ -42,6 +45,12 @@ class Deconvolution:
     def slicing(self) -> Slicing:
         """How its numbers are multiplied."""
         return slicing_of(self.data_format, self.precision, fidelity_phases=self.fidelity_phases)
+
+    @property
+    def host_type(self) -> np.dtype[Any]:
+        """Numpy type of the caller's tensors and of the result."""
+        wide = self.precision is Precision.FLOAT64
+        return np.dtype(np.float64) if wide else self.data_format.storage
 
     @property
     def dst_format(self) -> DataFormat:

@@ -32,7 +32,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     else:
         sharded = flat
     shards = pool_shards(call, sharded_input(sharded.spec.memory_config))
-    halo = _halo_arguments(call, sharded, shards)
+    halo = _halo_arguments(call, sharded, shards, spec)
     sticks = _halo(builder, halo, sharded)
     own = builder.is_own(sharded)
     if call.deallocate_input or call.source.memory_config.buffer_type is BufferType.DRAM:
@@ -53,7 +53,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
-def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards) -> HaloArguments:
+def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards, spec: DeviceSpec) -> HaloArguments:
     held = sharded.spec.memory_config.shard_spec
     if held is None:
         raise AssertionError("the input of a pool is sharded")
@@ -68,6 +68,7 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
         output_rows=shards.rows,
         shard_width=held.shape[1],
         data_format=sharded.spec.data_format,
+        stick_alignment_bytes=spec.l1.alignment_bytes,
         tiled=sharded.spec.layout is Layout.TILE,
         input_matrix=sharded.spec.matrix,
     )

@@ -118,6 +118,7 @@ def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTen
         output_rows=div_up(frame.outputs, cores),
         shard_width=shards.shape[1],
         data_format=given.spec.data_format,
+        stick_alignment_bytes=builder.device_spec.l1.alignment_bytes,
         tiled=False,
         input_matrix=given.spec.matrix,
     )

@@ -33,7 +33,6 @@ WIDTH = TensorMemoryLayout.WIDTH_SHARDED
 
 CONFIG_NAMES = ("padding_0", "padding_1", "gather_0", "gather_1")  # in order of allocation
 UNTILIZE_BUFFER_BLOCKS = 2  # double buffering
-STICK_ALIGNMENT_BYTES = 16  # of sticks that lie behind one another in L1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +50,7 @@ class HaloArguments:
         output_rows: Rows of a shard of the *convolution's* output.
         shard_width: Channels of a shard, of input and output alike.
         data_format: Format of the input.
+        stick_alignment_bytes: Sticks lie this far apart, or a multiple: what the device pads pages in L1 to.
         tiled: The input is in tiles.
         config_tensors_in_dram: The config tensors live in DRAM, and are read into local circular buffers.
         input_matrix: Padded rows and columns of the whole input; None: whole shards on all cores.
@@ -68,6 +68,7 @@ class HaloArguments:
     output_rows: int
     shard_width: int
     data_format: DataFormat
+    stick_alignment_bytes: int
     tiled: bool
     config_tensors_in_dram: bool = False
     input_matrix: tuple[int, int] | None = None
@@ -209,7 +210,7 @@ def _circular_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """Input, output, a padding stick for each processor, untilized blocks for each, and the config tensors."""
     out_format = halo_format(halo.data_format)
-    stick_bytes = round_up(halo.shard_width * (out_format.element_bytes or 0), STICK_ALIGNMENT_BYTES)
+    stick_bytes = round_up(halo.shard_width * (out_format.element_bytes or 0), halo.stick_alignment_bytes)
     width_tiles = div_up(halo.shard_width, TILE)
     if halo.tiled:
         even_rows = div_up(halo.matrix[0], halo.nhw_cores)  # idle cores count, so that it may be less than a shard

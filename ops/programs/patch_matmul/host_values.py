@@ -8,7 +8,7 @@ from device.matrix_unit.threads import side_by_side
 from device.numbers.formats import Array
 from ops.frame.axis import index_of
 from ops.programs.patch_matmul.gather import copy_in_pieces
-from ops.programs.patch_matmul.host_work import PrepareSticks, PrepareTaps
+from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.weight_formats import from_canonical, to_canonical
 
 
@@ -17,9 +17,19 @@ def prepare_sticks(work: PrepareSticks, image: Array) -> Array:
     return image if work.channels_last else np.moveaxis(image, 1, -1)
 
 
+def prepare_bias(work: PrepareBias, bias: Array) -> Array:
+    """A row [O], `widened`."""
+    return widened(bias).reshape(-1)
+
+
+def widened(values: Array) -> Array:
+    """float32; float64 stays what it is."""
+    return values if values.dtype == np.float64 else values.astype(np.float32, copy=False)
+
+
 def prepare_taps(work: PrepareTaps, weights: Array) -> Array:
-    """float32 [groups, *taps, in, out] of stored weights: a view where that is possible."""
-    canonical = to_canonical(weights.astype(np.float32, copy=False), work.weights_format)
+    """[groups, *taps, in, out] of stored weights, `widened`: a view where that is possible."""
+    canonical = to_canonical(widened(weights), work.weights_format)
     ins, outs, *kernel = canonical.shape
     grouped = canonical.reshape(work.groups, ins // work.groups, outs, *kernel)
     index: list[Any] = [index_of(taps) for taps in work.taps]

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from device.numbers.formats import Array
 from ops.meaning import Meaning, ValuesReading, cycles_of_work, given, values_of_first
 from ops.programs.patch_matmul import cycles, values
 from ops.programs.patch_matmul.account import product_account, rows_account
-from ops.programs.patch_matmul.host_values import prepare_sticks, prepare_taps
+from ops.programs.patch_matmul.host_values import prepare_bias, prepare_sticks, prepare_taps
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
 
@@ -31,10 +29,6 @@ def _filled_rows(work: FillRows, inputs: Sequence[Array | None], reading: Values
     """Inputs are the bias, if there is one, and the result that it writes into."""
     *bias, target = inputs
     return values.fill_rows(work, given(bias[0]) if bias else None, target)
-
-
-def _prepared_bias(work: PrepareBias, bias: Array) -> Array:
-    return bias.astype(np.float32).reshape(-1)
 
 
 def _fidelity_phases(work: PatchMatmul | PixelMatmul) -> int:
@@ -70,5 +64,5 @@ MEANINGS: Final = (
     ),
     Meaning(work=PrepareSticks, values=values_of_first(prepare_sticks)),
     Meaning(work=PrepareTaps, values=values_of_first(prepare_taps)),
-    Meaning(work=PrepareBias, values=values_of_first(_prepared_bias)),
+    Meaning(work=PrepareBias, values=values_of_first(prepare_bias)),
 )

@@ -34,10 +34,12 @@ class Precision(Enum):
     Attributes:
         IEEE: As if computed in float32 and rounded once.
         DEVICE: One pass of the matrix unit, which cuts float32 to TF32.
+        FLOAT64: As computed in float64, which no device does: for tests. Planned as IEEE is for float32.
     """
 
     IEEE = "ieee"
     DEVICE = "device"
+    FLOAT64 = "float64"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

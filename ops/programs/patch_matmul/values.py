@@ -23,6 +23,7 @@ from ops.programs.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_
 from ops.programs.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 
 SLICED_ROWS = 2048  # patches multiplied at a time
+STACKED_ELEMENTS = 1 << 22  # of the operands of several passes that are multiplied in one call
 
 
 def rounded(values: Array, data_format: DataFormat) -> Array:
@@ -179,12 +180,12 @@ def _sliced_sums(work: PixelMatmul, image: Array, view: Array, reading: ValuesRe
         right = flat[places_of, :, bundle * outs : (bundle + 1) * outs]
         if not len(left):
             continue
-        right = np.pad(right, ((0, 0), (0, 0), (0, patches.tap_columns - outs))).reshape(len(left), -1)
+        right = right.reshape(len(left), -1)  # without the zeros of each tap, whose sums nobody reads
         depth = ((0, round_up(len(left), TILE) - len(left)), (0, 0))
         matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
         halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
         whole = _passes(matrices, exponents, work.slicing, halves, reading)
-        whole = whole.reshape(size, ins // size, taps, -1)[..., :outs].reshape(size, ins // size, taps, size, -1)
+        whole = whole.reshape(size, ins // size, taps, size, -1)
         for group in range(size):
             sums[section, bundle, group] = whole[group, :, :, group].swapaxes(0, 1)
     return sums
@@ -211,14 +212,22 @@ def _passes(
     """
     arithmetic, quirk = reading.arithmetic, reading.spec.compute.minus_one_quirk
     mode = MatrixUnitMode(fidelity_phases=slicing.fidelity_phases, fp32_dest=True, minus_one_quirk=quirk)
-    in0 = slices(operands[0], slicing.in0_slices, IN0_BITS, exponents[0])
-    in1 = slices(operands[1], slicing.in1_slices, IN1_BITS, exponents[1])
-    dst = np.zeros((in0[0].shape[0], in1[0].shape[1]), np.float32)
-    for pair in slicing.passes:
-        read = (in0[pair[0]], in1[pair[1]])
-        left, right = (arithmetic.unpack(one, slicing.part_format, fp32_dest=True) for one in read)
-        left, right = arithmetic.activation_operand(left, mode), arithmetic.weight_operand(right, mode)
-        dst = arithmetic.product(left, right, dst, mode=mode, half_counts=halves)
+    in0, in1 = (
+        [arithmetic.unpack(one, slicing.part_format, fp32_dest=True) for one in slices(operand, count, bits, exponent)]
+        for operand, count, bits, exponent in (
+            (operands[0], slicing.in0_slices, IN0_BITS, exponents[0]),
+            (operands[1], slicing.in1_slices, IN1_BITS, exponents[1]),
+        )
+    )
+    in0 = [arithmetic.activation_operand(one, mode) for one in in0]
+    in1 = [arithmetic.weight_operand(one, mode) for one in in1]
+    dst = np.zeros((len(in0[0]), in1[0].shape[1]), np.float32)
+    at_once = max(1, STACKED_ELEMENTS // max(1, in0[0].size + in1[0].size))
+    for first in range(0, len(slicing.passes), at_once):
+        several = slicing.passes[first : first + at_once]  # one after the other along K, as the program has them
+        left = np.concatenate([in0[i] for i, _ in several], axis=1)
+        right = np.concatenate([in1[j] for _, j in several])
+        dst = arithmetic.product(left, right, dst, mode=mode, half_counts=halves * len(several))
     return dst
 
 

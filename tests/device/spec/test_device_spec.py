@@ -80,9 +80,12 @@ def test_replace_takes_a_whole_part_and_a_field_of_it() -> None:
     [
         ({"grid_row": 7}, r"unknown field 'grid_row', did you mean 'grid_rows'\?"),
         ({"clok_hz": 7}, r"unknown field 'clok_hz', did you mean 'clock_hz'\?"),
-        ({"clock_hz": "fast"}, r"^clock_hz must be a whole number, not 'fast'"),
+        ({"clock_hz": "fast"}, r"^clock_hz must be a number, not 'fast'; give a plain number of Hz, or one with kHz, "),
+        ({"clock_hz": "2MiB"}, r"^clock_hz is in Hz, not a size as '2MiB' is; give a plain number of Hz, or one with"),
+        ({"noc_flit_bytes": "32B"}, r"^noc\.flit_bytes is in bytes/cycle, not a size as '32B' is; give .* B/cycle"),
+        ({"noc_worker_cols": ["1"]}, r"^noc\.worker_cols\[0\] must be a whole number, not '1'"),
         ({"clock_hz": True}, r"^clock_hz must be a whole number, not True"),
-        ({"dram_banks": 1.5}, r"^banks must be a whole number, not 1\.5"),
+        ({"dram_banks": 1.5}, r"^dram\.banks must be a whole number, not 1\.5"),
         ({"clock_hz": 0}, r"clock_hz must be a number above zero, not 0"),
         ({"l1_bytes": 3}, r"^l1: bytes must be above base_bytes \(105824\), not 3"),
         ({"l1_alignment_bytes": 24}, r"^l1: alignment_bytes must be a power of two, not 24; the nearest below is 16"),
@@ -90,9 +93,14 @@ def test_replace_takes_a_whole_part_and_a_field_of_it() -> None:
         ({"l1_base_bytes": 1000}, r"^l1: base_bytes must be a multiple of .* \(32\), not 1000; 1024 would do"),
         ({"noc_link_share": 1.5}, r"^noc: link_share must be a part of 1, not 1\.5; give a number above 0 and up to 1"),
         ({"noc_worker_cols": [2, 1]}, r"^noc: worker_cols must be rising numbers from 0 below 10"),
-        ({"noc_worker_cols": 3}, r"^worker_cols must be a list, not 3"),
+        ({"noc_worker_cols": 3}, r"^noc\.worker_cols must be a list, not 3"),
         ({"noc": {"cols": 10}}, r"^missing keys noc\.rows, noc\.flit_bytes"),
-        ({"reader_dram": {"peak_at_byte": 1}}, r"unknown key 'dram\.peak_at_byte', did you mean 'peak_at_bytes'\?"),
+        ({"grid_cols": 65}, r"grid: cols must be at most 64, not 65"),
+        ({"noc_rows": 10**9}, r"noc: rows must be at most 64, not 1000000000"),
+        (
+            {"reader_dram": {"peak_at_byte": 1}},
+            r"unknown key 'reader\.dram\.peak_at_byte', did you mean 'peak_at",
+        ),
         ({"dram_achieved_share": float("nan")}, r"achieved_share must be a number above zero"),
     ],
 )
@@ -117,6 +125,18 @@ def test_a_users_file_gives_only_what_differs(tmp_path: Path) -> None:
     assert load_spec(expected) is expected
 
 
+def test_figures_of_a_file_may_have_units(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        'extends = "wormhole_n150"\nclock_hz = "1.2GHz"\nl1.bytes = "2MiB"\nnoc.flit_bytes = "64B/cycle"\n'
+        'dram = {access_ns = "0.1us", achieved_share = "90%", bank_bytes_per_second = "32GB/s"}\n'
+    )
+    plain = {"clock_hz": 1_200_000_000, "l1_bytes": 2 * 1024**2, "noc_flit_bytes": 64, "dram_access_ns": 100.0}
+    expected = load_spec("wormhole_n150").replace(**plain, dram_achieved_share=0.9, dram_bank_bytes_per_second=32e9)
+    assert load_spec(mine) == expected
+    assert load_spec(mine).to_dict() == expected.to_dict()  # whole numbers stay whole
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -124,6 +144,21 @@ def test_a_users_file_gives_only_what_differs(tmp_path: Path) -> None:
         ('extends = "wormhole_n150"\nl1 = 3\n', r"l1 must be a table of L1Spec, not 3"),
         ('extends = "wormhole_n15"\n', r"unknown device 'wormhole_n15', did you mean 'wormhole_n150'\?"),
         ('extends = "mine.toml"\n', r"extends itself"),
+        (
+            'extends = "wormhole_n150"\n[l1]\nbytes = "2GHz"\n',
+            r"^l1\.bytes is in bytes, not a frequency .* GiB, TiB$",
+        ),
+        ('extends = "wormhole_n150"\n[l1]\nbytes = "2Mib"\n', r"^l1\.bytes: unknown unit 'Mib', did you mean 'MiB'\?"),
+        (
+            'extends = "wormhole_n150"\n[l1]\nbytes = "1.5B"\n',
+            r"^l1\.bytes must be a whole number, not '1\.5B'; 2 w",
+        ),
+        ('extends = "wormhole_n150"\n[l1]\nbytes = "-1MiB"\n', r"^l1: bytes must be a number above zero, not -1048576"),
+        (
+            'extends = "wormhole_n150"\n[grid]\nrows = "4KiB"\n',
+            r"^grid\.rows is in cores, not a size .* of cores$",
+        ),
+        ('extends = "wormhole_n150"\n[dram]\naccess_ns = "1e999"\n', r"^dram\.access_ns must be at most 1\.79769e"),
         ("extends = 3\n", r"a device is named by text, path or DeviceSpec, not by 3"),
         ("name = ", r"is no TOML"),
         ('name = "bare"\n', r"missing keys arch, clock_hz, grid"),

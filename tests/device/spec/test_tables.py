@@ -95,7 +95,10 @@ def test_tables_are_those_that_the_costs_name():
     ("changes", "message"),
     [
         ({"pool_costs_stick_cycle": 1}, r"unknown field .*, did you mean 'pool_costs_stick_cycles'\?"),
-        ({"pool_costs_start_cycles": "few"}, "^start_cycles must be a whole number, not 'few'"),
+        (
+            {"pool_costs_start_cycles": "few"},
+            r"^pool_costs\.start_cycles must be a number, not 'few'; give .* of cycles$",
+        ),
         ({"pool_costs_stick_cycles": -1}, r"^pool_costs: stick_cycles must be a number above zero, not -1\.0"),
         ({"pool_costs": 3}, "^pool_costs must be a table of PoolCosts, not 3"),
     ],

@@ -2,39 +2,10 @@
 
 import numpy as np
 from hypothesis import given
-from hypothesis import strategies as st
 
-from ops.frame.axis import FrameAxis, convolution_axis, transposed_axis
+from ops.frame.axis import FrameAxis
 from ops.frame.frame import Frame, count_breaks, data_before, frame_sources, window_starts
-
-small = st.integers(0, 3)
-positive = st.integers(1, 4)
-
-
-@st.composite
-def axes(draw):
-    length, kernel, stride, dilation = draw(st.integers(1, 6)), draw(positive), draw(positive), draw(st.integers(1, 2))
-    padding = (draw(small), draw(small))
-    if draw(st.booleans()):
-        output_padding = draw(small)
-        outputs = (length - 1) * stride - sum(padding) + dilation * (kernel - 1) + output_padding + 1
-        padding = padding if outputs > 0 else (0, 0)
-        return transposed_axis(
-            input_length=length,
-            kernel=kernel,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            dilation=dilation,
-        )
-    reach = dilation * (kernel - 1)
-    padding = padding if length + sum(padding) > reach else (reach, reach)
-    return convolution_axis(input_length=length, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
-
-
-@st.composite
-def frames(draw):
-    return Frame(batch=draw(st.integers(1, 3)), rows=draw(axes()), columns=draw(axes()))
+from tests.ops.frame.drawn_frames import frames
 
 
 def data_mask(frame):
@@ -50,7 +21,7 @@ def data_mask(frame):
     return mask.ravel()
 
 
-@given(frames())
+@given(frames(replicates=False))
 def test_sources_number_the_data(frame):
     mask = data_mask(frame)
     assert frame.data == mask.sum()

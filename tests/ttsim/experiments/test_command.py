@@ -34,6 +34,12 @@ def test_flags_stand_above_the_file(capsys, tmp_path):
     assert lines[-1] == "1 points, 1 different plans: 1 fits"
 
 
+def test_core_grids_are_plans_of_their_own(capsys):
+    vary = ["--vary", "config.core_grid=2x1,1x1,9x9", "--vary", "shard_layout=HEIGHT_SHARDED"]
+    assert main(["sweep", *LAYER, *vary]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "3 points, 2 different plans: 2 fits, 1 refused"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

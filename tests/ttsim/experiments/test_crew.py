@@ -1,12 +1,13 @@
 import os
 import signal
+from multiprocessing import get_context
 
 import pytest
 
 from device.errors import ArgumentError, DeviceError
 from ops.meanings import load_spec
 from ttsim.experiments import crew
-from ttsim.experiments.crew import THREADS, Crew, InProcess, crew_of, same_spec
+from ttsim.experiments.crew import THREADS, Crew, InProcess, Pool, crew_of, same_spec
 from ttsim.experiments.point import Point, evaluate
 from ttsim.experiments.running import Run
 from ttsim.types.layer import Layer
@@ -45,6 +46,26 @@ def test_processes_of_its_own_one_of_which_is_killed(monkeypatch):
     assert (value, threads, ignores) == (7, ["3", "1", "1", "1"], True)
     assert (made.lanes, made.where) == (2, "in 2 processes")
     assert "MKL_NUM_THREADS" not in os.environ or os.environ["MKL_NUM_THREADS"]
+
+
+def test_a_process_is_deaf_to_the_keyboard_before_it_can_say_so():
+    with Pool(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result() == {signal.SIGINT}
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_an_interrupt_waits_until_a_process_has_started():
+    handler = signal.getsignal(signal.SIGINT)
+    done = []
+
+    def start():
+        with crew._deaf_children():
+            signal.raise_signal(signal.SIGINT)
+            done.append("started")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert (done, signal.getsignal(signal.SIGINT)) == (["started"], handler)
 
 
 def test_in_this_process():

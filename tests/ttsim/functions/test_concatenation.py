@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
+from tests.shards import high
+from tests.ttsim.functions.captured import captured, operations
 
 
 def values(*shape, first=0):
@@ -13,18 +14,6 @@ def values(*shape, first=0):
 
 def placed(device, array, layout=ttnn.TILE_LAYOUT, place=None):
     return ttnn.from_torch(array, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
-
-
-def height_sharded(cores, shape):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
-    return ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
-
-
-def operations(call):
-    begin_graph_capture(RunMode.NORMAL)
-    result = call()
-    names = [one["params"]["name"] for one in end_graph_capture() if one["node_type"] == "function_start"]
-    return [name.removesuffix("DeviceOperation") for name in names if name.endswith("DeviceOperation")], result
 
 
 @pytest.mark.parametrize(("axis", "sides"), [(3, (32, 64)), (-1, (20, 40)), (2, (32, 64)), (1, (2, 1)), (0, (1, 3))])
@@ -40,24 +29,24 @@ def test_tensors_lie_one_behind_the_other(device, axis, sides, layout):
 
 def test_ragged_rows_go_through_sticks(device):
     tall, short = placed(device, values(1, 1, 40, 32)), placed(device, values(1, 1, 20, 32))
-    names, result = operations(lambda: ttnn.concat([tall, short], 2))
+    names, result, _ = captured(lambda: ttnn.concat([tall, short], 2))
     assert names == ["UntilizeWithUnpadding"] * 2 + ["Concat", "TilizeWithValPadding"]
     assert tuple(result.shape) == (1, 1, 60, 32)
 
 
 def test_shards_are_joined_on_their_cores(device):
     arrays = [values(1, 1, 64, 32), values(1, 1, 64, 64)]
-    tensors = [placed(device, one, place=height_sharded(2, (32, one.shape[-1]))) for one in arrays]
-    place = height_sharded(2, (32, 96))
-    names, result = operations(lambda: ttnn.concat(tensors, -1, memory_config=place))
+    tensors = [placed(device, one, place=high((32, one.shape[-1]), 2)) for one in arrays]
+    place = high((32, 96), 2)
+    names, result, _ = captured(lambda: ttnn.concat(tensors, -1, memory_config=place))
     assert (names, result.memory_config()) == (["Concat"], place)
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, -1))
-    assert operations(lambda: ttnn.concat(tensors, -1))[0] == ["Concat", "ShardedToInterleaved"]
+    assert operations(lambda: ttnn.concat(tensors, -1)) == ["Concat", "ShardedToInterleaved"]
 
 
 def test_groups_of_shards_are_dealt_in_turn(device):
     arrays = [values(1, 1, 64, 64), values(1, 1, 64, 32)]
-    shards = [placed(device, one, place=height_sharded(2, (32, one.shape[-1]))) for one in arrays]
+    shards = [placed(device, one, place=high((32, one.shape[-1]), 2)) for one in arrays]
     result = ttnn.concat(shards, -1, groups=2).to_numpy()
     assert np.array_equal(result[..., :32], arrays[0][..., :32])
     assert np.array_equal(result[..., 32:48], arrays[1][..., :16])
@@ -67,15 +56,15 @@ def test_groups_of_shards_are_dealt_in_turn(device):
 
 def test_rows_that_end_unaligned_are_turned_and_turned_back(device):
     arrays = [values(1, 1, 32, 20), values(1, 1, 32, 12)]
-    names, result = operations(lambda: ttnn.concat([placed(device, one, ttnn.ROW_MAJOR_LAYOUT) for one in arrays], 3))
+    names, result, _ = captured(lambda: ttnn.concat([placed(device, one, ttnn.ROW_MAJOR_LAYOUT) for one in arrays], 3))
     assert names == ["Permute", "Permute", "Concat", "Permute"]
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 3))
 
 
 def test_shards_are_gathered_along_axes_that_they_are_cut_on(device):
     arrays = [values(1, 1, 64, 32), values(1, 1, 64, 32, first=3)]
-    shards = [placed(device, one, place=height_sharded(2, (32, 32))) for one in arrays]
-    names, result = operations(lambda: ttnn.concat(shards, 2))
+    shards = [placed(device, one, place=high((32, 32), 2)) for one in arrays]
+    names, result, _ = captured(lambda: ttnn.concat(shards, 2))
     assert names == ["ShardedToInterleaved", "ShardedToInterleaved", "Concat"]
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 2))
 

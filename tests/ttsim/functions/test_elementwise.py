@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
+from tests.shards import high
+from tests.ttsim.functions.captured import captured
 
 
 def placed(device, array, place=None, layout=ttnn.TILE_LAYOUT):
@@ -13,19 +14,11 @@ def placed(device, array, place=None, layout=ttnn.TILE_LAYOUT):
     )
 
 
-def captured(call):
-    begin_graph_capture(RunMode.NORMAL)
-    call()
-    nodes = end_graph_capture()
-    buffers = [(int(n["params"]["size"]), int(n["params"]["globally_allocated"]))
-               for n in nodes if n["node_type"] == "circular_buffer_allocate"]  # fmt: skip
-    names = [n["params"]["name"] for n in nodes if n["node_type"] == "function_start"]
-    return [name for name in names if name.endswith("DeviceOperation")], buffers
-
-
-def height_sharded(cores, shape):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
-    return ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
+def programs(call):
+    """Device operations of a call, and size and place of each of their circular buffers."""
+    names, _, nodes = captured(call)
+    made = [node["params"] for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+    return names, [(int(one["size"]), int(one["globally_allocated"])) for one in made]
 
 
 def test_operators_are_the_functions(device):
@@ -45,28 +38,28 @@ def test_quotients_name_what_is_missing(device):
 
 def test_a_row_is_spread_in_a_buffer_of_its_own(device):
     x, row = placed(device, np.ones((1, 1, 64, 64))), placed(device, np.ones((1, 1, 1, 64)))
-    names, buffers = captured(lambda: ttnn.add(x, row))
-    assert names == ["BinaryNgDeviceOperation"]
+    names, buffers = programs(lambda: ttnn.add(x, row))
+    assert names == ["BinaryNg"]
     assert buffers == [(4096, 0)] * 4
 
 
 def test_a_number_has_a_tile(device):
     x = placed(device, np.ones((1, 1, 64, 64)))
-    assert captured(lambda: ttnn.multiply(x, 0.5))[1] == [(4096, 0), (2048, 0), (4096, 0)]
+    assert programs(lambda: ttnn.multiply(x, 0.5))[1] == [(4096, 0), (2048, 0), (4096, 0)]
 
 
 def test_shards_are_worked_on_in_place_and_views_alone_are_not_shown(device):
-    place = height_sharded(2, (32, 64))
+    place = high((32, 64), 2)
     x = placed(device, np.ones((1, 1, 64, 64)), place)
-    assert captured(lambda: ttnn.add(x, x)) == (["BinaryNgDeviceOperation"], [])
-    assert captured(lambda: ttnn.add(x, 1.0))[1] == [(4096, 1), (2048, 0), (4096, 1)]
+    assert programs(lambda: ttnn.add(x, x)) == (["BinaryNg"], [])
+    assert programs(lambda: ttnn.add(x, 1.0))[1] == [(4096, 1), (2048, 0), (4096, 1)]
 
 
 def test_sharded_rows_go_through_tiles(device):
-    place = height_sharded(2, (32, 64))
+    place = high((32, 64), 2)
     x = placed(device, np.ones((1, 1, 64, 64)), place, ttnn.ROW_MAJOR_LAYOUT)
-    names, _ = captured(lambda: ttnn.add(x, x))
-    assert names == ["TilizeDeviceOperation"] * 2 + ["BinaryNgDeviceOperation", "UntilizeDeviceOperation"]
+    names, _ = programs(lambda: ttnn.add(x, x))
+    assert names == ["Tilize"] * 2 + ["BinaryNg", "Untilize"]
 
 
 def test_the_result_can_be_written_into_a_given_tensor(device):
@@ -113,8 +106,8 @@ def test_functions_with_an_underscore_write_into_the_first_tensor(device):
     x, y = placed(device, np.full((1, 1, 32, 32), 3.0)), placed(device, np.full((1, 1, 32, 32), 2.0))
     assert ttnn.add_(x, y).buffer_address() == x.buffer_address()
     assert ttnn.mul_(x, 4.0).to_numpy().max() == ttnn.sub_(x, y).to_numpy().max() + 2.0 == 20.0
-    assert captured(lambda: ttnn.multiply_(x, y)) == (["BinaryNgDeviceOperation"], [(4096, 0)] * 3)
-    assert captured(lambda: ttnn.multiply(x, y))[1] == [(4096, 0)] * 3  # by the vector unit: a program of its own
+    assert programs(lambda: ttnn.multiply_(x, y)) == (["BinaryNg"], [(4096, 0)] * 3)
+    assert programs(lambda: ttnn.multiply(x, y))[1] == [(4096, 0)] * 3  # by the vector unit: a program of its own
     with pytest.raises(ttnn.DeviceError, match=r"^Shape of Output tensor Shape\(\[1, 1, 1, 32\]\) provided does not"):
         ttnn.add_(placed(device, np.ones((1, 1, 1, 32))), x)
     rows = placed(device, np.ones((1, 1, 32, 32)), layout=ttnn.ROW_MAJOR_LAYOUT)

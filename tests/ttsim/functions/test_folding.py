@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import high
 
 IMAGE = np.arange(2 * 8 * 12 * 16, dtype=np.float32).reshape(2, 8, 12, 16) % 251
-
-
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
 
 
 def placed(device, layout=ttnn.ROW_MAJOR_LAYOUT, place=None):
@@ -32,9 +27,7 @@ def test_windows_become_channels(device, layout):
 
 
 def test_shards_are_dealt_anew_and_collapsed(device):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(2, 0))})
-    spec = ttnn.ShardSpec(grid, (64, 16))
-    shards = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
+    shards = high((64, 16), 3)
     folded = ttnn.fold(placed(device, place=shards), 2, 2, collapse_output=True)
     assert folded.memory_config().shard_spec.shape == [6, 64]  # eight rows of windows, of 24 pixels each
     assert np.array_equal(folded.to_numpy(), windows(IMAGE, 2, 2).reshape(1, 1, 48, 64))
@@ -47,9 +40,7 @@ def test_zeros_around(device):
 
 
 def test_zeros_around_shards_are_a_halo(device):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(2, 0))})
-    spec = ttnn.ShardSpec(grid, (64, 16))
-    shards = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
+    shards = high((64, 16), 3)
     folded = ttnn.fold(placed(device, place=shards), 2, 2, padding=(1, 3, 2, 0))
     assert np.array_equal(folded.to_numpy(), windows(np.pad(IMAGE, ((0, 0), (1, 3), (2, 0), (0, 0))), 2, 2))
     with pytest.raises(ttnn.ArgumentError, match="pad the images before"):

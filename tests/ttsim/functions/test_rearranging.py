@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
+from tests.shards import high, wide
+from tests.ttsim.functions.captured import captured, operations
 
 IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
 
@@ -13,46 +14,35 @@ def placed(device, array=IMAGE, layout=ttnn.ROW_MAJOR_LAYOUT, place=None):
     return ttnn.from_torch(array, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
 
 
-def sharded(layout, cores, shape):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
-    return ttnn.MemoryConfig(layout, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
-
-
-def operations(call):
-    begin_graph_capture(RunMode.NORMAL)
-    result = call()
-    names = [one["params"]["name"] for one in end_graph_capture() if one["node_type"] == "function_start"]
-    return [name.removesuffix("DeviceOperation") for name in names if name.endswith("DeviceOperation")], result
-
-
 @pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
 @pytest.mark.parametrize("axes", [(0, 2, 3, 1), (0, 1, 3, 2), (1, 0, 2, 3), (3, 2, 1, 0)])
 def test_axes_in_another_order(device, layout, axes):
-    _, result = operations(lambda: ttnn.permute(placed(device, layout=layout), axes))
+    _, result, _ = captured(lambda: ttnn.permute(placed(device, layout=layout), axes))
     assert np.array_equal(result.to_numpy(), IMAGE.transpose(axes))
 
 
 def test_tiles_have_a_program_that_swaps_two_axes(device):
     tiles, rows = placed(device, layout=ttnn.TILE_LAYOUT), placed(device)
-    assert operations(lambda: ttnn.transpose(tiles, -2, -1))[0] == ["Transpose"]
-    assert operations(lambda: ttnn.transpose(rows, -2, -1))[0] == ["Permute"]
-    assert operations(lambda: ttnn.permute(rows, (0, 1, 2, 3))) == ([], rows)
+    assert operations(lambda: ttnn.transpose(tiles, -2, -1)) == ["Transpose"]
+    assert operations(lambda: ttnn.transpose(rows, -2, -1)) == ["Permute"]
+    names, result, _ = captured(lambda: ttnn.permute(rows, (0, 1, 2, 3)))
+    assert (names, result is rows) == ([], True)
 
 
 def test_a_number_around_a_tensor(device):
     around = ((0, 0), (0, 13), (1, 0), (0, 4))
-    names, result = operations(lambda: ttnn.pad(placed(device), around, 1.5))
+    names, result, _ = captured(lambda: ttnn.pad(placed(device), around, 1.5))
     assert names == ["Pad"]
     assert np.array_equal(result.to_numpy(), np.pad(IMAGE, around, constant_values=1.5))
 
 
 def test_channels_last_and_first_again(device):
     pixels = np.arange(8 * 128, dtype=np.float32).reshape(1, 1, 8, 128) % 251
-    x = placed(device, pixels, place=sharded(ttnn.TensorMemoryLayout.WIDTH_SHARDED, 2, (8, 64)))
+    x = placed(device, pixels, place=wide((8, 64), 2))
     last = ttnn.experimental.convert_to_hwc(x)
     assert np.array_equal(last.to_numpy(), pixels.swapaxes(2, 3))
     tiles = placed(device, np.pad(pixels.swapaxes(2, 3), ((0, 0), (0, 0), (0, 0), (0, 24))), ttnn.TILE_LAYOUT)
-    heights = ttnn.to_memory_config(tiles, sharded(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, 2, (64, 32)))
+    heights = ttnn.to_memory_config(tiles, high((64, 32), 2))
     first = ttnn.experimental.convert_to_chw(heights, dtype=ttnn.bfloat16)
     assert np.array_equal(first.to_numpy()[:, :, :8], pixels)
 
@@ -65,6 +55,6 @@ def test_refusals_name_the_rule(device):
         ttnn.permute(tiles, (0, 1, 2))
     with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be sharded to infer output memory config"):
         ttnn.experimental.convert_to_chw(tiles)
-    odd = sharded(ttnn.TensorMemoryLayout.WIDTH_SHARDED, 2, (8, 72))
+    odd = wide((8, 72), 2)
     with pytest.raises(ttnn.DeviceError, match=r"^Shard height 72 must be multiple of tile width \(32\)"):
         ttnn.experimental.convert_to_hwc(placed(device, np.zeros((1, 1, 8, 144), np.float32), place=odd))

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import high
+from tests.ttsim.functions.captured import captured
 from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 
 VALUES = np.arange(64 * 64, dtype=np.float32).reshape(1, 1, 64, 64) % 128
@@ -13,26 +15,17 @@ def placed(device, layout=ttnn.TILE_LAYOUT, place=None):
     return ttnn.from_torch(VALUES, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
 
 
-def height_sharded(cores, shape):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
-    return ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
-
-
-def operations(call, mode=RunMode.NORMAL):
-    begin_graph_capture(mode)
-    result = call()
-    nodes = end_graph_capture()
-    names = [node["params"]["name"] for node in nodes if node["node_type"] == "function_start"]
-    buffers = [
+def buffers(nodes):
+    """Kinds and bytes of the buffers that no tensor has."""
+    return [
         (node["node_type"].partition("_")[0], int(node["params"]["size"]))
         for node in nodes
         if node["node_type"].endswith(("buffer_allocate", "scratchpad_allocate")) and "page_size" not in node["params"]
     ]
-    return [name.removesuffix("DeviceOperation") for name in names if name.endswith("DeviceOperation")], result, buffers
 
 
 def test_every_change_is_a_device_operation_and_keeps_the_values(device):
-    shards, other = height_sharded(2, (32, 64)), height_sharded(1, (64, 64))
+    shards, other = high((32, 64), 2), high((64, 64), 1)
     x = placed(device)
     for call, name in (
         (lambda: ttnn.to_memory_config(x, shards), "InterleavedToSharded"),
@@ -43,7 +36,7 @@ def test_every_change_is_a_device_operation_and_keeps_the_values(device):
         (lambda: ttnn.tilize(ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT)), "Tilize"),
         (lambda: ttnn.typecast(x, ttnn.float32), "Typecast"),
     ):  # fmt: skip
-        names, result, _ = operations(call)
+        names, result, _ = captured(call)
         assert names[-1] == name
         assert np.array_equal(result.to_numpy(), VALUES)
 
@@ -55,8 +48,8 @@ def test_padding_takes_nothing_away(device):
 
 
 def test_shards_are_dealt_anew_into_a_tensor_that_is_there(device):
-    x = ttnn.to_memory_config(placed(device), height_sharded(2, (32, 64)))
-    place = height_sharded(1, (64, 64))
+    x = ttnn.to_memory_config(placed(device), high((32, 64), 2))
+    place = high((64, 64), 1)
     target = ttnn.to_memory_config(ttnn.zeros_like(x), place)
     address = target.buffer_address()
     made = ttnn.reshard(x, place, target)
@@ -66,7 +59,7 @@ def test_shards_are_dealt_anew_into_a_tensor_that_is_there(device):
 
 
 def test_tiles_are_cut_to_the_rows_that_are_asked_for(device):
-    names, result, _ = operations(lambda: ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49]))
+    names, result, _ = captured(lambda: ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49]))
     assert names == ["UntilizeWithUnpadding"]
     with pytest.raises(ttnn.ArgumentError, match="use_multicore=False is not simulated"):
         ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49], use_multicore=False)
@@ -75,7 +68,7 @@ def test_tiles_are_cut_to_the_rows_that_are_asked_for(device):
 
 def test_nothing_runs_where_nothing_changes(device):
     x = placed(device)
-    names, result, _ = operations(lambda: ttnn.to_layout(ttnn.to_memory_config(x, x.memory_config()), x.layout))
+    names, result, _ = captured(lambda: ttnn.to_layout(ttnn.to_memory_config(x, x.memory_config()), x.layout))
     assert (names, result is x) == ([], True)
 
 
@@ -83,18 +76,16 @@ def test_sticks_are_aligned_in_a_scratchpad(device):
     begin_graph_capture(RunMode.NO_DISPATCH)
     x = placed(device, ttnn.ROW_MAJOR_LAYOUT)
     end_graph_capture()
-    names, _, buffers = operations(
-        lambda: ttnn.interleaved_to_sharded(x, height_sharded(2, (32, 64))), RunMode.NO_DISPATCH
-    )
+    names, _, nodes = captured(lambda: ttnn.interleaved_to_sharded(x, high((32, 64), 2)), RunMode.NO_DISPATCH)
     assert names == ["InterleavedToSharded"]
-    assert buffers == [("dataflow", 32 * 128), ("scratchpad", 4 * (128 + 32))]
+    assert buffers(nodes) == [("dataflow", 32 * 128), ("scratchpad", 4 * (128 + 32))]
 
 
 def test_a_tensor_moves_into_the_room_above_it(device):
     above, x = placed(device, place=ttnn.L1_MEMORY_CONFIG), placed(device, place=ttnn.L1_MEMORY_CONFIG)
     high = above.buffer_address()
     ttnn.deallocate(above)
-    names, moved, _ = operations(lambda: ttnn.reallocate(x))
+    names, moved, _ = captured(lambda: ttnn.reallocate(x))
     assert (names, moved.buffer_address(), x.is_allocated()) == (["Move"], high, False)
     assert np.array_equal(moved.to_numpy(), VALUES)
 
@@ -102,10 +93,10 @@ def test_a_tensor_moves_into_the_room_above_it(device):
 def test_the_first_lines_of_refusals_are_the_librarys(device):
     x, rows = placed(device), placed(device, ttnn.ROW_MAJOR_LAYOUT)
     with pytest.raises(ttnn.DeviceError, match=r"^Physical shard shape \(16, 64\) must be tile"):
-        ttnn.to_memory_config(x, height_sharded(4, (16, 64)))
+        ttnn.to_memory_config(x, high((16, 64), 4))
     with pytest.raises(ttnn.DeviceError, match=r"^Typecast operation requires Input and Output memory layout to match"):
-        ttnn.typecast(x, ttnn.float32, memory_config=height_sharded(2, (32, 64)))
+        ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 2))
     with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be sharded"):
         ttnn.sharded_to_interleaved(rows)
     with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be interleaved"):
-        ttnn.interleaved_to_sharded(ttnn.to_memory_config(x, height_sharded(2, (32, 64))), height_sharded(1, (64, 64)))
+        ttnn.interleaved_to_sharded(ttnn.to_memory_config(x, high((32, 64), 2)), high((64, 64), 1))

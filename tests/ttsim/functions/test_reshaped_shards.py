@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 
 def device(values="off"):
     return ttnn.open_device(l1_small_size=32768, spec="wormhole_n150", values=values)
-
-
-def shards(layout, shape, end):
-    grid = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(*end))])
-    scheme = getattr(ttnn.TensorMemoryLayout, f"{layout}_SHARDED")
-    return ttnn.MemoryConfig(scheme, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
 
 
 def call(on, image, memory, kernel=2, dtype=ttnn.bfloat16, seed=None, **more):
@@ -41,10 +36,10 @@ def call(on, image, memory, kernel=2, dtype=ttnn.bfloat16, seed=None, **more):
 @pytest.mark.parametrize(
     ("memory", "dtype"),
     [
-        (shards("HEIGHT", (32, 32), (7, 0)), ttnn.bfloat16),
-        (shards("WIDTH", (160, 32), (3, 0)), ttnn.bfloat16),
-        (shards("WIDTH", (160, 32), (3, 0)), ttnn.bfloat8_b),
-        (shards("BLOCK", (160, 32), (0, 0)), ttnn.float32),
+        (in_box(HEIGHT, (32, 32), 8), ttnn.bfloat16),
+        (in_box(WIDTH, (160, 32), 4), ttnn.bfloat16),
+        (in_box(WIDTH, (160, 32), 4), ttnn.bfloat8_b),
+        (in_box(BLOCK, (160, 32), 1), ttnn.float32),
     ],
 )
 def test_numbers_do_not_depend_on_the_shards(memory, dtype):
@@ -62,26 +57,26 @@ HEIGHT_CONFIG = ttnn.Conv2dConfig(shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SH
     [
         (
             (1, 5, 5, 32),
-            shards("HEIGHT", (32, 32), (7, 0)),
+            in_box(HEIGHT, (32, 32), 8),
             2,
             "Shard height 47 must match physical height 376 for width sharded",
         ),
         (
             (1, 5, 15, 32),
-            shards("BLOCK", (32, 32), (0, 4)),
+            in_box(BLOCK, (32, 32), 1, 5),
             2,
             "Number of shards along height 5 must not exceed number of rows 3 for row major orientation!",
         ),
         (
             (1, 6, 5, 96),
-            shards("HEIGHT", (32, 96), (4, 5)),
+            in_box(HEIGHT, (32, 96), 5, 6),
             1,
             "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A must be HEIGHT_SHARDED, got: "
             "TensorMemoryLayout::WIDTH_SHARDED",
         ),
         (
             (2, 1, 32, 288),
-            shards("WIDTH", (64, 32), (2, 2)),
+            in_box(WIDTH, (64, 32), 3, 3),
             1,
             "Invalid shard grid: shard core (8, 0) has no L1 bank on this device, which has 64 of them. Derive the "
             "shard grid from the device (dram_grid_size() for DRAM, compute_with_storage_grid_size() for L1) rather "
@@ -90,7 +85,7 @@ HEIGHT_CONFIG = ttnn.Conv2dConfig(shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SH
         ),
         (
             (2, 1, 32, 192),
-            shards("WIDTH", (64, 32), (2, 1)),
+            in_box(WIDTH, (64, 32), 3, 2),
             1,
             "MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along x (6) must be smaller than or equal "
             "to the number of columns in compute grid (3)!",
@@ -105,18 +100,18 @@ def test_shards_that_do_not_fit_are_refused_in_the_real_library_s_words(image, m
 
 def test_a_matmul_lies_on_as_many_cores_as_it_has_blocks():
     with device() as on:
-        made = call(on, (1, 6, 37, 160), shards("HEIGHT", (32, 160), (2, 5)), 1).memory_config().shard_spec
+        made = call(on, (1, 6, 37, 160), in_box(HEIGHT, (32, 160), 3, 6), 1).memory_config().shard_spec
     assert str(made.grid) == "{[0-0 - 2-1], [0-2 - 0-2]}"
 
 
 def test_a_reshape_deals_shards_anew():
     with device() as on:
         tensor = ttnn.Tensor(np.zeros((5, 1, 28, 64), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
-        placed = ttnn.reshape(tensor.to(on, shards("HEIGHT", (32, 64), (4, 0))), (1, 1, 140, 64))
-        assert placed.memory_config() == shards("HEIGHT", (32, 64), (4, 0))
-        wide = ttnn.reshape(tensor.to(on, shards("WIDTH", (160, 32), (1, 0))), (1, 1, 140, 64))
-        assert wide.memory_config() == shards("WIDTH", (160, 32), (1, 0))
-        assert ttnn.reshape(wide, (1, 1, 70, 128)).memory_config() == shards("WIDTH", (96, 64), (1, 0))
+        placed = ttnn.reshape(tensor.to(on, in_box(HEIGHT, (32, 64), 5)), (1, 1, 140, 64))
+        assert placed.memory_config() == in_box(HEIGHT, (32, 64), 5)
+        wide = ttnn.reshape(tensor.to(on, in_box(WIDTH, (160, 32), 2)), (1, 1, 140, 64))
+        assert wide.memory_config() == in_box(WIDTH, (160, 32), 2)
+        assert ttnn.reshape(wide, (1, 1, 70, 128)).memory_config() == in_box(WIDTH, (96, 64), 2)
 
 
 def test_a_grid_that_is_no_rectangle_leaves_no_shards_to_a_convolution():

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import high
 
 IMAGE = np.arange(2 * 3 * 40 * 64, dtype=np.float32).reshape(2, 3, 40, 64) % 251
 L1 = ttnn.L1_MEMORY_CONFIG
-
-
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
 
 
 def placed(device, layout=ttnn.ROW_MAJOR_LAYOUT, place=None, dtype=ttnn.bfloat16):
@@ -57,10 +52,7 @@ def test_block_floats_that_begin_within_tiles_become_bfloat16(device):
 
 
 def test_shards_shrink_on_their_cores(device):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))})
-    spec = ttnn.ShardSpec(grid, (120, 64))
-    shards = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
-    part = placed(device, place=shards)[:, :, 8:22]
+    part = placed(device, place=high((120, 64), 2))[:, :, 8:22]
     assert part.memory_config().shard_spec.shape == [42, 64]  # 2 * 3 * 14 rows on two cores
     assert np.array_equal(part.to_numpy(), IMAGE[:, :, 8:22])
 

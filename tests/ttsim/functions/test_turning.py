@@ -4,19 +4,9 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import high
 
 IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
-
-
-@pytest.fixture
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
-
-
-def high(cores, shape):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
-    return ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
 
 
 @pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
@@ -24,7 +14,7 @@ def high(cores, shape):
     "axes", [(0, 1, 3, 2), (0, 2, 1, 3), (0, 2, 3, 1), (0, 3, 1, 2), (0, 3, 2, 1), (1, 0, 2, 3), (3, 2, 1, 0)]
 )
 def test_shards_in_another_order(device, layout, axes):
-    tensor = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=layout, device=device, memory_config=high(6, (32, 64)))
+    tensor = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=layout, device=device, memory_config=high((32, 64), 6))
     assert np.array_equal(ttnn.permute(tensor, axes).to_numpy(), IMAGE.transpose(axes))
     assert np.array_equal(ttnn.transpose(tensor, 1, -1).to_numpy(), IMAGE.swapaxes(1, 3))
 
@@ -50,11 +40,11 @@ def test_block_floats_are_packed_along_their_new_rows(device):
 
 def test_what_is_refused(device):
     tensor = ttnn.from_torch(
-        IMAGE, ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device, memory_config=high(6, (32, 64))
+        IMAGE, ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device, memory_config=high((32, 64), 6)
     )
     with pytest.raises(ttnn.ArgumentError, match="is moved as bytes, which gives other numbers"):
         ttnn.permute(tensor, (3, 2, 1, 0))
     ones = ttnn.from_torch(IMAGE[:1, :1], ttnn.bfloat16, device=device)
     assert ttnn.transpose(ones, 0, 1) is ones
     with pytest.raises(ttnn.DeviceError, match=r"^Clone: mixed sharded/interleaved layout"):
-        ttnn.transpose(ones, 0, 1, memory_config=high(1, (32, 64)))
+        ttnn.transpose(ones, 0, 1, memory_config=high((32, 64), 1))

@@ -6,12 +6,6 @@ import pytest
 import ttsim as ttnn
 
 
-@pytest.fixture
-def device():
-    with ttnn.open_device(spec="wormhole_n150") as opened:
-        yield opened
-
-
 def placed(device, array):
     return ttnn.from_torch(np.asarray(array, np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
 

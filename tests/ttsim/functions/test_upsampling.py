@@ -4,24 +4,13 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import high, wide
 
 IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
-HEIGHT, WIDTH = ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.TensorMemoryLayout.WIDTH_SHARDED
-
-
-@pytest.fixture(scope="module")
-def device():
-    with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150") as opened:
-        yield opened
 
 
 def placed(device, array=IMAGE, layout=ttnn.ROW_MAJOR_LAYOUT, place=None):
     return ttnn.from_torch(array, ttnn.bfloat16, layout=layout, device=device, memory_config=place)
-
-
-def sharded(layout, cores, shape):
-    grid = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(cores - 1, 0))})
-    return ttnn.MemoryConfig(layout, ttnn.BufferType.L1, ttnn.ShardSpec(grid, shape))
 
 
 @pytest.mark.parametrize(
@@ -29,8 +18,8 @@ def sharded(layout, cores, shape):
     [
         (ttnn.ROW_MAJOR_LAYOUT, None),
         (ttnn.TILE_LAYOUT, None),
-        (ttnn.ROW_MAJOR_LAYOUT, sharded(HEIGHT, 2, (96, 64))),
-        (ttnn.ROW_MAJOR_LAYOUT, sharded(WIDTH, 2, (192, 32))),
+        (ttnn.ROW_MAJOR_LAYOUT, high((96, 64), 2)),
+        (ttnn.ROW_MAJOR_LAYOUT, wide((192, 32), 2)),
     ],
 )
 def test_pixels_are_repeated_down_and_across(device, layout, place):
@@ -48,7 +37,7 @@ def test_rows_grow_by_fractions_of_a_pixel(device):
 
 def test_refusals_begin_as_those_of_the_library(device):
     rows, tiles = placed(device), placed(device, layout=ttnn.TILE_LAYOUT)
-    shards = placed(device, place=sharded(HEIGHT, 2, (96, 64)))
+    shards = placed(device, place=high((96, 64), 2))
     with pytest.raises(ttnn.DeviceError, match=r"^Tiled input must be tile-aligned"):
         ttnn.upsample(placed(device, IMAGE[:, :, :20], ttnn.TILE_LAYOUT), 2)
     with pytest.raises(ttnn.DeviceError, match=r"^Unsupported upsample configuration:"):

@@ -5,7 +5,7 @@ from ttsim.layers.arguments import compute_config, conv_config, slice_config
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.types.activations import UnaryOpType
 from ttsim.types.compute_config import MathFidelity
-from ttsim.types.conv_config import Conv2dDRAMSliceWidth, Conv2dL1FullSliceConfig, PaddingMode
+from ttsim.types.conv_config import Conv2dConfig, Conv2dDRAMSliceWidth, Conv2dL1FullSliceConfig, PaddingMode
 from ttsim.types.dtypes import DataType
 from ttsim.types.layer import Layer
 
@@ -43,6 +43,21 @@ def test_names_become_members():
     assert config.padding_mode is PaddingMode.Replicate
     assert config.act_block_h_override == 64
     assert config.enable_act_double_buffer is True
+
+
+def test_a_core_grid_is_columns_by_rows_and_is_used():
+    config = conv_config(layer(config={"core_grid": "8x4"}))
+    assert str(config.core_grid) == "{[0-0 - 7-3]}"
+    assert config.override_sharding_config is True
+    assert conv_config(layer(config={"core_grid": "8x4", "override_sharding_config": False})) == Conv2dConfig(
+        core_grid=config.core_grid
+    )
+
+
+@pytest.mark.parametrize("given", ["8", "0x4", "8x", "8x4x1", "-8x4", "8 x 4", "٨x4", "9999x1", "", 8, True])
+def test_a_wrong_core_grid(given):
+    with pytest.raises(ValueError, match=r"^core_grid must be COLUMNSxROWS of at least 1x1, not .*; such as '8x4'$"):
+        conv_config(layer(config={"core_grid": given}))
 
 
 def test_compute_names_become_members():

@@ -6,9 +6,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from device.errors import ArgumentError, shown
+from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import DeviceSpec
-from device.spec.figures import nearest
 from ops.fields.changed import GRID, changed, load_spec, read_change
 from ops.fields.field import Field, fields_of
 from ops.fields.formula import Formula, formula

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from device.errors import ArgumentError, TTSimError, shown
+from device.errors import TTSimError
 from ops.fields.changed import load_spec, with_changes
 from ttsim.experiments.tuning.arithmetic import ALLOWED, SHORT
 from ttsim.experiments.tuning.space import SEARCHED
@@ -14,8 +14,8 @@ from ttsim.experiments.tuning.tune import EFFORT, short, tune
 from ttsim.experiments.tuning.tuned import Tuned
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.layers.exact import make_inputs
-from ttsim.layers.flags import add_layer_flags, layer_from_flags
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.layers.flags import add_layer_flags, chosen_layers
+from ttsim.layers.read import DEFAULT_LAYERS
 from ttsim.layers.run import Placed, Settings, place
 from ttsim.report.plain import text
 from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, default_spec
@@ -72,7 +72,7 @@ def tune_command(options: argparse.Namespace) -> int:
         suggestions=False,
     )
     found = []
-    for layer in _layers(options):
+    for layer in chosen_layers(options, where="tune"):
         found.append(tune_layer(layer, settings, allow=options.allow, keep=options.keep, effort=options.effort))
         if not options.json:
             sys.stdout.write(f"{found[-1]}\n")
@@ -80,19 +80,6 @@ def tune_command(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(text({"format": 1, "layers": [one.to_dict() for one in found]}) + "\n")
     return int(any(one.best is None for one in found))
-
-
-def _layers(options: argparse.Namespace) -> tuple[Layer, ...]:
-    layer = layer_from_flags(options)
-    if layer is not None:
-        if options.layers is not None or options.only:
-            raise ArgumentError("tune: give --layers FILE (with --only) or the flags of one layer, not both")
-        return (layer,)
-    path = options.layers or DEFAULT_LAYERS
-    layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
-    if not layers:
-        raise ArgumentError(f"tune: no layer of {path} has {shown(options.only)} in its name")
-    return layers
 
 
 def tune_layer(

@@ -44,20 +44,20 @@ def total_row(call: CallTime) -> tuple[str, ...]:
     )
 
 
-def rows(call: CallTime) -> list[tuple[str, ...]]:
-    """The operations of a call; then all together, if there are several."""
+def rows(call: CallTime, *, alone: bool = True) -> list[tuple[str, ...]]:
+    """The operations of a call; then all together, if there are several or it is not alone in its table."""
     found = [operation_row(one) for one in call.operations]
-    return [*found, total_row(call)] if len(found) != 1 else found
+    return found if alone and len(found) == 1 else [*found, total_row(call)]
 
 
 def table_lines(calls: Sequence[CallTime], width: int | None = None) -> list[str]:
-    """A table in plain characters, figures to the right.
+    """A table in plain characters, figures to the right. Where there are several calls, a row with its name ends each.
 
     Args:
         calls: Whose operations it shows.
         width: Characters of a line; columns that do not fit are left out. None: all are there.
     """
-    table = [HEADINGS, *(row for call in calls for row in rows(call))]
+    table = [HEADINGS, *(row for call in calls for row in rows(call, alone=len(calls) == 1))]
     return fitted(table, width, words=WORDS, least_needed=LEAST_NEEDED)
 
 

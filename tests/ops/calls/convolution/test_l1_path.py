@@ -4,17 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
@@ -25,14 +16,9 @@ from ops.calls.convolution.laid_out import lay_out_call, output_spec
 from ops.calls.convolution.operands import operand_names, upload_weights, weights_layout
 from ops.calls.convolution.plan import builder_of, finished
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
+from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 SPEC = load_spec("wormhole_n150")
-HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
-
-
-def shards(scheme, cols, rows, shape):
-    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
-    return MemoryConfig(scheme, BufferType.L1, ShardSpec(grid, shape))
 
 
 def call(place=L1_MEMORY_CONFIG, *, layout=Layout.ROW_MAJOR, bias=False, config=None, out_channels=64, **changes):
@@ -63,7 +49,7 @@ def cores(laid_out):
     return config.scheme, config.nhw_cores, config.channel_cores
 
 
-SHARDED = shards(HEIGHT, 2, 1, (32, 64))
+SHARDED = in_box(HEIGHT, (32, 64), 2)
 
 
 def test_a_sharded_input_stays_where_it_is():
@@ -76,7 +62,7 @@ def test_a_sharded_input_stays_where_it_is():
 
 @pytest.mark.parametrize("flag", ["reshard_if_not_optimal", "override_sharding_config"])
 def test_unless_it_may_be_sharded_anew(flag):
-    grid = shards(HEIGHT, 4, 1, (32, 64)).shard_spec.grid if flag == "override_sharding_config" else None
+    grid = in_box(HEIGHT, (32, 64), 4).shard_spec.grid if flag == "override_sharding_config" else None
     laid_out = lay_out_call(call(SHARDED, config=ConvConfig(shard_layout=HEIGHT, core_grid=grid, **{flag: True})), SPEC)
     assert cores(laid_out) == (HEIGHT, 4 if grid else 8, 1)
     assert laid_out.input_memory != SHARDED
@@ -84,9 +70,9 @@ def test_unless_it_may_be_sharded_anew(flag):
 
 def test_shards_of_odd_widths_are_sharded_anew():
     """12 channels on a core are no multiple of 8, so the alignment is 32; 8 channels stay."""
-    odd = shards(BLOCK, 6, 2, (32, 12))
+    odd = in_box(BLOCK, (32, 12), 6, 2)
     assert cores(lay_out_call(call(odd, config=ConvConfig(shard_layout=HEIGHT)), SPEC)) == (HEIGHT, 8, 1)
-    even = shards(BLOCK, 8, 2, (32, 8))
+    even = in_box(BLOCK, (32, 8), 8, 2)
     assert cores(lay_out_call(call(even), SPEC)) == (BLOCK, 2, 8)
 
 
@@ -137,9 +123,24 @@ def test_only_what_is_on_the_host_is_uploaded():
 
 
 def test_the_halo_reads_the_shards_there_are():
-    got = halo_arguments(lay_out_call(call(SHARDED, layout=Layout.TILE), SPEC))
+    got = halo_arguments(lay_out_call(call(SHARDED, layout=Layout.TILE), SPEC), SPEC)
     assert (got.input_rows, got.shard_width, got.output_rows, got.nhw_cores) == (32, 64, 128, 2)
     assert (got.tiled, got.data_format, got.scheme) == (True, BFLOAT16, HEIGHT)
+
+
+@pytest.mark.parametrize(("alignment_bytes", "stick_bytes"), [(16, 48), (32, 64)])
+def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes, stick_bytes):
+    """24 channels of bfloat16 are 48 bytes."""
+    spec = SPEC.replace(l1_alignment_bytes=alignment_bytes)
+    rows = TensorSpec((1, 1, 64, 24), BFLOAT16, Layout.ROW_MAJOR, in_box(HEIGHT, (32, 24), 2))
+    weight = Operand(spec=TensorSpec((24, 64, 3, 3), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    narrow = replace(call(), input=Operand(spec=rows, on_host=False), weight=weight, in_channels=24)
+    builder = builder_of(narrow, spec)
+    l1_path(builder, narrow, builder.tensor("input"))
+    halo = next(step for step in builder.steps if isinstance(step, Operation) and step.name == "HaloDeviceOperation")
+    sizes = {one.name: one.size_bytes for one in halo.circular_buffers}
+    assert (sizes["input"], sizes["padding_stick_0"]) == (32 * stick_bytes, stick_bytes)
+    assert sizes["output"] == halo.work.plan.output.buffer(spec).bank_bytes
 
 
 def test_output():

@@ -10,15 +10,7 @@ from device.errors import DeviceError
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, quantize
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
@@ -29,6 +21,7 @@ from ops.meaning import ValuesReading
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
+from tests.shards import in_box
 
 SPEC = load_spec("wormhole_n150")
 FREE = 1360544
@@ -55,11 +48,6 @@ def call(memory=DRAM_MEMORY_CONFIG, layout=Layout.ROW_MAJOR, *, host=False, bias
         conv_config=ConvConfig(**config),
         **more,
     )
-
-
-def sharded(scheme, shape, end):
-    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(*end))])
-    return MemoryConfig(scheme, BufferType.L1, ShardSpec(grid, shape))
 
 
 def plan(a):
@@ -103,7 +91,7 @@ def test_sharded_programs_fuse_both():
 
 @pytest.mark.parametrize("deallocate", [False, True])
 def test_a_consumed_input_is_freed_before_the_output_is_placed(deallocate):
-    memory = sharded(HEIGHT, (32, 64), (1, 0))
+    memory = in_box(HEIGHT, (32, 64), 2)
     told = story(call(memory, Layout.TILE, deallocate_activation=deallocate, memory_config=DRAM_MEMORY_CONFIG))
     freed = ["free input"] if deallocate else []
     assert told == ["Matmul", *freed, "ShardedToInterleaved", "free output"]
@@ -124,7 +112,7 @@ def refusal(a):
 
 
 def test_refusals_in_the_words_of_the_real_library():
-    wide = sharded(WIDTH, (64, 32), (1, 0))
+    wide = in_box(WIDTH, (64, 32), 2)
     text = "MatmulMultiCoreReuseMultiCastProgramConfig: Unsupported memory layout TensorMemoryLayout::WIDTH_SHARDED."
     assert refusal(call(wide, Layout.TILE)) == text
     text = "Unsupported UnaryOpType for fused activation: UnaryOpType::LEAKY_RELU"
@@ -135,7 +123,7 @@ def test_refusals_in_the_words_of_the_real_library():
 
 
 def test_shards_that_do_not_suit_need_a_scheme():
-    memory = sharded(HEIGHT, (32, 64), (1, 0))
+    memory = in_box(HEIGHT, (32, 64), 2)
     with pytest.raises(DeviceError, match="but got TensorMemoryLayout::INTERLEAVED"):
         plan(call(memory, Layout.TILE, reshard_if_not_optimal=True))
     assert story(call(memory, Layout.TILE, reshard_if_not_optimal=True, shard_layout=BLOCK))[0] == "Reshard"
@@ -183,8 +171,8 @@ def test_the_output_lies_on_cores_that_hold_some_of_it(scheme, end, cores):
 @pytest.mark.parametrize(
     ("memory", "text"),
     [
-        (sharded(HEIGHT, (64, 64), (1, 0)), "MatmulMultiCoreReuseMultiCast1DProgramConfig: per_core_M (1) must equal"),
-        (sharded(BLOCK, (64, 32), (1, 1)), "MatmulMultiCoreReuseMultiCastProgramConfig: per_core_M (1) must equal"),
+        (in_box(HEIGHT, (64, 64), 2), "MatmulMultiCoreReuseMultiCast1DProgramConfig: per_core_M (1) must equal"),
+        (in_box(BLOCK, (64, 32), 2, 2), "MatmulMultiCoreReuseMultiCastProgramConfig: per_core_M (1) must equal"),
     ],
 )
 def test_shards_higher_than_the_rows_need_are_refused(memory, text):

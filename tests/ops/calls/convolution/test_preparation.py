@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
@@ -15,16 +14,12 @@ from ops.calls.convolution.preparation import lay_out_preparation, plan_bias_pre
 from ops.calls.convolution.prepared_sizes import size_refusal
 from ops.programs.conv2d.prepared import misfit
 from ops.programs.conv2d.weights import PrepareWeights
+from tests.shards import BLOCK, HEIGHT, box
 
 SPEC = load_spec("blackhole_p150")
-HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
 
 
-def grid(cols, rows):
-    return CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
-
-
-GRID = {"override_sharding_config": True, "core_grid": grid(6, 6)}
+GRID = {"override_sharding_config": True, "core_grid": box(6, 6)}
 TURNED = {"shard_layout": BLOCK, "transpose_shards": True}
 WIDER = {"padding": (2, 2, 1, 6), "dilation": (1, 3)}
 

@@ -2,17 +2,8 @@
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
@@ -20,14 +11,10 @@ from ops.builder import PlanBuilder
 from ops.calls.convolution import dram_path, matmul_path
 from ops.programs.movement import placement, slicing
 from ops.programs.movement.work import SliceWrite, Window
+from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 WORMHOLE = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
-
-
-def shards(scheme, shape, cols=1, rows=1):
-    cores = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
-    return MemoryConfig(TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1, ShardSpec(cores, shape))
 
 
 def spelled(steps):
@@ -99,21 +86,21 @@ def test_the_input_becomes_an_image_in_dram(shape, layout, on_host, steps, adopt
     ],
 )
 def test_the_input_is_sharded(given, deallocate, steps):
-    config = shards("HEIGHT", (32, 64), cols=2)
+    config = in_box(HEIGHT, (32, 64), 2)
     result, words = told(placement.sharded_input, given, config, "s", deallocate=deallocate)
     assert words == steps
     assert (result.name, result.spec.memory_config) == ("s", config)
 
 
 def test_an_input_that_lies_right_is_used_as_it_is():
-    config = shards("HEIGHT", (32, 64), cols=2)
+    config = in_box(HEIGHT, (32, 64), 2)
     given = source((1, 1, 64, 64), config=config)
     result, words = told(placement.sharded_input, given, None, "s", deallocate=True)
     assert (result.name, words) == ("x", "")
 
 
 def test_other_shards_are_dealt_anew_or_by_way_of_dram():
-    before, after = shards("HEIGHT", (32, 64), cols=2), shards("BLOCK", (32, 32), cols=2, rows=2)
+    before, after = in_box(HEIGHT, (32, 64), 2), in_box(BLOCK, (32, 32), 2, 2)
     given = source((1, 1, 64, 64), config=before)
 
     def words(tensor, config, *, deallocate=False):
@@ -121,32 +108,32 @@ def test_other_shards_are_dealt_anew_or_by_way_of_dram():
 
     assert words(given, after) == "+s ShardedToInterleaved +s.interleaved InterleavedToSharded -s.interleaved"
     assert words(given, after, deallocate=True).endswith("InterleavedToSharded -s.interleaved -x ^s")
-    assert words(given, shards("BLOCK", (32, 64), rows=2)) == "+s Reshard"
+    assert words(given, in_box(BLOCK, (32, 64), 1, 2)) == "+s Reshard"
     assert words(source((1, 1, 64, 64), TILES, before), after) == "+s Reshard"
 
 
 def test_padding_rows_fill_the_last_shard():
     # 98 rows on six cores of 32: the buffer has four whole shards, and the other cores hold nothing.
-    copy, _ = told(placement.to_shards, source((1, 1, 98, 24)), shards("HEIGHT", (32, 24), cols=6), "s")
+    copy, _ = told(placement.to_shards, source((1, 1, 98, 24)), in_box(HEIGHT, (32, 24), 6), "s")
     assert copy.spec.padded_shape == (1, 1, 128, 24)
 
 
 @pytest.mark.parametrize(
     ("spec", "config", "steps", "padded"),
     [
-        (TensorSpec((1, 7, 7, 64), BFLOAT16, ROWS), shards("HEIGHT", (32, 64), cols=3), "+s", 96),
-        (TensorSpec((1, 1, 49, 64), BFLOAT16, TILES), shards("HEIGHT", (32, 64), cols=3), "+s", 64),
-        (TensorSpec((1, 7, 7, 64), BFLOAT16, ROWS), shards("WIDTH", (49, 32), cols=2), "+s", 49),
-        (TensorSpec((1, 8, 8, 64), BFLOAT16, ROWS), shards("BLOCK", (32, 32), cols=2, rows=2), "+s", 64),
+        (TensorSpec((1, 7, 7, 64), BFLOAT16, ROWS), in_box(HEIGHT, (32, 64), 3), "+s", 96),
+        (TensorSpec((1, 1, 49, 64), BFLOAT16, TILES), in_box(HEIGHT, (32, 64), 3), "+s", 64),
+        (TensorSpec((1, 7, 7, 64), BFLOAT16, ROWS), in_box(WIDTH, (49, 32), 2), "+s", 49),
+        (TensorSpec((1, 8, 8, 64), BFLOAT16, ROWS), in_box(BLOCK, (32, 32), 2, 2), "+s", 64),
         (
             TensorSpec((1, 7, 7, 64), BFLOAT16, ROWS),
-            shards("BLOCK", (32, 32), cols=2, rows=3),
+            in_box(BLOCK, (32, 32), 2, 3),
             "+s.unpadded Pad +s -s.unpadded",
             96,
         ),
         (
             TensorSpec((1, 7, 7, 20), BFLOAT16, ROWS),
-            shards("BLOCK", (32, 8), cols=3, rows=3),
+            in_box(BLOCK, (32, 8), 3, 3),
             "+s +x.rows InterleavedToSharded -x.rows",
             64,
         ),
@@ -161,12 +148,12 @@ def test_a_host_tensor_on_the_l1_path(spec, config, steps, padded):
 @pytest.mark.parametrize(
     ("given", "scheme", "shard", "deallocate", "before", "after"),
     [
-        (source((1, 1, 64, 64)), "HEIGHT", False, False, "", "Tilize +t"),
-        (source((1, 1, 50, 64)), "HEIGHT", False, False, "", "TilizeWithValPadding +t"),
-        (source((1, 1, 64, 64)), "HEIGHT", True, False, "+s InterleavedToSharded", "Tilize +t -s"),
+        (source((1, 1, 64, 64)), HEIGHT, False, False, "", "Tilize +t"),
+        (source((1, 1, 50, 64)), HEIGHT, False, False, "", "TilizeWithValPadding +t"),
+        (source((1, 1, 64, 64)), HEIGHT, True, False, "+s InterleavedToSharded", "Tilize +t -s"),
         (
             source((1, 1, 64, 64)),
-            "BLOCK",
+            BLOCK,
             True,
             False,
             "Tilize +s.tiles +s InterleavedToSharded -s.tiles",
@@ -174,19 +161,19 @@ def test_a_host_tensor_on_the_l1_path(spec, config, steps, padded):
         ),
         (
             source((1, 1, 64, 64), config=L1_MEMORY_CONFIG),
-            "BLOCK",
+            BLOCK,
             True,
             True,
             "Tilize +s.tiles -x ^s.tiles +s InterleavedToSharded -s.tiles ^s",
             "",
         ),
-        (source((1, 1, 64, 64), config=L1_MEMORY_CONFIG), "HEIGHT", False, True, "", "Tilize +t -x"),
-        (source((1, 1, 64, 64), TILES), "HEIGHT", False, False, "", ""),
-        (source((1, 1, 64, 64), TILES, L1_MEMORY_CONFIG), "HEIGHT", False, True, "", ""),
+        (source((1, 1, 64, 64), config=L1_MEMORY_CONFIG), HEIGHT, False, True, "", "Tilize +t -x"),
+        (source((1, 1, 64, 64), TILES), HEIGHT, False, False, "", ""),
+        (source((1, 1, 64, 64), TILES, L1_MEMORY_CONFIG), HEIGHT, False, True, "", ""),
     ],
 )
 def test_a_matmul_takes_tiles(given, scheme, shard, deallocate, before, after):
-    config = shards(scheme, (32, 64), rows=2) if scheme == "BLOCK" else shards(scheme, (32, 64), cols=2)
+    config = in_box(scheme, (32, 64), 1, 2) if scheme is BLOCK else in_box(scheme, (32, 64), 2)
     builder = PlanBuilder(WORMHOLE, {"x": given})
     first = matmul_path.matmul_input(builder, builder.tensor("x"), config, "s", deallocate=deallocate, shard=shard)
     assert spelled(builder.steps) == before
@@ -198,7 +185,7 @@ def test_a_matmul_takes_tiles(given, scheme, shard, deallocate, before, after):
 
 def test_a_matmul_input_on_the_host():
     # Channels that do not fill the shards are sharded even where the library chose the layout itself.
-    config = shards("BLOCK", (32, 32), cols=2, rows=2)
+    config = in_box(BLOCK, (32, 32), 2, 2)
     spec = TensorSpec((1, 7, 7, 50), FLOAT32, ROWS)
     result, words = told(placement.uploaded_rows, spec, config, DRAM_MEMORY_CONFIG, "s")
     assert words == "+s +x.rows InterleavedToSharded -x.rows"
@@ -212,32 +199,32 @@ def test_the_result_goes_where_it_is_wanted():
     def placed(tensor, config):
         return told(placement.to_config, tensor, config, "y")[1]
 
-    result = source((1, 1, 64, 64), TILES, shards("HEIGHT", (32, 64), cols=2))
+    result = source((1, 1, 64, 64), TILES, in_box(HEIGHT, (32, 64), 2))
     assert told(dram_path.dram_output, result, "y")[1] == "ShardedToInterleaved +y -x"
     assert placed(result, L1_MEMORY_CONFIG) == "ShardedToInterleaved +y -x"
-    assert placed(result, shards("HEIGHT", (64, 64))) == "Reshard +y -x"
+    assert placed(result, in_box(HEIGHT, (64, 64), 1)) == "Reshard +y -x"
     assert placed(result, result.memory_config) == ""
-    rows = source((1, 1, 64, 64), ROWS, shards("BLOCK", (32, 32), cols=2, rows=2))
+    rows = source((1, 1, 64, 64), ROWS, in_box(BLOCK, (32, 32), 2, 2))
     by_way = "ShardedToInterleaved +y.interleaved InterleavedToSharded +y -y.interleaved -x"
-    assert placed(rows, shards("HEIGHT", (32, 64), cols=2)) == by_way
+    assert placed(rows, in_box(HEIGHT, (32, 64), 2)) == by_way
     in_dram = source((1, 1, 64, 64), TILES)
     assert placed(in_dram, L1_MEMORY_CONFIG) == "Copy +y -x"
-    assert placed(in_dram, shards("HEIGHT", (32, 64), cols=2)) == "InterleavedToSharded +y -x"
+    assert placed(in_dram, in_box(HEIGHT, (32, 64), 2)) == "InterleavedToSharded +y -x"
 
 
 @pytest.mark.parametrize(
     ("scheme", "layout", "data_format", "steps"),
     [
-        ("HEIGHT", TILES, BFLOAT16, "SliceWrite -x"),
-        ("HEIGHT", ROWS, BFLOAT16, "Untilize +w.rows -x SliceWrite -w.rows"),
+        (HEIGHT, TILES, BFLOAT16, "SliceWrite -x"),
+        (HEIGHT, ROWS, BFLOAT16, "Untilize +w.rows -x SliceWrite -w.rows"),
         (
-            "WIDTH",
+            WIDTH,
             ROWS,
             BFLOAT16,
             "ShardedToInterleaved +w.interleaved -x UntilizeCodegen +w.rows -w.interleaved SliceWrite -w.rows",
         ),
         (
-            "WIDTH",
+            WIDTH,
             ROWS,
             FLOAT32,
             "ShardedToInterleaved +w.interleaved -x UntilizeWithUnpadding +w.rows -w.interleaved SliceWrite -w.rows",
@@ -245,7 +232,7 @@ def test_the_result_goes_where_it_is_wanted():
     ],
 )
 def test_a_slice_is_written_back(scheme, layout, data_format, steps):
-    config = shards(scheme, (32, 32), cols=2) if scheme == "HEIGHT" else shards(scheme, (64, 32))
+    config = in_box(scheme, (32, 32), 2) if scheme is HEIGHT else in_box(scheme, (64, 32), 1)
     result = source((1, 1, 64, 20), TILES, config, data_format)
     builder = PlanBuilder(WORMHOLE, {"x": result, "y": TensorSpec((1, 4, 32, 20), data_format, layout)})
     write = SliceWrite(Window(shape=(1, 4, 32, 20), begins=(0, 2, 0, 0), ends=(1, 4, 32, 20)), 32)
@@ -256,11 +243,11 @@ def test_a_slice_is_written_back(scheme, layout, data_format, steps):
 def test_a_slice_comes_as_rows():
     image = source((1, 4, 10, 20), TILES, data_format=BFLOAT8_B)
     window = Window(shape=(1, 4, 10, 20), begins=(0, 1, 0, 0), ends=(1, 3, 10, 20))
-    result, words = told(slicing.sliced_input, image, window, shards("HEIGHT", (32, 24)), "s")
+    result, words = told(slicing.sliced_input, image, window, in_box(HEIGHT, (32, 24), 1), "s")
     assert words == "PaddedSlice +s"
     assert (result.spec.data_format, result.spec.layout) == (BFLOAT16, ROWS)
     assert result.spec.padded_shape == (1, 1, 20, 24)
-    wide, _ = told(slicing.sliced_input, image, window, shards("WIDTH", (32, 32)), "s")
+    wide, _ = told(slicing.sliced_input, image, window, in_box(WIDTH, (32, 32), 1), "s")
     assert wide.spec.padded_shape == (1, 1, 32, 32)
 
 

@@ -5,26 +5,15 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from ops.calls.rearranging.padding import plan_pad
 from ops.meanings import load_spec
+from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
 CORES = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(1, 0)))
-
-
-def high(rows, columns):
-    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(CORES, (rows, columns)))
 
 
 def programs(shape, padding, layout=Layout.ROW_MAJOR, data_format=BFLOAT16, place=DRAM_MEMORY_CONFIG, to=None):
@@ -50,10 +39,12 @@ def test_block_floats_are_converted_around_each_program():
 
 
 def test_high_shards_grow_across_and_then_down():
-    names, result = programs((1, 1, 64, 32), ((0, 0), (0, 0), (2, 0), (0, 16)), place=high(32, 32))
+    names, result = programs((1, 1, 64, 32), ((0, 0), (0, 0), (2, 0), (0, 16)), place=high((32, 32), 2))
     assert names == ["Pad", "Pad"]
-    assert result.memory_config == high(33, 48)
-    names, result = programs((1, 1, 64, 32), ((0, 0), (0, 0), (0, 0), (0, 16)), place=high(32, 32), to=L1_MEMORY_CONFIG)
+    assert result.memory_config == high((33, 48), 2)
+    names, result = programs(
+        (1, 1, 64, 32), ((0, 0), (0, 0), (0, 0), (0, 16)), place=high((32, 32), 2), to=L1_MEMORY_CONFIG
+    )
     assert (names, result.memory_config) == (["Pad"], L1_MEMORY_CONFIG)
 
 
@@ -61,7 +52,11 @@ def test_high_shards_grow_across_and_then_down():
     ("kind", "text", "given"),
     [
         (DeviceError, r"^ttnn.pad: on device tile padding does not support front", {"layout": Layout.TILE}),
-        (DeviceError, r"^Output row-major shard width 33 gives page size 66 bytes", {"place": high(32, 32)}),
+        (
+            DeviceError,
+            r"^Output row-major shard width 33 gives page size 66 bytes",
+            {"place": high((32, 32), 2)},
+        ),
     ],
 )
 def test_what_is_refused(kind, text, given):

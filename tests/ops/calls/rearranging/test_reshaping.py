@@ -5,31 +5,16 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from ops.calls.rearranging.reshaping import plan_reshape
 from ops.meanings import load_spec
+from tests.shards import BLOCK, high, on_cores, wide
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 CORES = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(1, 0)))
-
-
-def sharded(layout, rows, columns):
-    return MemoryConfig(layout, BufferType.L1, ShardSpec(CORES, (rows, columns)))
-
-
-HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
-BLOCK = TensorMemoryLayout.BLOCK_SHARDED
 
 
 def programs(shape, to, layout=ROWS, data_format=BFLOAT16, place=DRAM_MEMORY_CONFIG, **how):
@@ -59,17 +44,17 @@ def test_another_memory_takes_a_program():
 
 
 def test_shards_of_rows_are_left_and_made_again():
-    names, _, made = programs((1, 1, 64, 32), (1, 1, 32, 64), place=sharded(HEIGHT, 32, 32))
+    names, _, made = programs((1, 1, 64, 32), (1, 1, 32, 64), place=high((32, 32), 2))
     assert names == ["ShardedToInterleaved", "ReshapeView", "InterleavedToSharded"]
-    assert made.memory_config == sharded(HEIGHT, 16, 64)
-    names, _, made = programs((1, 1, 64, 64), (1, 1, 512, 8), place=sharded(BLOCK, 64, 32))
+    assert made.memory_config == high((16, 64), 2)
+    names, _, made = programs((1, 1, 64, 64), (1, 1, 512, 8), place=on_cores(BLOCK, (64, 32), 2))
     assert names == ["ShardedToInterleaved", "ReshapeView"]  # no block has rows of 64 bytes
     assert made.memory_config == L1_MEMORY_CONFIG
 
 
 def test_tiles_move_between_shards():
-    names, _, made = programs((1, 1, 64, 64), (1, 1, 128, 32), TILES, place=sharded(HEIGHT, 32, 64))
-    assert (names, made.memory_config) == (["ReshapeView"], sharded(HEIGHT, 64, 32))
+    names, _, made = programs((1, 1, 64, 64), (1, 1, 128, 32), TILES, place=high((32, 64), 2))
+    assert (names, made.memory_config) == (["ReshapeView"], high((64, 32), 2))
 
 
 def test_block_floats_move_as_bfloat16_and_ragged_ones_are_filled():
@@ -83,10 +68,10 @@ def test_block_floats_move_as_bfloat16_and_ragged_ones_are_filled():
     ("text", "shape", "to", "place"),
     [
         (r"^Attempting to reshape between two shapes with different", (1, 4), (1, 5), DRAM_MEMORY_CONFIG),
-        (r"^Shard page size must be aligned to 16B", (1, 1, 8, 12), (1, 1, 4, 24), sharded(HEIGHT, 4, 12)),
-        (r"^Shard page size must currently have L1 aligned", (1, 1, 8, 16), (1, 1, 32, 4), sharded(HEIGHT, 4, 16)),
-        (r"^Changing the last dimension of a sharded tensor", (1, 1, 8, 30), (8, 30), sharded(BLOCK, 8, 16)),
-        (r"^Shard height 9 must match physical height 8", (1, 1, 8, 28), (8, 28), sharded(WIDTH, 8, 32)),
+        (r"^Shard page size must be aligned to 16B", (1, 1, 8, 12), (1, 1, 4, 24), high((4, 12), 2)),
+        (r"^Shard page size must currently have L1 aligned", (1, 1, 8, 16), (1, 1, 32, 4), high((4, 16), 2)),
+        (r"^Changing the last dimension of a sharded tensor", (1, 1, 8, 30), (8, 30), on_cores(BLOCK, (8, 16), 2)),
+        (r"^Shard height 9 must match physical height 8", (1, 1, 8, 28), (8, 28), wide((8, 32), 2)),
     ],
 )  # fmt: skip
 def test_what_is_refused(text, shape, to, place):

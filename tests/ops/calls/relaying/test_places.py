@@ -2,30 +2,16 @@
 
 import pytest
 
-from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.calls.relaying.places import plan_move, plan_to_memory_config
+from tests.shards import high, wide
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
-
-
-def shards(scheme, cores, *shape):
-    return MemoryConfig(
-        TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1, ShardSpec(first_cores(cores, 8, 8), shape)
-    )
 
 
 def operations(source, place, data_format=None):
@@ -34,7 +20,11 @@ def operations(source, place, data_format=None):
 
 
 EVEN, RAGGED = (1, 1, 64, 64), (1, 1, 50, 70)
-TWO_HIGH, FOUR_HIGH, TWO_WIDE = shards("HEIGHT", 2, 32, 64), shards("HEIGHT", 4, 16, 64), shards("WIDTH", 2, 64, 32)
+TWO_HIGH, FOUR_HIGH, TWO_WIDE = (
+    high((32, 64), 2),
+    high((16, 64), 4),
+    wide((64, 32), 2),
+)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +36,12 @@ TWO_HIGH, FOUR_HIGH, TWO_WIDE = shards("HEIGHT", 2, 32, 64), shards("HEIGHT", 4,
         (EVEN, ROWS, DRAM_MEMORY_CONFIG, TWO_WIDE, ["InterleavedToSharded"]),
         (EVEN, ROWS, TWO_WIDE, L1_MEMORY_CONFIG, ["ShardedToInterleaved"]),
         # rows of 140 bytes are no whole multiple of 16
-        (RAGGED, ROWS, DRAM_MEMORY_CONFIG, shards("HEIGHT", 2, 25, 70), ["Copy"]),
-        (RAGGED, ROWS, shards("HEIGHT", 2, 25, 70), DRAM_MEMORY_CONFIG, ["Copy"]),
-        (RAGGED, ROWS, shards("HEIGHT", 2, 25, 70), shards("HEIGHT", 5, 10, 70), ["Reshard"]),
-        (RAGGED, ROWS, shards("HEIGHT", 2, 25, 70), shards("WIDTH", 3, 50, 24), ["Copy"]),
+        (RAGGED, ROWS, DRAM_MEMORY_CONFIG, high((25, 70), 2), ["Copy"]),
+        (RAGGED, ROWS, high((25, 70), 2), DRAM_MEMORY_CONFIG, ["Copy"]),
+        (RAGGED, ROWS, high((25, 70), 2), high((10, 70), 5), ["Reshard"]),
+        (RAGGED, ROWS, high((25, 70), 2), wide((50, 24), 3), ["Copy"]),
         # these are gathered before the library sees that they can not be dealt
-        (RAGGED, ROWS, shards("WIDTH", 3, 50, 24), shards("HEIGHT", 2, 25, 70), ["ShardedToInterleaved", "Copy"]),
+        (RAGGED, ROWS, wide((50, 24), 3), high((25, 70), 2), ["ShardedToInterleaved", "Copy"]),
     ],
 )
 def test_programs_that_deal_shards_want_aligned_rows(shape, layout, before, after, names):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
@@ -18,6 +17,7 @@ from ops.programs.conv2d.blocks import width_refusal
 from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment, sharded_input
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from tests.shards import box
 
 SPEC = load_spec("wormhole_n150")
 COL_MAJOR = ShardOrientation.COL_MAJOR
@@ -45,10 +45,6 @@ def laid_out(scheme, facts=None, **choices):
     alignment = scheme_alignment(facts, scheme)
     config = choose_cores(facts, options, SPEC, scheme, alignment=alignment)
     return lay_out(facts, options, SPEC, config, alignment=alignment)
-
-
-def box(cols, rows):
-    return CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
 
 
 def test_sizes_of_a_problem():

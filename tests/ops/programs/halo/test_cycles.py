@@ -46,6 +46,7 @@ def halo(*, size=24, cores=20, width=64, stride=1, tiled=False, scheme=HEIGHT, t
         output_rows=-(-frame.outputs // nhw),
         shard_width=width,
         data_format=BFLOAT8_B if tiled else BFLOAT16,
+        stick_alignment_bytes=16,
         tiled=tiled,
         config_tensors_in_dram=in_dram,
     )

@@ -36,6 +36,7 @@ def halo(data_format=BFLOAT16, *, tiled=False, fp32_dest=False, output="halo"):
         output_rows=32,
         shard_width=32,
         data_format=data_format,
+        stick_alignment_bytes=16,
         tiled=tiled,
     )
     return HaloWork(plan=plan_halo(arguments, input_tensor="x", output_tensor=output), fp32_dest=fp32_dest)

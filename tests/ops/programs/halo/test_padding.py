@@ -1,31 +1,14 @@
 """Runs of padding in closed form are those that looking at every stick finds."""
 
 import numpy as np
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import convolution_axis, transposed_axis
+from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame, data_sticks, frame_sources
 from ops.programs.halo.padding import ListedPadding, PaddingRuns, padding_runs
 from ops.programs.halo.transfers import list_padding, stick_ranges
-
-
-@st.composite
-def axes(draw):
-    kernel, dilation, stride = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
-    length, padding = draw(st.integers(1, 9)), (draw(st.integers(0, 2)), draw(st.integers(0, 2)))
-    if draw(st.booleans()):
-        assume(sum(padding) <= (length - 1) * stride + dilation * (kernel - 1))
-        return transposed_axis(
-            input_length=length, kernel=kernel, stride=stride, padding=padding, output_padding=0, dilation=dilation
-        )
-    length += dilation * (kernel - 1)
-    return convolution_axis(input_length=length, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
-
-
-@st.composite
-def frames(draw):
-    return Frame(batch=draw(st.integers(1, 3)), rows=draw(axes()), columns=draw(axes()), replicate=draw(st.booleans()))
+from tests.ops.frame.drawn_frames import frames
 
 
 def copies(sticks):

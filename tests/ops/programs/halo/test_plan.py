@@ -4,6 +4,8 @@ import gzip
 import json
 import re
 
+import pytest
+
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
@@ -37,6 +39,7 @@ def example(**changes):
         "output_rows": 32,
         "shard_width": 32,
         "data_format": BFLOAT16,
+        "stick_alignment_bytes": 16,
         "tiled": False,
     }
     return plan_halo(HaloArguments(**arguments | changes), input_tensor="x", output_tensor="halo")
@@ -75,6 +78,15 @@ def test_row_major_halo():
         ("gather_0", 2 * (1 + 3 + 2 * 3 + 3 + 3), "halo.gather_0"),
         ("gather_1", 2 * (1 + 3 + 2 * 3), "halo.gather_1"),
     ]
+
+
+@pytest.mark.parametrize(("alignment_bytes", "stick_bytes"), [(16, 48), (32, 64)])
+def test_sticks_lie_as_far_apart_in_circular_buffers_as_in_the_tensor(alignment_bytes, stick_bytes):
+    """20 channels are 40 bytes."""
+    plan = example(shard_width=20, stick_alignment_bytes=alignment_bytes)
+    assert [size for _, size, _ in buffers(plan)][:4] == [32 * stick_bytes, 60 * stick_bytes, stick_bytes, stick_bytes]
+    spec = SPECS["wh"].replace(l1_alignment_bytes=alignment_bytes)
+    assert plan.output.buffer(spec).bank_bytes == 60 * stick_bytes
 
 
 def test_tiled_halo_untilizes_through_two_double_buffers():
@@ -154,6 +166,7 @@ def recorded_arguments(record, halo, output):
         output_rows=frame.outputs if scheme is WIDTH else round_up(frame.outputs, 32 * nhw) // nhw,
         shard_width=output["page_size"] // (4 if data_format is FLOAT32 else 2),
         data_format=data_format,
+        stick_alignment_bytes=SPECS[record["arch"]].l1.alignment_bytes,
         tiled=tiled,
         config_tensors_in_dram=config.get("config_tensors_in_dram", False),
     )

@@ -1,43 +1,12 @@
 """Listing a halo run by run gives what looking at every stick gives."""
 
 import numpy as np
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import convolution_axis, transposed_axis
-from ops.frame.frame import Frame
 from ops.programs.halo.runs import run_transfers
 from ops.programs.halo.transfers import list_transfers, stick_ranges
-
-
-@st.composite
-def axes(draw):
-    kernel, dilation, stride = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
-    length = draw(st.integers(1, 12))
-    if draw(st.booleans()):
-        padding = (draw(st.integers(0, dilation * (kernel - 1) + 1)), draw(st.integers(0, dilation * (kernel - 1))))
-        output_padding = draw(st.integers(0, 2))
-        assume(length * stride + dilation * (kernel - 1) + output_padding >= sum(padding))  # there are outputs
-        return transposed_axis(
-            input_length=length + 1,
-            kernel=kernel,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            dilation=dilation,
-        )
-    return convolution_axis(
-        input_length=length + dilation * (kernel - 1),
-        kernel=kernel,
-        stride=stride,
-        padding=(draw(st.integers(0, 2)), draw(st.integers(0, 2))),
-        dilation=dilation,
-    )
-
-
-@st.composite
-def frames(draw):
-    return Frame(batch=draw(st.integers(1, 3)), rows=draw(axes()), columns=draw(axes()), replicate=draw(st.booleans()))
+from tests.ops.frame.drawn_frames import frames
 
 
 @given(frames(), st.integers(1, 80), st.integers(1, 20))

@@ -27,7 +27,7 @@ def work(scheme, *, tiled=False, orientation=ShardOrientation.ROW_MAJOR):
         cores=first_cores(8 if scheme is HEIGHT else 12, 3, 4),
         channel_cores={HEIGHT: 1, BLOCK: 12 // nhw, WIDTH: 12}[scheme], input_rows=rows,
         output_rows=-(-frame.outputs // nhw), shard_width=32, data_format=BFLOAT16, tiled=tiled,
-        config_tensors_in_dram=False)  # fmt: skip
+        stick_alignment_bytes=16, config_tensors_in_dram=False)  # fmt: skip
     return HaloWork(plan=plan_halo(arguments, input_tensor="x", output_tensor="halo"), fp32_dest=False)
 
 

@@ -5,26 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardOrientation,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
 from ops.programs.movement.reshape import flattened, is_view, reshaped, segments_per_page
+from tests.shards import HEIGHT, WIDTH, in_box
 
 WORMHOLE = load_spec("wormhole_n150")
-HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 
 
 def place(page, row, col, rows, cols):
@@ -125,18 +115,13 @@ def test_volumes_must_agree():
         reshaped(*begun((1, 1, 4, 8)), (1, 1, 5, 8), "y")
 
 
-def sharded(layout, shape, cols, rows=1, orientation=ShardOrientation.ROW_MAJOR):
-    cores = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
-    return MemoryConfig(layout, BufferType.L1, ShardSpec(cores, shape, orientation))
-
-
 def names_of(builder):
     return [step.name.removesuffix("DeviceOperation") for step in builder.steps if isinstance(step, Operation)]
 
 
 def test_sharded_tiles_move_between_shards():
     # As a call of the real library: 5x10 rows of 28 pixels fill 25 of 32 shards, and 22 when they are flattened.
-    before = sharded(HEIGHT, (64, 192), 8, 4)
+    before = in_box(HEIGHT, (64, 192), 8, 4)
     builder, source = begun((5, 10, 28, 192), config=before)
     result = reshaped(builder, source, (1, 1, 1400, 192), "y")
     assert names_of(builder) == ["ReshapeView"]
@@ -148,7 +133,7 @@ def test_sharded_tiles_move_between_shards():
 
 def test_sharded_block_floats_are_dealt_last():
     # As a call of conv2d: 7 images of 2x2 pixels, 180 channels on 15 cores.
-    builder, source = begun((7, 2, 2, 180), BFLOAT8_B, config=sharded(WIDTH, (448, 32), 3, 5))
+    builder, source = begun((7, 2, 2, 180), BFLOAT8_B, config=in_box(WIDTH, (448, 32), 3, 5))
     result = reshaped(builder, source, (1, 1, 28, 180), "y")
     assert names_of(builder) == [
         "ShardedToInterleaved",
@@ -160,15 +145,15 @@ def test_sharded_block_floats_are_dealt_last():
     ]
     freed = [step.tensor for step in builder.steps if isinstance(step, Free)]
     assert freed == ["y.interleaved", "y.moved", "y.narrow", "y.bfloat16"]
-    assert result.spec.memory_config == sharded(WIDTH, (32, 32), 3, 5)
+    assert result.spec.memory_config == in_box(WIDTH, (32, 32), 3, 5)
     builder.finish({"output": "y"})
 
 
 def test_sharded_rows_of_another_length_are_dealt_last():
-    builder, source = begun((1, 1, 8, 32), layout=Layout.ROW_MAJOR, config=sharded(HEIGHT, (4, 32), 2))
+    builder, source = begun((1, 1, 8, 32), layout=Layout.ROW_MAJOR, config=in_box(HEIGHT, (4, 32), 2))
     result = reshaped(builder, source, (1, 1, 16, 16), "y")
     assert names_of(builder) == ["ShardedToInterleaved", "ReshapeView", "InterleavedToSharded"]
-    assert result.spec.memory_config == sharded(HEIGHT, (8, 16), 2)
+    assert result.spec.memory_config == in_box(HEIGHT, (8, 16), 2)
     builder.finish({"output": "y"})
 
 

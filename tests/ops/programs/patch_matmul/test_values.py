@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -111,6 +113,29 @@ def test_integers_are_exact_through_the_matrix_unit():
     mirrored = taps_first(weights[:, :, ::-1, ::-1], 1, back=False)
     got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, None, None, READINGS[1])
     assert np.array_equal(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry))
+
+
+@pytest.mark.parametrize(("elements", "calls"), [(1 << 22, 1), (10 * (9 * 32 + 32 * 5), 2), (1, 13)])
+def test_passes_are_multiplied_together_as_far_as_they_are_small(monkeypatch, elements, calls):
+    """Nine positions of two taps of 16 channels, to five channels."""
+    axis = frame_axis(plan_geometry([8], [2], stride=[1], pad_before=[0], pad_after=[0]).axes[0])
+    patches = Patches(batch=1, axes=(axis,), channels=16, groups=1, bundles=1)
+    work = patch_matmul_work(
+        patches, out_channels=5, out_shape=(9,), slicing=slicing_of(FLOAT32, Precision.IEEE), bias=False,
+        out_format=FLOAT32, spec=SPEC,
+    )  # fmt: skip
+    rng, made = np.random.default_rng(5), []
+    image, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 8, 16), (1, 2, 16, 5)))
+
+    def product(*operands, **options):
+        made.append(options["half_counts"])
+        return EXACT.product(*operands, **options)
+
+    expected = values.patch_matmul(work, image, weights, None, None, READINGS[1])
+    monkeypatch.setattr(values, "STACKED_ELEMENTS", elements)
+    reading = ValuesReading(spec=SPEC, arithmetic=replace(EXACT, product=product))
+    assert np.array_equal(values.patch_matmul(work, image, weights, None, None, reading), expected)
+    assert (len(made), sum(map(len, made))) == (calls, 13)
 
 
 def test_positions_without_input_hold_the_bias_or_zero():

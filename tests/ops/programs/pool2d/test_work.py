@@ -1,10 +1,12 @@
 """The largest number of each window, and what finding it takes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from device.matrix_unit.arithmetic import EXACT
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.frame.axis import FrameAxis
 from ops.frame.frame import Frame
@@ -58,3 +60,20 @@ def test_neighbors_are_read_in_one_burst(device):
     together, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1), 8), spec)
     apart, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1, spacing=2), 8), spec)
     assert apart == 3 * together
+
+
+def test_rows_and_columns_that_fill_shards_are_no_pixels():
+    """Two images of 2 x 1 pixels of one channel, in sticks of three numbers, and a stick that fills a shard."""
+    one = work(axis(2, 2, 1), axis(1, 1, 1))
+    one = replace(one, frame=replace(one.frame, batch=2))
+    sticks = np.float32([[1, 9, 9], [2, 9, 9], [4, 9, 9], [3, 9, 9], [8, 8, 8]]).reshape(1, 1, 5, 3)
+    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    assert largest(one, [sticks], reading).tolist() == [[[[2], [4]]]]
+
+
+def test_channels_of_a_block_float_share_an_exponent():
+    """Beside 64, seven bits leave 1 of 1.25; of 17 channels the last has neighbors of its own."""
+    one = replace(work(axis(1, 1, 1), axis(1, 1, 1), channels=17), data_format=BFLOAT8_B, tiled=True)
+    sticks = np.float32([64, *[1.25] * 16]).reshape(1, 1, 1, 17)
+    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    assert largest(one, [sticks], reading).ravel().tolist() == [64, *[1] * 15, 1.25]

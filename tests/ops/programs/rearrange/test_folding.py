@@ -2,13 +2,13 @@
 
 import pytest
 
-from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from ops.builder import PlanTensor
 from ops.meanings import load_spec
 from ops.programs.rearrange.folding import fold_buffers, folds_tiles, whole_windows
+from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
 L1 = MemoryConfig(TensorMemoryLayout.INTERLEAVED, BufferType.L1)
@@ -16,11 +16,6 @@ L1 = MemoryConfig(TensorMemoryLayout.INTERLEAVED, BufferType.L1)
 
 def image(shape, layout=Layout.ROW_MAJOR, place=L1, data_format=BFLOAT16):
     return PlanTensor("input", TensorSpec(shape, data_format, layout, place))
-
-
-def high(cores, rows, columns):
-    grid = CoreRangeSet(first_cores(cores, 8, 8).ranges)
-    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(grid, (rows, columns)))
 
 
 def sizes(source, window, place=L1):
@@ -44,7 +39,10 @@ def test_tiles_become_rows_of_windows():
 
 def test_shards_are_folded_where_they_lie():
     """Sticks of six bytes lie 16 apart, four of them, 24 bytes, 32."""
-    assert sizes(image((1, 8, 8, 3), place=high(1, 64, 3)), (2, 2), high(1, 16, 12)) == [(64 * 16, 1), (16 * 32, 1)]
+    assert sizes(image((1, 8, 8, 3), place=high((64, 3), 1)), (2, 2), high((16, 12), 1)) == [
+        (64 * 16, 1),
+        (16 * 32, 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +54,8 @@ def test_shards_are_folded_where_they_lie():
     ],
 )
 def test_shards_hold_whole_rows_of_windows(shape, window, cores, rows, dealt):
-    held = image(shape, place=high(cores, rows, shape[-1])).spec
-    assert whole_windows(held, window, SPEC) == high(dealt[0], dealt[1], shape[-1])
+    held = image(shape, place=high((rows, shape[-1]), cores)).spec
+    assert whole_windows(held, window, SPEC) == high((dealt[1], shape[-1]), dealt[0])
 
 
 def test_which_tiles_are_taken_as_they_are():

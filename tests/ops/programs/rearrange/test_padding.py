@@ -5,11 +5,12 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from ops.builder import PlanTensor
 from ops.meanings import load_spec
 from ops.programs.rearrange.padding import PadWith, pad_buffers, padded, writes_halves
+from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
 L1 = MemoryConfig(TensorMemoryLayout.INTERLEAVED, BufferType.L1)
@@ -18,10 +19,6 @@ CORES = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(7, 7)))
 
 def tensor(name, shape, layout=Layout.ROW_MAJOR, data_format=BFLOAT16, place=L1):
     return PlanTensor(name, TensorSpec(shape, data_format, layout, place))
-
-
-def high(rows, columns):
-    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(CORES, (rows, columns)))
 
 
 def sizes(source, made, front=0):
@@ -50,8 +47,11 @@ def test_tiles_pass_two_at_a_time_beside_one_of_the_number():
 
 def test_shards_stay_where_they_are():
     """3 * 64 rows on 64 cores: three of 128 bytes, which become 192; then four of them, 66 rows to an image."""
-    source = tensor("input", (1, 3, 64, 64), place=high(3, 64))
-    wide, tall = tensor("wide", (1, 3, 64, 96), place=high(3, 96)), tensor("tall", (1, 3, 66, 96), place=high(4, 96))
+    source = tensor("input", (1, 3, 64, 64), place=high((3, 64), 64))
+    wide, tall = (
+        tensor("wide", (1, 3, 64, 96), place=high((3, 96), 64)),
+        tensor("tall", (1, 3, 66, 96), place=high((4, 96), 64)),
+    )
     assert sizes(source, wide) == [(3 * 128, False, "input"), (3 * 192, False, "wide"), (192, True, None)]
     assert sizes(wide, tall) == [(3 * 192, False, "wide"), (4 * 192, False, "tall"), (192, False, None)]
 

@@ -2,37 +2,24 @@
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanTensor
 from ops.programs.movement.circular_buffers import untilize_codegen_buffers
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
+from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 SHAPE = (1, 1, 128, 128)
 
 
-def shards(scheme, columns, rows, *shard):
-    grid = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(columns - 1, rows - 1)))
-    return MemoryConfig(TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1, ShardSpec(grid, shard))
-
-
-HIGH, HIGHER = shards("HEIGHT", 2, 1, 64, 128), shards("HEIGHT", 4, 1, 32, 128)
-UNEVEN, WIDE = shards("HEIGHT", 2, 1, 96, 128), shards("WIDTH", 4, 1, 128, 32)
-BLOCKS = shards("BLOCK", 2, 2, 64, 64)
+HIGH, HIGHER = in_box(HEIGHT, (64, 128), 2), in_box(HEIGHT, (32, 128), 4)
+UNEVEN, WIDE = in_box(HEIGHT, (96, 128), 2), in_box(WIDTH, (128, 32), 4)
+BLOCKS = in_box(BLOCK, (64, 64), 2, 2)
 
 
 def tensor(name, place, layout, shape=SHAPE, data_format=BFLOAT16):
@@ -54,7 +41,7 @@ def made(conversion, before, after, **more):
         (HIGH, HIGH, [(8, 2, True), (8, 2, True)]),
         (HIGH, L1_MEMORY_CONFIG, [(8, 2, True), (4, 2, False)]),
         (HIGH, DRAM_MEMORY_CONFIG, [(4, 4, False), (4, 4, False)]),
-        (shards("HEIGHT", 3, 1, 48, 128), L1_MEMORY_CONFIG, [(4, 4, False), (4, 4, False)]),  # a tile and a half each
+        (in_box(HEIGHT, (48, 128), 3), L1_MEMORY_CONFIG, [(4, 4, False), (4, 4, False)]),  # a tile and a half each
         (WIDE, HIGH, [(4, 4, False), (4, 4, False)]),
     ],
 )
@@ -86,7 +73,7 @@ def test_one_core_has_one_row_of_tiles_on_its_way():
 def test_rows_of_an_image_are_on_their_way_where_padding_is_cut_off():
     """100 of 128 rows: the last of two shards has 36 rows of 208 bytes."""
     read = tensor("read", HIGH, TILES, (1, 1, 100, 100))
-    written = tensor("written", shards("HEIGHT", 2, 1, 64, 100), ROWS, (1, 1, 100, 100))
+    written = tensor("written", in_box(HEIGHT, (64, 100), 2), ROWS, (1, 1, 100, 100))
     buffers = tiling_buffers(Conversion.UNTILIZE_WITH_UNPADDING, read, written, SPEC)
     assert [one.size_bytes for one in buffers] == [8 * 2048, 16 * 2048, 36 * 208]
     apart = tensor("written", DRAM_MEMORY_CONFIG, ROWS, (1, 1, 100, 100))
@@ -95,15 +82,15 @@ def test_rows_of_an_image_are_on_their_way_where_padding_is_cut_off():
 
 
 def test_rows_of_half_a_tile_have_a_writer_of_their_own():
-    read = tensor("read", shards("HEIGHT", 2, 1, 192, 32), TILES, (1, 4, 96, 32))
-    written = tensor("written", shards("HEIGHT", 2, 1, 192, 16), ROWS, (1, 4, 96, 16))
+    read = tensor("read", in_box(HEIGHT, (192, 32), 2), TILES, (1, 4, 96, 32))
+    written = tensor("written", in_box(HEIGHT, (192, 16), 2), ROWS, (1, 4, 96, 16))
     assert tiling_buffers(Conversion.UNTILIZE_WITH_UNPADDING, read, written, SPEC)[1].size_bytes == 16 * 2048
 
 
 def test_width_shards_are_padded_image_by_image():
     """Two images of two rows of tiles each, a tile wide; and a stick of padding."""
-    read = tensor("read", shards("WIDTH", 4, 1, 100, 32), ROWS, (1, 2, 50, 128))
-    written = tensor("written", shards("WIDTH", 4, 1, 128, 32), TILES, (1, 2, 50, 128))
+    read = tensor("read", in_box(WIDTH, (100, 32), 4), ROWS, (1, 2, 50, 128))
+    written = tensor("written", in_box(WIDTH, (128, 32), 4), TILES, (1, 2, 50, 128))
     first, result, stick = tiling_buffers(Conversion.TILIZE_WITH_VAL_PADDING, read, written, SPEC)
     assert (first.size_bytes, result.size_bytes, result.view_of) == (4 * 2048, 4 * 2048, "written")
     assert (stick.size_bytes, stick.scratchpad) == (64, True)
@@ -120,8 +107,8 @@ def test_blocks_are_dealt_by_the_cores_that_hold_some(rows):
 
 def test_shards_of_rows_that_l1_would_align_are_read_into_room_of_their_own():
     """Rows of 140 bytes, 5 of them in a shard: two shards of 5 aligned rows."""
-    read = tensor("read", shards("HEIGHT", 8, 1, 5, 70), ROWS, (1, 1, 40, 70))
-    written = tensor("written", shards("HEIGHT", 4, 1, 10, 70), ROWS, (1, 1, 40, 70))
+    read = tensor("read", in_box(HEIGHT, (5, 70), 8), ROWS, (1, 1, 40, 70))
+    written = tensor("written", in_box(HEIGHT, (10, 70), 4), ROWS, (1, 1, 40, 70))
     view, room = shard_buffers(Conversion.RESHARD, read, written, SPEC)
     assert (view.size_bytes, room.size_bytes, room.view_of) == (10 * 144, 2 * 5 * 144, None)
 

@@ -1,19 +1,11 @@
 """Buffers of copies and moves, worked by hand."""
 
-from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.programs.tiling.copy_buffers import copy_buffers, moved_buffers, overlapping_buffers
+from tests.shards import wide
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -36,9 +28,8 @@ def test_two_tiles_of_each_format_are_on_their_way():
 
 def test_rows_are_put_together_in_a_scratchpad():
     """Rows of 140 bytes; pages of 48 bytes in shards of 24 columns."""
-    held = ShardSpec(first_cores(3, 8, 8), (50, 24))
-    shards = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, held)
-    assert sizes(copy_buffers(rows(DRAM_MEMORY_CONFIG), rows(shards), SPEC)) == [(96, 50, False), (140, 50, True)]
+    shards = rows(wide((50, 24), 3))
+    assert sizes(copy_buffers(rows(DRAM_MEMORY_CONFIG), shards, SPEC)) == [(96, 50, False), (140, 50, True)]
     assert sizes(copy_buffers(rows(DRAM_MEMORY_CONFIG), rows(L1_MEMORY_CONFIG), SPEC))[0] == (2 * 144, 50, False)
 
 

@@ -1,33 +1,32 @@
-"""Which shards tiles get that were rows in shards, against ttnn 0.81.1 on devices without kernels."""
+"""Which programs make tiles of rows and rows of tiles, and where they put them, as ttnn 0.81.1 plans them."""
 
 import pytest
 
-from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.programs.tiling.plan import tilized_by
+from ops.programs.movement.work import Conversion
+from ops.programs.tiling.plan import dealt, in_other_layout, require_whole_tiles, tilized_by, unpadded_by, untilized_by
+from tests.shards import high, wide
 
 SPEC = load_spec("wormhole_n150")
-
-
-def wide(cores, *shape):
-    shards = ShardSpec(first_cores(cores, 8, 8), shape)
-    return MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, shards)
+ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 
 
 @pytest.mark.parametrize(
     ("columns", "before", "asked", "after", "views"),
     [
-        (64, wide(2, 50, 32), wide(1, 64, 64), wide(2, 64, 32), [None, "output", None]),  # stays on its two cores
-        (48, wide(2, 50, 24), wide(1, 64, 64), wide(1, 64, 64), [None, None]),  # 48 columns become 64: dealt anew
+        # stays on its two cores
+        (64, wide((50, 32), 2), wide((64, 64), 1), wide((64, 32), 2), [None, "output", None]),
+        # 48 columns become 64: dealt anew
+        (48, wide((50, 24), 2), wide((64, 64), 1), wide((64, 64), 1), [None, None]),
     ],
 )
 def test_width_shards_stay_where_only_rows_are_padded(columns, before, asked, after, views):
-    rows = TensorSpec((1, 1, 50, columns), BFLOAT16, Layout.ROW_MAJOR, before)
+    rows = TensorSpec((1, 1, 50, columns), BFLOAT16, ROWS, before)
     builder = PlanBuilder(SPEC, {"input": rows})
     made = tilized_by(builder, builder.tensor("input"), "output", place=asked, whole=False)
     assert made.spec.memory_config == after
@@ -36,7 +35,103 @@ def test_width_shards_stay_where_only_rows_are_padded(columns, before, asked, af
 
 
 def test_columns_that_fill_their_shards_of_half_a_tile_are_refused():
-    rows = TensorSpec((1, 1, 50, 64), BFLOAT16, Layout.ROW_MAJOR, wide(4, 50, 16))
+    rows = TensorSpec((1, 1, 50, 64), BFLOAT16, ROWS, wide((50, 16), 4))
     builder = PlanBuilder(SPEC, {"input": rows})
     with pytest.raises(DeviceError, match=r"^Physical shard shape \(64, 16\) must be tile \{32, 32\} sized!"):
-        tilized_by(builder, builder.tensor("input"), "output", place=wide(1, 64, 64), whole=False)
+        tilized_by(builder, builder.tensor("input"), "output", place=wide((64, 64), 1), whole=False)
+
+
+def planned(make, source):
+    """The one step of a plan that makes "output" of a tensor, and the tensor."""
+    builder = PlanBuilder(SPEC, {"input": source})
+    made = make(builder, builder.tensor("input"))
+    (step,) = builder.finish({"output": made.name}).steps
+    return step, made.spec
+
+
+@pytest.mark.parametrize(
+    ("shape", "data_format", "layout", "place", "name", "made"),
+    [
+        ((1, 1, 64, 64), BFLOAT16, ROWS, DRAM_MEMORY_CONFIG, "Tilize", BFLOAT16),
+        ((1, 1, 50, 64), BFLOAT16, ROWS, DRAM_MEMORY_CONFIG, "TilizeWithValPadding", BFLOAT16),
+        ((1, 1, 64, 64), BFLOAT16, TILES, DRAM_MEMORY_CONFIG, "UntilizeCodegen", BFLOAT16),
+        ((1, 1, 64, 64), FLOAT32, TILES, DRAM_MEMORY_CONFIG, "Untilize", FLOAT32),  # has no program of its own
+        ((1, 1, 64, 64), BFLOAT16, TILES, high((32, 64), 2), "Untilize", BFLOAT16),  # nor have shards
+        ((1, 1, 64, 64), BFLOAT8_B, TILES, DRAM_MEMORY_CONFIG, "UntilizeCodegen", BFLOAT16),  # no rows of block floats
+        ((1, 1, 50, 64), BFLOAT16, TILES, DRAM_MEMORY_CONFIG, "UntilizeWithUnpadding", BFLOAT16),
+    ],
+)
+def test_a_program_for_each_change_of_layout(shape, data_format, layout, place, name, made):
+    other = ROWS if layout is TILES else TILES
+    source = TensorSpec(shape, data_format, layout, place)
+    step, spec = planned(lambda builder, tensor: in_other_layout(builder, tensor, other, "output"), source)
+    assert step.name == f"{name}DeviceOperation"
+    assert (spec.shape, spec.layout, spec.data_format, spec.memory_config) == (shape, other, made, place)
+
+
+def test_a_tensor_in_its_layout_is_itself():
+    builder = PlanBuilder(SPEC, {"input": TensorSpec((1, 1, 50, 64), BFLOAT16, ROWS)})
+    given = builder.tensor("input")
+    assert in_other_layout(builder, given, ROWS, "output", place=L1_MEMORY_CONFIG) is given
+    assert not builder.steps
+
+
+def test_shards_without_whole_tiles_are_no_tiles():
+    builder = PlanBuilder(SPEC, {"input": TensorSpec((1, 1, 40, 64), BFLOAT16, ROWS, high((20, 64), 2))})
+    with pytest.raises(DeviceError, match=r"^Physical shard shape \(20, 64\) must be tile"):
+        in_other_layout(builder, builder.tensor("input"), TILES, "output", place=DRAM_MEMORY_CONFIG)
+
+
+def test_one_core_takes_no_shards_and_no_program_that_was_generated():
+    def tilized(builder, tensor):
+        return tilized_by(builder, tensor, "output", place=shards, whole=True, on_one_core=True)
+
+    def untilized(builder, tensor):
+        return untilized_by(builder, tensor, TensorSpec((1, 1, 64, 64), BFLOAT16, ROWS), "output", on_one_core=True)
+
+    shards = high((32, 64), 2)
+    step, _ = planned(tilized, TensorSpec((1, 1, 64, 64), BFLOAT16, ROWS, shards))
+    assert (step.refused or "").partition("\n")[0] == "Multicore must be enabled for sharded input"
+    step, _ = planned(untilized, TensorSpec((1, 1, 64, 64), BFLOAT16, TILES))
+    assert (step.name, step.work.on_one_core) == ("UntilizeDeviceOperation", True)
+
+
+@pytest.mark.parametrize(("columns", "aligned_bytes", "refused"), [(24, 16, False), (20, 16, True), (24, 32, True)])
+def test_rows_of_shards_that_are_padded_lie_on_what_l1_aligns(columns, aligned_bytes, refused):
+    """Three shards of 24 columns are 48 bytes a row, of 20 columns 40."""
+    spec = SPEC.replace(l1_alignment_bytes=aligned_bytes)
+    builder = PlanBuilder(spec, {"input": TensorSpec((1, 1, 50, 3 * columns), BFLOAT16, ROWS, wide((50, columns), 3))})
+    tilized_by(builder, builder.tensor("input"), "output", place=DRAM_MEMORY_CONFIG, whole=False)
+    (step,) = builder.finish({"output": "output"}).steps
+    assert (step.refused is not None, bool(step.circular_buffers)) == (refused, not refused)
+    assert not refused or step.refused.startswith(
+        f"Input row-major shard width {columns} gives page size {2 * columns} bytes, which must be aligned to "
+        f"{aligned_bytes} bytes L1 SRAM buffer alignment requirement\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("padded", "text"),
+    [
+        ((1, 1, 64, 40), "Input tensor width (40) must be divisible by tile width (32)"),
+        ((1, 1, 40, 64), "Input tensor height (40) must be divisible by tile height (32)"),
+    ],
+)
+def test_whole_tiles_are_required_of_columns_then_of_rows(padded, text):
+    require_whole_tiles(TensorSpec((1, 1, 64, 32), BFLOAT16, ROWS))
+    with pytest.raises(DeviceError) as raised:
+        require_whole_tiles(TensorSpec(padded, BFLOAT16, ROWS))
+    assert str(raised.value).partition("\n")[0] == text
+
+
+def test_what_is_kept_stands_in_the_work():
+    """Rows of tiles are cut to their shape; a copy of all keeps all."""
+    source = TensorSpec((1, 1, 64, 64), BFLOAT16, TILES)
+    step, spec = planned(
+        lambda builder, tensor: unpadded_by(builder, tensor, (1, 1, 40, 50), DRAM_MEMORY_CONFIG, "output"), source
+    )
+    assert (spec.shape, step.work.kept) == ((1, 1, 40, 50), (1, 1, 40, 50))
+    made = TensorSpec((1, 1, 64, 64), BFLOAT8_B, TILES, L1_MEMORY_CONFIG)
+    step, _ = planned(lambda builder, tensor: dealt(builder, Conversion.COPY, tensor, made, "output"), source)
+    assert (step.name, step.work.kept) == ("CopyDeviceOperation", None)
+    assert (step.work.source_format, step.work.data_format) == (BFLOAT16, BFLOAT8_B)

@@ -2,29 +2,16 @@
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from ops.programs.tiling.unpadding import images_of_shard, unpadded_place, unpadding_refusal
-
-
-def shards(scheme, columns, rows, *shard):
-    grid = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(columns - 1, rows - 1)))
-    return MemoryConfig(TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1, ShardSpec(grid, shard))
-
+from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 PLACES = {
-    "HEIGHT": shards("HEIGHT", 2, 1, 64, 128),
-    "WIDTH": shards("WIDTH", 4, 1, 128, 32),
-    "BLOCK": shards("BLOCK", 2, 2, 64, 64),
+    "HEIGHT": in_box(HEIGHT, (64, 128), 2),
+    "WIDTH": in_box(WIDTH, (128, 32), 4),
+    "BLOCK": in_box(BLOCK, (64, 64), 2, 2),
     "DRAM": DRAM_MEMORY_CONFIG,
 }
 
@@ -43,7 +30,7 @@ def test_cores_share_rows_in_whole_tiles(scheme, columns, shard):
 
 
 def test_shards_stay_on_the_cores_of_the_tiles():
-    elsewhere = shards("HEIGHT", 8, 1, 16, 100)
+    elsewhere = in_box(HEIGHT, (16, 100), 8)
     found = unpadded_place(tiles(PLACES["HEIGHT"]), (1, 1, 100, 100), elsewhere)
     assert found.shard_spec.grid == PLACES["HEIGHT"].shard_spec.grid
     assert unpadded_place(tiles(DRAM_MEMORY_CONFIG), (1, 1, 100, 100), elsewhere).shard_spec.shape == [32, 100]
@@ -55,7 +42,7 @@ def test_shards_stay_on_the_cores_of_the_tiles():
 )
 def test_shards_of_several_whole_images_keep_as_many(shape, rows, images):
     columns = -(-shape[3] // 32) * 32
-    source = tiles(shards("HEIGHT", 3, 1, rows, columns), shape)
+    source = tiles(in_box(HEIGHT, (rows, columns), 3), shape)
     assert images_of_shard(source) == images
     kept = unpadded_place(source, shape, source.memory_config).shard_spec.shape[0]
     assert kept == (images * shape[2] or 64)

@@ -1,13 +1,15 @@
 """What programs tell of themselves that lay tensors out anew."""
 
+import numpy as np
 import pytest
 
+from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from ops.builder import PlanBuilder
-from ops.meaning import CyclesReading, Ends
+from ops.meaning import CyclesReading, Ends, ValuesReading
 from ops.meanings import MEANINGS, load_spec
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.plan import tilized_by, untilized_by
@@ -58,3 +60,24 @@ def test_one_core_has_one_row_of_tiles_at_a_time_in_plan_and_cycles(conversion, 
     assert meaning.cycles is not None
     cycles = meaning.cycles(step.work, ends, CyclesReading(spec=spec, contention=True))
     assert cycles.cores == buffers[0][0]
+
+
+def values(source, source_format, data_format, kept=None):
+    work = LayOut(
+        conversion=Conversion.UNTILIZE_WITH_UNPADDING, source_format=source_format, data_format=data_format, kept=kept
+    )
+    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    return MEANINGS[LayOut].values(work, [source], reading)
+
+
+def test_what_is_kept_begins_with_the_first_element():
+    source = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    assert values(source, FLOAT32, FLOAT32, (1, 2, 3)).tolist() == [[[0, 1, 2], [4, 5, 6]]]
+    assert values(source, FLOAT32, FLOAT32) is source
+
+
+def test_another_format_rounds_what_is_kept_alone():
+    """64 shares its exponent with 1.25 no more once it is cut off."""
+    source = np.float32([[1.25, 1.25, 64.0]])
+    assert values(source, FLOAT32, BFLOAT8_B).astype(np.float32).tolist() == [[1, 1, 64]]
+    assert values(source, FLOAT32, BFLOAT8_B, (1, 2)).astype(np.float32).tolist() == [[1.25, 1.25]]

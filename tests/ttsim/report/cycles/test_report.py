@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from ttsim.report.cycles.figures import UntimedOperation
+from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import cycle_report
 from ttsim.report.writers.cycle_table import cycles_line, print_call
 
@@ -36,6 +37,17 @@ def test_printed(report):
     assert total.split()[:4] == ["ttnn.conv_transpose2d", "5,000", "5.00", "us"]
     assert counted.startswith("Cycles count ")
     assert len({len(line) for line in (halo, conv, total)}) == 1
+
+
+def test_several_calls_are_told_apart(halo, conv, spec):
+    calls = [
+        TimedCall(name="onednn.ConvTranspose", operations=(halo, conv)),
+        TimedCall(name="ttnn.add", operations=(halo,)),
+    ]
+    lines = cycle_report(calls, spec).table().splitlines()[2:-1]
+    moved = ["HaloDeviceOperation", "1,000"]
+    multiplied, both = ["Conv2dDeviceOperation", "4,000"], ["onednn.ConvTranspose", "5,000"]
+    assert [line.split()[:2] for line in lines] == [moved, multiplied, both, moved, ["ttnn.add", "1,000"]]
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

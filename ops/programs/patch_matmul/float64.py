@@ -1,0 +1,90 @@
+"""The patch programs' values in float64, of float64 arrays: no device gives them, and tests of derivatives need them.
+
+Another table of meanings for the same works: plan, axes and places of results are the device's, and only the arithmetic
+is not. Nothing is cut or rounded, so that a quotient of differences is a derivative. The table has these works alone;
+a plan that has others cannot be read so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from device.numbers.formats import Array
+from device.plan import Work
+from ops.frame.axis import FrameAxis
+from ops.meaning import Meanings, ValuesOf, ValuesReading, given
+from ops.programs.patch_matmul import meaning
+from ops.programs.patch_matmul.gather import places
+from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
+
+
+def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    """Inputs are the image, the weights, the bias if there is one, and the result that it writes into."""
+    *operands, target = inputs
+    image, weights, *bias = map(given, operands)
+    axes = work.patches.axes
+    image = image.reshape(work.patches.batch, *(axis.input_length for axis in axes), work.patches.channels)
+    result = np.empty((len(image), *work.out_shape, work.out_channels)) if target is None else target
+    products = _products(_gathered(image, axes), weights)
+    result[places(axes)] = products + bias[0] if bias else products
+    return result
+
+
+def _gathered(image: Array, axes: Sequence[FrameAxis]) -> Array:
+    """Patches [N, *outputs, *taps, C] of [N, *spatial, C], as `FrameAxis` says where taps lie; zeros are among them."""
+    grown = np.pad(image, [(0, 0), *((0, 1) for _ in axes), (0, 0)])
+    found: list[Any] = []
+    for number, axis in enumerate(axes):
+        lies = np.add.outer(np.arange(axis.outputs) * axis.step + axis.start, np.arange(axis.taps) * axis.spacing)
+        inputs, between = np.divmod(lies, axis.insertion)
+        there = (between == 0) & (inputs >= 0) & (inputs < axis.input_length)
+        shape = [1] * (2 * len(axes))
+        shape[number], shape[len(axes) + number] = lies.shape
+        found.append(np.where(there, inputs, axis.input_length).reshape(shape))  # the last position is the added zero
+    patches: Array = grown[(slice(None), *found)]
+    return patches
+
+
+def _products(view: Array, weights: Array) -> Array:
+    """Patches [N, *outputs, *taps, C] times weights [groups, *taps, C / groups, O / groups]: [N, *outputs, O]."""
+    apart = np.split(view, len(weights), axis=-1)
+    summed = weights.ndim - 2  # taps and channels
+    return np.concatenate([np.tensordot(*pair, summed) for pair in zip(apart, weights, strict=True)], axis=-1)
+
+
+def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    """Inputs are the image whose channels become rows and the one whose patches become columns; all is one sum."""
+    image, other = map(given, inputs)
+    patches = work.patches
+    view = _gathered(other, patches.axes)
+    rows, columns = (np.split(one, patches.groups, axis=-1) for one in (image, view))
+    both = list(range(image.ndim - 1))  # the axes that are summed over
+    sums = [np.tensordot(left, right, (both, both)) for left, right in zip(rows, columns, strict=True)]
+    return np.moveaxis(np.stack(sums), 1, -2)[None]
+
+
+def _filled_rows(work: FillRows, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    """Inputs are the bias, if there is one, and the result that it writes into."""
+    *bias, target = inputs
+    result = np.empty((work.batch, *work.out_shape, work.out_channels)) if target is None else target
+    result[places(work.axes)] = given(bias[0]) if bias else 0
+    return result
+
+
+def _added(work: SumSections, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    total: Array = given(inputs[0]).sum(axis=0)
+    return total
+
+
+_VALUES: Final[dict[type[Work], ValuesOf[Any]]] = {
+    PatchMatmul: _patch_matmul,
+    PixelMatmul: _pixel_matmul,
+    FillRows: _filled_rows,
+    SumSections: _added,
+}
+MEANINGS: Final[Meanings] = MappingProxyType(
+    {one.work: replace(one, values=_VALUES.get(one.work, one.values)) for one in meaning.MEANINGS}
+)

@@ -1,0 +1,94 @@
+"""Convolutions to be timed, with the library's blocks."""
+
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.spec.device_spec import load_spec
+from ops.frame.axis import convolution_axis, transposed_axis
+from ops.frame.frame import Frame
+from ops.programs.conv2d.blocks import k_block_order
+from ops.programs.conv2d.circular_buffers import l1_accumulation
+from ops.programs.conv2d.cycles import conv_cycles
+from ops.programs.conv2d.layout import choose_cores, lay_out, scheme_alignment
+from ops.programs.conv2d.partition import HEIGHT
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.work import ConvWork
+
+SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]
+# Figures that are easy to reckon with: links of 30 bytes a cycle; tiles of 1088 bytes are unpacked in
+# 21.25 cycles, of 2048 in 40 and packed in 32; a tile is tilized in 75; DRAM answers after 400.
+HAND = load_spec("wormhole_n150").replace(
+    noc_hop_cycles=10,
+    noc_interface_cycles=100,
+    dram_access_ns=80,
+    compute_unpack_bytes_per_cycle=51.2,
+    compute_unpack_tile_cycles=16,
+    compute_pack_bytes_per_cycle=64,
+    transfer_costs_stateful_issue_cycles=20,
+    transfer_costs_page_issue_cycles=45,
+    transfer_costs_multicast_receiver_cycles=3,
+    compute_costs_tilize_call_cycles=50,
+    compute_costs_tilize_row_cycles=40,
+    compute_costs_tilize_tile_cycles=3,
+    compute_costs_matmul_call_cycles=10,
+    compute_costs_block_cycles=100,
+    compute_costs_subblock_cycles=80,
+    compute_costs_reload_cycles=100,
+    compute_costs_reload_tile_cycles=20,
+    conv_costs_start_cycles=800,
+    conv_costs_multicast_cycles=400,
+)
+
+
+def conv(
+    spec,
+    scheme=HEIGHT,
+    *,
+    channels=(64, 64),
+    side=32,
+    batch=1,
+    kernel=3,
+    stride=None,
+    fidelity_phases=1,
+    bias=True,
+    **options,
+):
+    """A convolution with the library's blocks; with a stride a transposed one."""
+    if stride is None:
+        axis = convolution_axis(input_length=side, kernel=kernel, stride=1, padding=(kernel // 2,) * 2, dilation=1)
+    else:
+        axis = transposed_axis(
+            input_length=side, kernel=kernel, stride=stride, padding=(0, 0), output_padding=0, dilation=1
+        )
+    problem = ConvProblem(
+        frame=Frame(batch=batch, rows=axis, columns=axis),
+        in_channels=channels[0],
+        out_channels=channels[1],
+        in_format=BFLOAT16,
+        weight_format=options.pop("weight_format", BFLOAT8_B),
+        out_format=BFLOAT16,
+        row_major=True,
+        bias=bias,
+    )
+    chosen = ConvOptions(**options)
+    alignment = scheme_alignment(problem, scheme)
+    config = choose_cores(problem, chosen, spec, scheme, alignment=alignment)
+    layout = lay_out(problem, chosen, spec, config, alignment=alignment)
+    blocks = k_block_order(
+        config,
+        layout.shards,
+        layout.blocks,
+        problem.kernel,
+        full_inner_dim=chosen.full_inner_dim,
+    )
+    return ConvWork(
+        problem=problem,
+        options=chosen,
+        layout=layout,
+        k_blocks=blocks,
+        fidelity_phases=fidelity_phases,
+        partials_format=BFLOAT16,
+        l1_accumulation=l1_accumulation(requested=chosen.packer_l1_acc, bias=bias, k_blocks=layout.blocks.k_blocks),
+    )
+
+
+def total(spec, facts, **changes):
+    return conv_cycles(conv(spec, **{**facts, **changes}), spec).cycles

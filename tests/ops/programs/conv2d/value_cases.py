@@ -1,0 +1,206 @@
+"""Convolutions with what they compute, by the program and by the definition."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from device.memory.memory_config import TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, quantize
+from device.spec.device_spec import load_spec
+from ops.definition.geometry import plan_geometry
+from ops.definition.reference import conv_transpose_channels_last
+from ops.frame.axis import transposed_axis
+from ops.frame.frame import Frame
+from ops.programs.conv2d.blocks import k_block_order
+from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.values import conv_values
+from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
+from ops.programs.conv2d.work import ConvWork
+
+SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)
+DEFAULTS = ConvOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A transposed convolution; `padding` is top, bottom, left, right."""
+
+    batch: int = 1
+    size: tuple[int, int] = (4, 4)
+    channels: int = 8
+    outputs: int = 8
+    groups: int = 1
+    kernel: tuple[int, int] = (3, 3)
+    stride: tuple[int, int] = (2, 2)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    output_padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    bias: bool = False
+    scheme: TensorMemoryLayout = HEIGHT
+    row_major: bool = True
+    in_format: DataFormat = BFLOAT16
+    weight_format: DataFormat = BFLOAT16
+    out_format: DataFormat = BFLOAT16
+    fidelity_phases: int = 4
+    activation: tuple[str, tuple[float, ...]] | None = None
+    options: ConvOptions = DEFAULTS
+    replicate: bool = False
+
+    @property
+    def problem(self):
+        rows, columns = (
+            transposed_axis(
+                input_length=self.size[n],
+                kernel=self.kernel[n],
+                stride=self.stride[n],
+                padding=self.padding[2 * n : 2 * n + 2],
+                output_padding=self.output_padding[n],
+                dilation=self.dilation[n],
+            )
+            for n in (0, 1)
+        )
+        return ConvProblem(
+            frame=Frame(batch=self.batch, rows=rows, columns=columns, replicate=self.replicate),
+            in_channels=self.channels,
+            out_channels=self.outputs,
+            in_format=self.in_format,
+            weight_format=self.weight_format,
+            out_format=self.out_format,
+            row_major=self.row_major,
+            bias=self.bias,
+        )
+
+    @property
+    def geometry(self):
+        return plan_geometry(
+            self.size,
+            self.kernel,
+            stride=self.stride,
+            pad_before=self.padding[::2],
+            pad_after=self.padding[1::2],
+            output_padding=self.output_padding,
+            dilation=self.dilation,
+        )
+
+
+def work_of(case):
+    problem, options = case.problem, case.options
+    alignment = scheme_alignment(problem, case.scheme)
+    config = choose_cores(problem, options, SPEC, case.scheme, alignment=alignment)
+    layout = lay_out(problem, options, SPEC, config, alignment=alignment)
+    buffers = buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=0)
+    return ConvWork(
+        problem=problem,
+        options=options,
+        layout=layout,
+        k_blocks=k_block_order(
+            layout.config,
+            layout.shards,
+            layout.blocks,
+            case.kernel,
+            full_inner_dim=options.full_inner_dim,
+        ),
+        fidelity_phases=case.fidelity_phases,
+        partials_format=partials_format(buffers),
+        l1_accumulation=l1_accumulation(
+            requested=options.packer_l1_acc, bias=case.bias, k_blocks=buffers.accumulation_blocks
+        ),
+        activation=case.activation,
+    )
+
+
+def weights_layout(case, work):
+    shards = work.layout.shards
+    return WeightsLayout(
+        in_channels=case.channels,
+        out_channels=case.outputs,
+        kernel=case.kernel,
+        groups=case.groups,
+        scheme=case.scheme,
+        padded_in_channels=shards.in_channels,
+        padded_out_channels=shards.out_channels,
+        channel_shards=work.layout.config.channel_cores,
+        k_block_rows=work.layout.blocks.act_w_tiles * 32,
+        data_format=case.weight_format,
+    )
+
+
+def computed(case, x, w, b, arithmetic):
+    """[N, OH, OW, O] as float32, and the dtype it was stored in."""
+    work = work_of(case)
+    layout = weights_layout(case, work)
+    bias = prepare_bias(b, layout)[0] if case.bias else None
+    sticks = quantize(x.reshape(-1, case.channels), case.in_format)
+    got = conv_values(work, sticks, prepare_weights(w, layout), bias, SPEC, arithmetic)
+    frame = case.problem.frame
+    return got.astype(np.float32).reshape(case.batch, frame.rows.outputs, frame.columns.outputs, -1), got.dtype
+
+
+def arrays(case, draw):
+    """x, w and b of a case from a function of a shape."""
+    x = draw((case.batch, *case.size, case.channels))
+    w = draw((case.channels, case.outputs // case.groups, *case.kernel))
+    return x, w, draw((case.outputs,))
+
+
+def integers(seed):
+    """Random -1, 0 and 1."""
+    rng = np.random.default_rng(seed)
+    return lambda shape: rng.integers(-1, 2, shape).astype(np.float32)
+
+
+def expected(case, x, w, b):
+    result = conv_transpose_channels_last(x, w, case.geometry, bias=b if case.bias else None, groups=case.groups)
+    return np.maximum(result, 0) if case.activation else result
+
+
+@st.composite
+def cases(draw):
+    """Small convolutions of every kind that compute what the definition says."""
+    pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
+    kernel, dilation, stride = draw(pair), draw(pair), draw(pair)
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    padding = tuple(draw(st.integers(0, reach[n])) for n in (0, 0, 1, 1))
+    groups = draw(st.sampled_from([1, 1, 2, 5]))
+    formats = st.sampled_from([BFLOAT16, FLOAT32, BFLOAT8_B])
+    fp32_dest = draw(st.booleans())
+    out_format = draw(formats)
+    options = ConvOptions(
+        fp32_dest=fp32_dest,
+        packer_l1_acc=draw(st.booleans()),
+        untilize_out=out_format is not BFLOAT8_B and draw(st.booleans()),
+        transpose_shards=draw(st.booleans()),
+    )
+    case = Case(
+        batch=draw(st.integers(1, 2)),
+        size=draw(st.tuples(st.integers(1, 5), st.integers(1, 5))),
+        channels=groups * draw(st.integers(1, 40 // groups)),
+        outputs=groups * draw(st.integers(1, 40 // groups)),
+        groups=groups,
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        output_padding=tuple(draw(st.integers(0, s - 1)) for s in stride),
+        dilation=dilation,
+        bias=draw(st.booleans()),
+        scheme=draw(st.sampled_from([HEIGHT, BLOCK, WIDTH])),
+        row_major=draw(st.booleans()),
+        in_format=draw(formats),
+        weight_format=draw(formats),
+        out_format=out_format,
+        fidelity_phases=draw(st.integers(1, 4)),
+        activation=draw(st.sampled_from([None, ("relu", ())])),
+        options=options,
+    )
+    assume(min(case.geometry.output_shape) > 0)
+    return case
+
+
+def normal(seed):
+    rng = np.random.default_rng(seed)
+    return lambda shape: rng.standard_normal(shape).astype(np.float32)

@@ -1,0 +1,92 @@
+"""Plans read in float64: the definition to its last places, on the plan that float32 has."""
+
+import numpy as np
+import pytest
+
+from device.errors import ArgumentError
+from device.matrix_unit.arithmetic import EXACT
+from device.spec.device_spec import load_spec
+from ops.calls.onednn import operands, validation
+from ops.calls.onednn.backward_data import plan_backward_data
+from ops.calls.onednn.backward_weights import plan_backward_weights
+from ops.calls.onednn.forward import Lowering, plan_forward
+from ops.definition.gradients import data_gradient, weights_gradient
+from ops.definition.reference import conv_transpose
+from ops.meaning import ValuesReading
+from ops.programs.patch_matmul import float64
+from ops.programs.patch_matmul.work import SumSections
+from ops.readings.values import run_values
+
+SPEC = load_spec("wormhole_n150")
+READING = ValuesReading(spec=SPEC, arithmetic=EXACT)
+LAYERS = [  # spatial sizes, kernel, stride, padding, output padding, dilation, groups
+    ((7,), (3,), (2,), (1,), (1,), (1,), 1),
+    ((4, 3), (3, 2), (2, 3), (1, 0), (0, 1), (1, 1), 2),
+    ((3, 4), (1, 2), (3, 2), (0, 0), (2, 0), (1, 3), 1),  # some phases meet no input
+    ((2, 3, 2), (2, 2, 3), (2, 1, 2), (0, 1, 0), (1, 0, 0), (1, 2, 1), 2),
+    ((40, 40), (2, 2), (1, 1), (0, 0), (0, 0), (1, 1), 1),  # sums of several bands
+]
+
+
+def problem(check, *given, precision="float64", **options):
+    """A call of oneDNN, validated."""
+    names = operands.FORWARD
+    made = [operands.operand(names, name, one, precision) for name, one in given]
+    return check(*made, **options, precision=precision)
+
+
+@pytest.mark.parametrize("lowering", Lowering)
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: f"{layer[0]}")
+def test_all_directions_are_the_definition(layer, lowering):
+    size, kernel, stride, padding, more, dilation, groups = layer
+    rng = np.random.default_rng(0)
+    src, weights = rng.standard_normal((2, 4, *size)), rng.standard_normal((4, 6 // groups, *kernel))
+    bias = rng.standard_normal(6)
+    attributes = {
+        "strides": stride, "pads_begin": padding, "pads_end": padding, "output_padding": more, "dilations": dilation,
+        "groups": groups, "data_format": "NCX", "weights_format": "IOX",
+    }  # fmt: skip
+    tensors = ("src", src), ("weights", weights), ("bias", bias)
+    forward = problem(validation.forward, *tensors, given=attributes)
+    diff = rng.standard_normal(forward.dst_shape)
+    given = {"src": src, "weights": weights, "bias": bias, "diff_dst": diff}
+
+    def same(plan, want):
+        (got,) = run_values(plan, given, READING, meanings=float64.MEANINGS).values()
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-12, atol=1e-12)
+
+    def channels_last(image):
+        return np.moveaxis(image, 1, -1)
+
+    result = conv_transpose(src, weights, forward.geometry, bias=bias, groups=groups)
+    same(plan_forward(forward, SPEC, bias=True, lowering=lowering), channels_last(result))
+    same(
+        plan_backward_data(forward, SPEC), channels_last(data_gradient(diff, weights, forward.geometry, groups=groups))
+    )
+    of_weights = weights_gradient(src, diff, forward.geometry, groups=groups).reshape(groups, -1, *weights.shape[1:])
+    same(plan_backward_weights(forward, SPEC), np.moveaxis(of_weights, (1, 2), (-2, -1)))
+
+
+def test_the_plan_is_that_of_float32():
+    attributes = {
+        "strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1], "weights_format": "IOX",
+    }  # fmt: skip
+    src, weights = np.zeros((1, 40, 40, 3)), np.zeros((3, 2, 2, 2))
+    wide = problem(validation.forward, ("src", src), ("weights", weights), bias=None, given=attributes)
+    single = problem(
+        validation.forward, ("src", src.astype(np.float32)), ("weights", weights.astype(np.float32)),
+        bias=None, given=attributes, precision="ieee",
+    )  # fmt: skip
+    assert (wide.host_type, single.host_type) == (np.float64, np.float32)
+    for plan in (plan_backward_data, plan_backward_weights):
+        assert plan(wide, SPEC) == plan(single, SPEC)
+    works = [type(step.work) for step in plan_backward_weights(wide, SPEC).steps if hasattr(step, "work")]
+    assert SumSections in works
+
+
+def test_other_types_are_refused():
+    with pytest.raises(ArgumentError, match=r"src must be of type float64 for precision 'float64', not float32$"):
+        operands.operand(operands.FORWARD, "src", np.zeros(1, np.float32), "float64")
+    with pytest.raises(ArgumentError, match=r"src must be of type float32, bfloat16, float16, not float64$"):
+        operands.operand(operands.FORWARD, "src", np.zeros(1), "ieee")

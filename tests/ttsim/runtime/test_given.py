@@ -1,0 +1,72 @@
+"""What a script gave to a call, as profiles remember it."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from ttsim.runtime.given import texts
+
+
+@pytest.fixture
+def device():
+    with ttnn.open_device(l1_small_size=32768, values="off") as opened:
+        yield opened
+
+
+def test_a_convolution_is_told_as_its_script_wrote_it(device):
+    x = ttnn.Tensor(np.zeros((1, 1, 16, 32), np.float32), ttnn.bfloat16).to(device)
+    w = ttnn.Tensor(np.full((32, 16, 2, 2), 7, np.float32), ttnn.bfloat16)
+    with ttnn.profile(device) as profile:
+        ttnn.conv_transpose2d(
+            stride=(2, 2), input_tensor=x, weight_tensor=w, device=device, in_channels=32, out_channels=16,
+            batch_size=1, input_height=4, input_width=4, kernel_size=(2, 2), bias_tensor=None,
+            conv_config=ttnn.Conv2dConfig(deallocate_activation=True),
+        )  # fmt: skip
+    (call,) = profile.calls
+    told = dict(call.arguments)
+    names = "stride input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
+    assert list(told) == (names + "kernel_size bias_tensor conv_config").split()  # in its order, no default among them
+    assert (told["stride"], told["in_channels"], told["bias_tensor"]) == ("(2, 2)", "32", "None")
+    assert told["input_tensor"].startswith(
+        "ttnn.Tensor(shape=Shape([1, 1, 16, 32]), dtype=DataType.BFLOAT16, layout=Layout.ROW_MAJOR, memory_config="
+    )
+    assert told["input_tensor"].endswith("is_allocated=True, device_id=0)")  # as it was when the call began
+    assert "7" not in told["weight_tensor"]
+    assert "deallocate_activation=1," in told["conv_config"]
+
+
+def test_of_functions_that_call_each_other_the_scripts_counts(device):
+    x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+    with ttnn.profile(device) as profile:
+        ttnn.linear(x, x, activation="relu")
+        x + 1.0
+    assert [list(dict(call.arguments)) for call in profile.calls] == [["activation", "0", "1"], ["0", "1"]]
+    assert device.given == ()
+
+
+def test_nothing_is_kept_of_a_call_that_failed(device):
+    x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+    with pytest.raises(RuntimeError):
+        ttnn.add(x, ttnn.Tensor(np.zeros((1, 1, 32, 31), np.float32), ttnn.bfloat16))
+    assert device.given == ()
+
+
+class Hostile:
+    def __str__(self):
+        raise ValueError
+
+    __repr__ = __str__
+
+
+def test_values_of_every_kind():
+    given = {
+        "array": np.zeros((2, 3), np.float32),
+        "several": [1, (2,), {"a": np.zeros(4, np.int8)}],
+        "long": "x" * 3000,
+        "hostile": Hostile(),
+    }
+    told = dict(texts(given.items()))
+    assert told["array"] == "numpy.ndarray(shape=[2, 3], dtype=float32)"
+    assert told["several"] == "[1, (2,), {a: numpy.ndarray(shape=[4], dtype=int8)}]"
+    assert len(told["long"]) < 100
+    assert told["hostile"].endswith("Hostile")

@@ -1,0 +1,158 @@
+"""The three passes of a transposed convolution as functions that torch differentiates.
+
+Each is linear in each of its two tensors, and its derivatives are the other two passes: so gradients of gradients, of
+any order, are again calls of oneDNN on the device.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from device.errors import ArgumentError
+from device.numbers.formats import Array
+from ttsim import onednn
+from ttsim.runtime.arrays import numpy_from_torch
+from ttsim.runtime.device import Device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A transposed convolution without the values of its tensors.
+
+    Attributes:
+        function: What the user called.
+        attributes: oneDNN's attributes, formats included.
+        source_shape: [N, C, *spatial].
+        weight_shape: [C, O / groups, *kernel].
+        device: Where to run; None for the default device, or a fresh one for each pass.
+        precision: "ieee", "device" or "float64".
+        lowering: Of the forward pass, "frame" or "phase".
+    """
+
+    function: str
+    attributes: dict[str, Any]
+    source_shape: tuple[int, ...]
+    weight_shape: tuple[int, ...]
+    device: Device | None
+    precision: str
+    lowering: str
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """What all passes are told."""
+        return {**self.attributes, "device": self.device, "precision": self.precision}
+
+
+class _Pass(torch.autograd.Function):
+    """What the three passes share: their last argument is a `Layer`, and their first two are what they multiply."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        """Keeps what the derivatives are made of."""
+        ctx.layer = inputs[-1]
+        ctx.save_for_backward(*inputs[:2])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> NoReturn:
+        """Raises ArgumentError: each call has a plan of its own, which knows no axis but torch's."""
+        name = inputs[-1].function
+        raise ArgumentError(
+            f"{name}: torch.vmap, and what is built on it (jacrev, hessian, is_grads_batched), cannot map a call on a "
+            f"simulated device; give {name} the mapped axis as its batch, or call it in a loop"
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> NoReturn:
+        """Raises ArgumentError: derivatives are taken backward."""
+        name = ctx.layer.function
+        raise ArgumentError(
+            f"{name}: there is no forward-mode derivative of a call on a simulated device; use backward(), "
+            "torch.autograd.grad or torch.func.vjp"
+        )
+
+
+class Forward(_Pass):
+    """The result, of source, weight, bias and layer."""
+
+    @staticmethod
+    def forward(source: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, layer: Layer) -> torch.Tensor:
+        """[N, O, *outputs]."""
+        arrays = numpy_from_torch(source), numpy_from_torch(weight)
+        row = None if bias is None else numpy_from_torch(bias)
+        return _tensor(onednn.conv_transpose(*arrays, row, **layer.common, lowering=layer.lowering), source)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """The gradients that are asked for; that of the bias is a sum on the host."""
+        (gradient,), (source, weight) = gradients, ctx.saved_tensors
+        of_source, of_weight, of_bias, _ = ctx.needs_input_grad
+        return (
+            _apply(SourceGradient, gradient, weight, ctx.layer) if of_source else None,
+            _apply(WeightGradient, source, gradient, ctx.layer) if of_weight else None,
+            gradient.sum(dim=(0, *range(2, gradient.dim()))) if of_bias else None,
+            None,
+        )
+
+
+class SourceGradient(_Pass):
+    """The gradient of the source, of that of the result, weight and layer."""
+
+    @staticmethod
+    def forward(gradient: torch.Tensor, weight: torch.Tensor, layer: Layer) -> torch.Tensor:
+        """[N, C, *spatial]."""
+        arrays = numpy_from_torch(gradient), numpy_from_torch(weight)
+        made = onednn.conv_transpose_backward_data(*arrays, **layer.common, src_shape=layer.source_shape)
+        return _tensor(made, gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """The gradients that are asked for."""
+        (outer,), (gradient, weight) = gradients, ctx.saved_tensors
+        of_gradient, of_weight, _ = ctx.needs_input_grad
+        return (
+            _apply(Forward, outer, weight, None, ctx.layer) if of_gradient else None,
+            _apply(WeightGradient, outer, gradient, ctx.layer) if of_weight else None,
+            None,
+        )
+
+
+class WeightGradient(_Pass):
+    """The gradient of the weight, of source, gradient of the result and layer."""
+
+    @staticmethod
+    def forward(source: torch.Tensor, gradient: torch.Tensor, layer: Layer) -> torch.Tensor:
+        """[C, O / groups, *kernel]."""
+        arrays = numpy_from_torch(source), numpy_from_torch(gradient)
+        return _tensor(onednn.conv_transpose_backward_weights(*arrays, layer.weight_shape, **layer.common), source)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """The gradients that are asked for."""
+        (outer,), (source, gradient) = gradients, ctx.saved_tensors
+        of_source, of_gradient, _ = ctx.needs_input_grad
+        return (
+            _apply(SourceGradient, gradient, outer, ctx.layer) if of_source else None,
+            _apply(Forward, source, outer, None, ctx.layer) if of_gradient else None,
+            None,
+        )
+
+
+def run(source: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, layer: Layer) -> torch.Tensor:
+    """The result [N, O, *outputs], with a graph where torch wants one."""
+    return _apply(Forward, source, weight, bias, layer)
+
+
+def _apply(made: type[_Pass], *inputs: Any) -> torch.Tensor:
+    apply: Any = made.apply
+    result: torch.Tensor = apply(*inputs)
+    return result
+
+
+def _tensor(values: Array, like: torch.Tensor) -> torch.Tensor:
+    """A torch tensor of the type and on the device of another."""
+    own = np.require(values, requirements=["C", "W"])
+    if like.dtype == torch.bfloat16:
+        return torch.from_numpy(own.view(np.int16)).view(torch.bfloat16).to(like.device)
+    return torch.from_numpy(own).to(like.device)

@@ -1,0 +1,229 @@
+"""torch.nn.functional's transposed convolutions on a simulated device, with gradients."""
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any, Final
+
+import torch
+
+from device.errors import ArgumentError, ArgumentTypeError, shown
+from ttsim.runtime.device import Device
+from ttsim.torch.autograd import Layer, run
+
+PRECISION: Final = "ieee"
+LOWERING: Final = "frame"
+TYPES: Final = (torch.float32, torch.float16, torch.bfloat16)
+FLOAT64: Final = "float64"
+LEAST: Final = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}
+
+Sizes = int | Sequence[int]
+
+
+def conv_transpose1d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+    *,
+    device: Device | None = None,
+    precision: str = PRECISION,
+    lowering: str = LOWERING,
+) -> torch.Tensor:
+    """torch.nn.functional.conv_transpose1d on a simulated device, with gradients.
+
+    Args:
+        input: [N, C, L] or [C, L].
+        weight: [C, O / groups, kernel].
+        bias: See `conv_transpose2d`, as for all that follows.
+        stride: An integer, as padding, output_padding and dilation are; or one in a sequence.
+        padding: Cut off at both ends.
+        output_padding: Added at the end.
+        groups: Groups of channels.
+        dilation: Distance between taps.
+        device: Where to run.
+        precision: "ieee", "device" or "float64".
+        lowering: "frame" or "phase".
+
+    Returns:
+        [N, O, OL], or without N as the input is.
+
+    Raises:
+        ArgumentError: An argument breaks a rule.
+        DeviceError: The call does not fit the device.
+    """
+    sizes = (stride, padding, output_padding, dilation)
+    return _conv_transpose(1, (input, weight, bias), sizes, groups, (device, precision, lowering))
+
+
+def conv_transpose2d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+    *,
+    device: Device | None = None,
+    precision: str = PRECISION,
+    lowering: str = LOWERING,
+) -> torch.Tensor:
+    """torch.nn.functional.conv_transpose2d on a simulated device, with gradients of any order.
+
+    Args:
+        input: [N, C, H, W] or [C, H, W]: float32, float16 or bfloat16.
+        weight: [C, O / groups, kh, kw], of the type of input.
+        bias: [O], of the type of input.
+        stride: Down and across, or one for both, as padding, output_padding and dilation are.
+        padding: Cut off at both ends.
+        output_padding: Added at the end; smaller than stride or dilation.
+        groups: Groups of channels.
+        dilation: Distance between taps.
+        device: Where to run; None for the default device, or for each pass a fresh one with ``values="fast"``.
+        precision: "ieee", "device" or, for tests, "float64", which takes float64 alone; see `ttsim.onednn`.
+        lowering: Of the forward pass, "frame" or "phase".
+
+    Returns:
+        [N, O, OH, OW], or without N as the input is.
+
+    Raises:
+        ArgumentError: An argument breaks a rule.
+        DeviceError: The call does not fit the device.
+    """
+    sizes = (stride, padding, output_padding, dilation)
+    return _conv_transpose(2, (input, weight, bias), sizes, groups, (device, precision, lowering))
+
+
+def conv_transpose3d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+    *,
+    device: Device | None = None,
+    precision: str = PRECISION,
+    lowering: str = LOWERING,
+) -> torch.Tensor:
+    """torch.nn.functional.conv_transpose3d on a simulated device, with gradients.
+
+    Args:
+        input: [N, C, D, H, W] or [C, D, H, W].
+        weight: [C, O / groups, kd, kh, kw].
+        bias: See `conv_transpose2d`, as for all that follows.
+        stride: An integer or three, as padding, output_padding and dilation are.
+        padding: Cut off at both ends.
+        output_padding: Added at the end.
+        groups: Groups of channels.
+        dilation: Distance between taps.
+        device: Where to run.
+        precision: "ieee", "device" or "float64".
+        lowering: "frame" or "phase".
+
+    Returns:
+        [N, O, OD, OH, OW], or without N as the input is.
+
+    Raises:
+        ArgumentError: An argument breaks a rule.
+        DeviceError: The call does not fit the device.
+    """
+    sizes = (stride, padding, output_padding, dilation)
+    return _conv_transpose(3, (input, weight, bias), sizes, groups, (device, precision, lowering))
+
+
+def _conv_transpose(
+    rank: int,
+    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None],
+    sizes: tuple[Sizes, Sizes, Sizes, Sizes],
+    groups: int,
+    how: tuple[Device | None, str, str],
+) -> torch.Tensor:
+    """The function of so many spatial axes."""
+    name, (source, weight, bias) = f"conv_transpose{rank}d", tensors
+    device, precision, lowering = how
+    given = {"input": source, "weight": weight, **({} if bias is None else {"bias": bias})}
+    _check_tensors(name, rank, given, precision)
+    stride, padding, more, dilation = (_each(name, rank, one, size) for one, size in zip(LEAST, sizes, strict=True))
+    if any(extra >= max(step, spacing) for extra, step, spacing in zip(more, stride, dilation, strict=True)):
+        raise ArgumentError(
+            "output padding must be smaller than either stride or dilation\n"
+            f"{name}: on every axis, and output_padding is {list(more)} with stride {list(stride)} and dilation "
+            f"{list(dilation)}; use less of it"
+        )
+    batched = source if source.dim() == rank + 2 else source.unsqueeze(0)
+    layer = Layer(
+        function=name,
+        attributes={
+            "strides": stride,
+            "pads_begin": padding,
+            "pads_end": padding,
+            "dilations": dilation,
+            "output_padding": more,
+            "groups": groups,
+            "data_format": "NCX",
+            "weights_format": "IOX",
+        },
+        source_shape=tuple(batched.shape),
+        weight_shape=tuple(weight.shape),
+        device=device,
+        precision=precision,
+        lowering=lowering,
+    )
+    result = run(batched, weight, bias, layer)
+    return result if batched is source else result.squeeze(0)
+
+
+def _check_tensors(name: str, rank: int, given: dict[str, Any], precision: str) -> None:
+    """Refuses what is no tensor, or has wrong axes or a wrong type; the operation checks sizes."""
+    for what, one in given.items():
+        if not isinstance(one, torch.Tensor):
+            raise ArgumentTypeError(f"{name}: {what} must be a torch.Tensor, not {type(one).__name__}")
+    source, weight = given["input"], given["weight"]
+    if source.dim() not in (rank + 1, rank + 2):
+        raise ArgumentError(
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(source.shape)}"
+        )
+    if weight.dim() != rank + 2:
+        raise ArgumentError(
+            f"{name}: weight must have {rank + 2} axes, [C, O / groups, *kernel], not the shape {list(weight.shape)}"
+        )
+    types = (torch.float64,) if precision == FLOAT64 else TYPES
+    if source.dtype not in types:
+        raise ArgumentError(
+            f"{name}: input must be of type {', '.join(map(str, types))} for precision {shown(precision)}, not "
+            f"{source.dtype}; convert all tensors, or for gradcheck in float64 give precision {FLOAT64!r}"
+        )
+    for what, one in given.items():
+        if one.dtype != source.dtype:
+            raise ArgumentError(
+                f"{name}: {what} must be of the type of input, {source.dtype}, not {one.dtype}; convert one of "
+                "them with .to()"
+            )
+
+
+def _each(name: str, rank: int, what: str, sizes: Any) -> tuple[int, ...]:
+    """An argument for every axis: one integer counts for all, in a sequence, too."""
+    try:
+        given = tuple(sizes) if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
+        if any(isinstance(one, bool) for one in given):
+            raise TypeError
+        found = tuple(map(index, given))
+    except TypeError:
+        raise ArgumentTypeError(f"{name}: {what} must be an integer or {rank} of them, not {shown(sizes)}") from None
+    if len(found) not in (1, rank):
+        raise ArgumentError(
+            f"expected {what} to be a single integer value or a list of {rank} values to match the convolution "
+            f"dimensions, but got {what}={list(found)}"
+        )
+    if min(found) < LEAST[what]:
+        raise ArgumentError(f"{name}: {what} must be at least {LEAST[what]} on every axis, not {shown(sizes)}")
+    return found * rank if len(found) == 1 else found

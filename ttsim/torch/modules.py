@@ -1,0 +1,125 @@
+"""torch.nn's transposed convolutions, whose passes run on a simulated device."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, ClassVar, Self
+
+import torch
+
+from device.errors import ArgumentError, shown
+from ttsim.runtime.device import Device
+from ttsim.torch.functions import (
+    LOWERING,
+    PRECISION,
+    Sizes,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+
+
+class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
+    """What the modules add to torch's own, which come after it in the order of bases.
+
+    Parameters, their names and what a state_dict holds are torch's. A copy runs on the same device.
+
+    Attributes:
+        simulator: Where passes run.
+        precision: See `ttsim.torch.conv_transpose2d`.
+        lowering: See `ttsim.torch.conv_transpose2d`.
+    """
+
+    function: ClassVar[Callable[..., torch.Tensor]]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        *,
+        simulator: Device | None = None,
+        precision: str = PRECISION,
+        lowering: str = LOWERING,
+    ) -> None:
+        """A module; the arguments ahead of the star are torch's.
+
+        Args:
+            in_channels: C.
+            out_channels: O.
+            kernel_size: For every axis, or one for all.
+            stride: Distance of inputs in the result.
+            padding: Cut off at both ends.
+            output_padding: Added at the end.
+            groups: Groups of channels.
+            bias: Whether there is one.
+            dilation: Distance between taps.
+            padding_mode: "zeros".
+            device: Where torch keeps the parameters.
+            dtype: Their type.
+            simulator: Where passes run; None for the default device, or for each pass a fresh one.
+            precision: "ieee", "device" or "float64".
+            lowering: Of the forward pass, "frame" or "phase".
+
+        Raises:
+            ArgumentError: Another padding_mode.
+            ValueError: torch refuses an argument.
+        """
+        name = type(self).__name__
+        if padding_mode != "zeros":
+            raise ArgumentError(
+                f'Only "zeros" padding mode is supported for {name}, not {shown(padding_mode)}; leave padding_mode out'
+            )
+        start: Any = super().__init__  # each of torch's modules takes these; their common base does not
+        start(
+            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation,
+            device=device, dtype=dtype,
+        )  # fmt: skip
+        self.simulator = simulator
+        self.precision = precision
+        self.lowering = lowering
+
+    def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor:
+        """The result; ``output_size`` chooses the output padding, as in torch."""
+        given = (self.stride, self.padding, self.kernel_size, self.dilation)
+        stride, padding, kernel, dilation = ([int(side) for side in one] for one in given)
+        more = self._output_padding(input, output_size, stride, padding, kernel, len(kernel), dilation)
+        return type(self).function(
+            input, self.weight, self.bias, stride, padding, more, self.groups, dilation,
+            device=self.simulator, precision=self.precision, lowering=self.lowering,
+        )  # fmt: skip
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A module with parameters of its own, on the same device."""
+        memo[id(self.simulator)] = self.simulator
+        made = self.__new__(type(self))
+        memo[id(self)] = made
+        restore: Any = made.__setstate__
+        restore(deepcopy(self.__dict__, memo))
+        return made
+
+
+class ConvTranspose1d(_OnDevice, torch.nn.ConvTranspose1d):
+    """torch.nn.ConvTranspose1d on a simulated device, with ``simulator``, ``precision`` and ``lowering``."""
+
+    function = staticmethod(conv_transpose1d)
+
+
+class ConvTranspose2d(_OnDevice, torch.nn.ConvTranspose2d):
+    """torch.nn.ConvTranspose2d on a simulated device, with ``simulator``, ``precision`` and ``lowering``."""
+
+    function = staticmethod(conv_transpose2d)
+
+
+class ConvTranspose3d(_OnDevice, torch.nn.ConvTranspose3d):
+    """torch.nn.ConvTranspose3d on a simulated device, with ``simulator``, ``precision`` and ``lowering``."""
+
+    function = staticmethod(conv_transpose3d)
