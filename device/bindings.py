@@ -9,6 +9,8 @@ T = TypeVar("T")
 class PlainEnum(Enum):
     """An enumeration whose members print as ``Layout.TILE``, in lists and configs, too."""
 
+    __hash__ = object.__hash__  # that of an enumeration looks its name up; members are equal to none but themselves
+
     def __repr__(self) -> str:
         """Class and name."""
         return str(self)

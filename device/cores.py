@@ -226,10 +226,11 @@ class CoreRangeSet:
         return CoreRangeSet() if self._lies_in(other) else _combined(self, other, without)
 
     def _lies_in(self, other: "CoreRangeSet") -> bool:
-        """Whether it is seen at a glance that the other set has all of these cores: equal sets, or one rectangle."""
+        """Whether it is seen at a glance that the other set has all of these cores: equal sets, or in one rectangle."""
         if self.ranges == other.ranges or not self.ranges:
             return True
-        return len(other.ranges) == 1 and other.ranges[0].contains(self.bounding_box())
+        box = self.bounding_box()
+        return any(one.contains(box) for one in other.ranges)
 
     def merged(self) -> "CoreRangeSet":
         """The same cores in few ranges: runs within a row, equal runs of neighboring rows put together."""

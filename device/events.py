@@ -191,15 +191,19 @@ def usage_per_core(events: Iterable[Event]) -> UsagePerCore:
     """
     cb = dataflow = l1 = peak_cb = peak_l1 = peak_total = 0
     for event in events:
-        if isinstance(event, BufferAllocated) and event.buffer.buffer_type in _L1:
-            l1 += event.buffer.bank_bytes
-            peak_l1, peak_total = max(peak_l1, l1), max(peak_total, cb + dataflow + l1)
-        elif isinstance(event, BufferFreed) and event.buffer.buffer_type in _L1:
-            l1 -= event.buffer.bank_bytes
-        elif isinstance(event, CircularBufferAllocated) and not event.view and event.shown:
-            cb += 0 if event.dataflow else event.size_bytes
-            dataflow += event.size_bytes if event.dataflow else 0
-            peak_cb, peak_total = max(peak_cb, cb), max(peak_total, cb + dataflow + l1)
-        elif isinstance(event, CircularBuffersFreed):
-            cb = dataflow = 0
+        match event:
+            case CircularBufferAllocated():
+                if not event.view and event.shown:
+                    cb += 0 if event.dataflow else event.size_bytes
+                    dataflow += event.size_bytes if event.dataflow else 0
+                    peak_cb, peak_total = max(peak_cb, cb), max(peak_total, cb + dataflow + l1)
+            case BufferAllocated():
+                if event.buffer.buffer_type in _L1:
+                    l1 += event.buffer.bank_bytes
+                    peak_l1, peak_total = max(peak_l1, l1), max(peak_total, cb + dataflow + l1)
+            case BufferFreed():
+                if event.buffer.buffer_type in _L1:
+                    l1 -= event.buffer.bank_bytes
+            case CircularBuffersFreed():
+                cb = dataflow = 0
     return UsagePerCore(peak_cb, peak_l1, peak_total)

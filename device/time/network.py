@@ -5,9 +5,9 @@ second up, then left. A neighbor on the wrong side is reached round the whole ri
 that ring is in the way: a packet holds every link from its sender to its receiver until its last flit has passed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,15 @@ def torus_of(spec: DeviceSpec) -> Torus:
     )
 
 
-def answer_cycles(noc: NocSpec, links: float) -> float:
+@overload
+def answer_cycles(noc: NocSpec, links: float) -> float: ...
+
+
+@overload
+def answer_cycles(noc: NocSpec, links: Floats) -> Floats: ...
+
+
+def answer_cycles(noc: NocSpec, links: float | Floats) -> float | Floats:
     """From a small request to its answer, if both together pass so many links (`round_links`)."""
     return noc.interface_cycles + noc.hop_cycles * links
 
@@ -125,16 +133,6 @@ class _Leg:
     start: Integers
     links: Integers
     size: int
-
-    def reaches(self) -> Booleans:
-        """[routes, routes] whether the link that the second route takes first on this axis is one of the first's."""
-        narrow = np.min_scalar_type(2 * self.size)  # tables of all pairs are large; positions are small
-        start, links = (self.start % self.size).astype(narrow), self.links.astype(narrow)
-        ring = np.where(self.links > 0, self.ring, -1).astype(np.min_scalar_type(-1 - int(self.ring.max(initial=0))))
-        ahead = start[None, :] - start[:, None]  # unsigned: far too large where the second begins behind
-        reached: Booleans = (ahead < links[:, None]) | (ahead + narrow.type(self.size) < links[:, None])
-        reached &= ring[:, None] == ring[None, :]
-        return reached
 
 
 def _legs(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
@@ -191,11 +189,27 @@ def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers
 
 def sharing(torus: Torus, network: Network, sources: Places, destinations: Places) -> Booleans:
     """[routes, routes] whether two routes have a link in common; a route has all of its own."""
-    along_row, along_column = _legs(torus, network, sources, destinations)
-    reached = along_row.reaches() | along_column.reaches()
+    along_row, along_column = _reaches(_legs(torus, network, sources, destinations))
+    reached = along_row | along_column
     shared: Booleans = reached | reached.T
     np.fill_diagonal(shared, True)
     return shared
+
+
+def _reaches(legs: Sequence[_Leg]) -> Booleans:
+    """[legs, routes, routes] whether the link that the second route takes first on a leg is one of the first's."""
+    largest = max(leg.size for leg in legs)
+    narrow = np.min_scalar_type(2 * largest)  # tables of all pairs are large; positions are small
+    start = np.array([leg.start % leg.size for leg in legs]).astype(narrow)
+    links = np.array([leg.links for leg in legs]).astype(narrow)
+    ring = np.where(links, np.array([leg.ring for leg in legs]).astype(narrow), narrow.type(2 * largest))
+    size = np.array([leg.size for leg in legs], narrow)[:, None, None]
+    ahead = start[:, None, :] - start[:, :, None]  # unsigned: far too large where the second begins behind
+    reached: Booleans = ahead < links[:, :, None]
+    ahead += size
+    reached |= ahead < links[:, :, None]
+    reached &= ring[:, :, None] == ring[:, None, :]
+    return reached
 
 
 def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:

@@ -139,10 +139,8 @@ def count_breaks(frame: Frame, numbers: Integers) -> Integers:
         if broken:
             weights[inner] = weights.get(inner, 0) + 1
             weights[outer] = weights.get(outer, 0) - 1
-    count = np.zeros_like(numbers)
-    for distance, weight in weights.items():
-        if distance and weight:
-            count += weight * (numbers // distance)
+    counts = [weight * (numbers // distance) for distance, weight in weights.items() if distance and weight]
+    count: Integers = sum(counts[1:], counts[0]) if counts else np.zeros_like(numbers)
     return count
 
 

@@ -241,7 +241,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        wanted = replace(expected, name=call.__name__)
+        wanted = expected if call.__name__ == expected.name else replace(expected, name=call.__name__)
         named = dict(zip(by_position, args, strict=False))
         for name in named:
             if name in kwargs:

@@ -54,8 +54,8 @@ class ConvOptions:
 
     def joins_kernel_rows(self, scheme: TensorMemoryLayout) -> bool:
         """Whether all kernel rows of a shard are one K block."""
-        asked = {HEIGHT: self.activation_reuse, BLOCK: self.full_inner_dim}
-        return scheme in asked and (asked[scheme] or self.whole_windows)
+        asked = (scheme is HEIGHT and self.activation_reuse) or (scheme is BLOCK and self.full_inner_dim)
+        return asked or (self.whole_windows and scheme in (HEIGHT, BLOCK))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from ops.programs.actions.costs import TransferCosts
 from ops.programs.actions.transfers import read_page_cycles
 from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES, CoreOrder
 from ops.programs.halo.costs import HaloCosts
-from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, HaloArguments, HaloPlan, core_order
+from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, HaloArguments, HaloPlan
 from ops.programs.halo.traffic import Filling, HaloTraffic, Sending, halo_traffic, stick_bytes
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -92,16 +92,16 @@ def halo_cycles(
     if not contention:
         times = times.alone()
     busy = _busy_cycles(halo, spec, traffic, times)
-    table = np.rint(np.stack([times.ends.max(axis=0), *busy.values()], axis=1))
+    table = np.rint(np.array([times.ends.max(axis=0), *busy.values()])).T
     last = min(table[table[:, 0] == table[:, 0].max()].tolist())
-    order = core_order(halo)
+    order = plan.order
     slowest = _group(halo, order, tuple(busy), last, np.flatnonzero((table == last).all(axis=1)))
     return OperationCycles(
         cycles=times.cycles,
         groups=partial(_groups, halo, order, tuple(busy), table),
         slowest=slowest,
         cores=halo.cores.num_cores(),
-        working=frozenset(stage for stage, cycles in zip(busy, table[:, 1:].T, strict=True) if cycles.any()),
+        working=lambda: frozenset(stage for stage, cycles in zip(busy, table[:, 1:].T, strict=True) if cycles.any()),
         bound_by=binding_stage(slowest.stages),
         dram_read_bytes=_config_bytes(plan),
         network_bytes=halo.channel_cores * int(sum(one.away_bytes.sum() for one in traffic.sending)),
@@ -120,10 +120,10 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     filled = np.array([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
     padded = begun[:, None] + _in_turn(filled, alone=alone)
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
-    ends = list(np.repeat(padded[:, None], 2, axis=1))  # of both: with the links to themselves, and as it is
+    ends = [np.array([one, one]) for one in padded]  # of both: with the links to themselves, and as it is
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     starts: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
-    untilized = np.full_like(ends[0], costs.start_cycles)
+    untilized: float | Floats = costs.start_cycles
     for number in range(traffic.blocks):
         block, processor = divmod(number, PROCESSORS)
         if halo.tiled:
@@ -136,8 +136,8 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
         starts[processor].append(begun_block)
         given_back[processor].append(ends[processor])
     answers = [_answer_cycles(spec, *work) for work in zip(traffic.filling, traffic.sending, strict=True)]
-    free_ends, last_ends = np.stack(ends, axis=1) + np.array(answers)
-    sending, together = np.stack([one.sum(axis=2) for one in transfers], axis=1)
+    free_ends, last_ends = np.array(ends).swapaxes(0, 1) + np.array(answers)
+    sending, together = np.array([one.sum(axis=2) for one in transfers]).swapaxes(0, 1)
     blocks = ([[one[1] for one in each] for each in both] for both in (starts, given_back))
     return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, *blocks)
 
@@ -166,9 +166,8 @@ def _filling_cycles(spec: DeviceSpec, filling: Filling, stick: int, *, zero: boo
 def _answer_cycles(spec: DeviceSpec, filling: Filling, sending: Sending) -> Floats:
     """[cores] cycles from the last write until it is answered; none where there was nothing to do."""
     busy = (sending.transfers.sum(axis=1) > 0) | (filling.runs > 0)
-    farthest = sending.farthest_links.tolist()
-    answers = {links: answer_cycles(spec.noc, links) for links in set(farthest)}
-    return np.where(busy, [answers[links] for links in farthest], 0.0)
+    answered: Floats = busy * answer_cycles(spec.noc, sending.farthest_links.astype(np.float64))
+    return answered
 
 
 def untilize_block_cycles(halo: HaloArguments, spec: DeviceSpec) -> float:

@@ -87,6 +87,7 @@ class HaloPlan:
     Attributes:
         arguments: What decided it.
         ranges: The frame sticks of each core that splits the rows.
+        order: Where those cores lie.
         max_sticks: Height of an output shard.
         output: The output tensor.
         resident: Name and spec of the config tensors, in order of allocation (after the output).
@@ -95,6 +96,7 @@ class HaloPlan:
 
     arguments: HaloArguments
     ranges: StickRanges = field(compare=False)
+    order: CoreOrder = field(compare=False, repr=False)
     max_sticks: int = field(compare=False)
     output: TensorSpec = field(compare=False)
     resident: tuple[tuple[str, TensorSpec], ...] = field(compare=False)
@@ -132,10 +134,10 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     Raises:
         DeviceError: The shards of the output do not fit the cores of the input.
     """
-    ranges = _ranges(halo)
+    ranges, order = _ranges(halo), core_order(halo)
     max_sticks = ranges.max_sticks
     output = halo_output(halo, max_sticks)
-    words = config_words(halo.frame, ranges, core_order(halo), input_rows=halo.input_rows, tiled=halo.tiled)
+    words = config_words(halo.frame, ranges, order, input_rows=halo.input_rows, tiled=halo.tiled)
     resident = tuple(
         (f"{output_tensor}.{name}", config_tensor_spec(halo, count))
         for name, count in zip(CONFIG_NAMES, (*words.padding, *words.gather), strict=True)
@@ -143,6 +145,7 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     return HaloPlan(
         arguments=halo,
         ranges=ranges,
+        order=order,
         max_sticks=max_sticks,
         output=output,
         resident=resident,

@@ -19,7 +19,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, Places, Torus, passing_bytes, round_links, sharing, torus_of
 from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS
 from ops.programs.halo.padding import padding_runs
-from ops.programs.halo.plan import HaloArguments, HaloPlan, core_order, halo_format
+from ops.programs.halo.plan import HaloArguments, HaloPlan, halo_format
 from ops.programs.halo.runs import run_transfers
 from ops.programs.halo.transfers import StickRanges, Transfers, count_transfers, list_transfers, ordinals
 
@@ -111,7 +111,7 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)
     if not halo.tiled:
         blocks = PROCESSORS * (1 + int(batches.block.max(initial=0)))
-    return HaloTraffic(blocks, _filling(halo, plan.ranges), _sending(batches, halo, blocks, spec))
+    return HaloTraffic(blocks, _filling(halo, plan.ranges), _sending(batches, plan, blocks, spec))
 
 
 def stick_bytes(halo: HaloArguments) -> int:
@@ -172,23 +172,25 @@ def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
     whole, kept = end - begin, (np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)) * (high > low)
     cut = np.array([whole - kept, copies(whole) - copies(kept)])
     bounds = np.array([low, (low + high) // 2, high])
-    halves = np.diff(runs.below(bounds, copies), axis=1)
+    below = runs.below(bounds, copies)
+    halves = below[:, 1:] - below[:, :-1]
     several = high - low > 1
     halves[:, 0] -= cut[:, 0] * several
     halves[:, 1] -= np.where(several, cut[:, 1], cut[:, 0] * (high > low))
-    found = np.stack([np.diff(bounds, axis=0), *halves], axis=1, dtype=np.float64)
-    return tuple(starmap(Filling, found))
+    found = np.array([bounds[1:] - bounds[:-1], *halves], np.float64)
+    return tuple(starmap(Filling, found.swapaxes(0, 1)))
 
 
-def _sending(batches: Batches, halo: HaloArguments, blocks: int, spec: DeviceSpec) -> tuple[Sending, ...]:
+def _sending(batches: Batches, plan: HaloPlan, blocks: int, spec: DeviceSpec) -> tuple[Sending, ...]:
     """What both processors of every core send, in so many blocks of both together."""
+    halo = plan.arguments
     cores = halo.nhw_cores
     shape = PROCESSORS * cores, max(1, div_up(blocks, PROCESSORS))
     queue, sent = batches.processor * cores + batches.source, stick_bytes(halo) * batches.sticks
     away = batches.source != batches.destination
     of_all = [_table(queue, batches.block, shape, done) for done in (batches.transfers, sent * ~away, sent * away)]
-    torus, order = torus_of(spec), core_order(halo)
-    places = torus.places(order.x, order.y)
+    torus = torus_of(spec)
+    places = torus.places(plan.order.x, plan.order.y)
     sending = []
     for processor, network in enumerate(NETWORKS):
         count = max(1, (blocks + PROCESSORS - 1 - processor) // PROCESSORS)

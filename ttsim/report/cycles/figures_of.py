@@ -5,7 +5,7 @@ Operations run one after the other, as on the device: figures of a call are sums
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from device.memory.tiles import TILE
@@ -96,19 +96,18 @@ class TimedCall:
 
 def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
     """The figures of each call."""
-    everything = _cycles(operation for call in calls for operation in call.operations)
+    made = [totals([call], spec) for call in calls]
+    everything = sum(total.cycles for total in made)
     return tuple(
         CallTime(
             name=call.name,
-            share=share_of(_cycles(call.operations), everything),
-            total=totals([call], spec),
-            operations=tuple(
-                operation_time(operation, spec, of_cycles=_cycles(call.operations)) for operation in call.operations
-            ),
+            share=share_of(total.cycles, everything),
+            total=total,
+            operations=tuple(operation_time(operation, spec, of_cycles=total.cycles) for operation in call.operations),
             untimed=call.untimed,
             decisions=call.decisions,
         )
-        for call in calls
+        for call, total in zip(calls, made, strict=True)
     )
 
 
@@ -121,21 +120,20 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
         of_cycles: Cycles of the call, for its share.
     """
     timed, sums = operation.cycles, sums_of(operation, spec)
-    stages = cache(partial(_stages_of, operation))
     return OperationTime(
         name=operation.name,
         cycles=whole(timed.cycles),
         nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
         share=share_of(timed.cycles, of_cycles),
         bound_by=timed.bound_by.value,
-        tied_with=lambda: tied_stages(stages(), timed.bound_by.value, whole(timed.cycles)),
+        tied_with=lambda: tied_stages(_stages_of(operation), timed.bound_by.value, whole(timed.cycles)),
         facts=lambda: operation.account.facts,
         error=error_bar(operation.account, spec.arch),
         core_count=timed.cores,
         fidelity_phases=operation.fidelity_phases,
         contention_cycles=whole(timed.contention_cycles),
         cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
-        stages=stages,
+        stages=partial(_stages_of, operation),
         groups=partial(_group_times, operation),
         traffic=traffic(sums, spec),
         math=math_use(sums, spec, useful_flops=timed.useful_flops),
@@ -324,7 +322,3 @@ def _useful_flops(call: TimedCall) -> int:
     if call.useful_flops is not None:
         return call.useful_flops
     return sum(operation.cycles.useful_flops for operation in call.operations)
-
-
-def _cycles(operations: Iterable[OperationReading]) -> int:
-    return sum(whole(operation.cycles.cycles) for operation in operations)

@@ -5,7 +5,6 @@ What is rounded here is first cut to `DIGITS`, so that such digits decide nothin
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from device.time.stages import CoreGroupCycles, OperationCycles, StageCycles
@@ -23,14 +22,20 @@ def whole(cycles: float) -> int:
 def whole_operation(timed: OperationCycles) -> OperationCycles:
     """An operation in whole cycles: no group of cores ends after it, and critical cycles still add up to its own."""
     cycles = whole(timed.cycles)
-    return replace(
-        timed,
+    return OperationCycles(
         cycles=cycles,
         groups=lambda: tuple(_whole_group(group, cycles) for group in timed.groups),
         slowest=_whole_group(timed.slowest, cycles),
-        moved=lambda: timed.moved,
+        cores=lambda: timed.cores,
         working=lambda: timed.working,
+        bound_by=timed.bound_by,
+        dram_read_bytes=timed.dram_read_bytes,
+        dram_written_bytes=timed.dram_written_bytes,
+        network_bytes=timed.network_bytes,
+        issued_flops=timed.issued_flops,
+        useful_flops=timed.useful_flops,
         contention_cycles=min(cycles, whole(timed.contention_cycles)),
+        moved=lambda: timed.moved,
     )
 
 

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import fields
 from fractions import Fraction
 
 import pytest
@@ -23,6 +24,9 @@ def test_the_order_of_additions_decides_nothing():
         plain += 0.1
     assert plain != math.fsum([0.1] * 15) == float(Fraction(3, 2))
     assert whole(plain + 1) == whole(math.fsum([0.1] * 15) + 1) == 2
+
+
+COUNTS = ("dram_read_bytes", "dram_written_bytes", "network_bytes", "issued_flops", "useful_flops")
 
 
 def operation():
@@ -77,3 +81,13 @@ def test_json_has_whole_cycles_alone(call, spec):
     visit(json.loads(cycle_report([call], spec).to_json()))
     assert found
     assert all(isinstance(value, int) for value in found)
+
+
+def test_all_that_is_no_cycles_stays_as_it_is():
+    told = operation()
+    of_all = {one.name: getattr(told, one.name) for one in fields(OperationCycles)}
+    given = OperationCycles(**of_all | {one: number for number, one in enumerate(COUNTS, 7)} | {"cores": 5})
+    made = whole_operation(given)
+    rounded = {"cycles", "groups", "slowest", "contention_cycles"}
+    assert {name for name in of_all if getattr(made, name) != getattr(given, name)} <= rounded
+    assert [getattr(made, one) for one in COUNTS] == [7, 8, 9, 10, 11]
