@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ttsim.__main__ import build_parser
+from ttsim.__main__ import build_parser, main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ COMMANDS = [line for language, text in BLOCKS if language == "sh" for line in te
 LAST_PLACES = re.compile(r"[\d.]+e\+\d+ │|│ +[\d.]+ │ +[\d.]+%|(?<=0\.999)\d+")
 PRINTED = [text for language, text in BLOCKS if language == "text" and text.startswith("$ python -m ")]
 SINGLE = [part.strip() for line in COMMANDS for part in line.split("&&")]
-
+TUNED = re.findall(r"python -m ttsim (.+)", README.partition("## Tune and sweep\n")[2].partition("\n```\n")[0])
 
 TESTS = "-m pytest -n auto --dist worksteal"
 SHOWN = ("MemoryConfig", "bound by", "What would help", "9 loss")
@@ -41,6 +41,18 @@ def test_script_runs(script, shown, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout
+
+
+def test_a_layer_is_tuned_and_drawn_by_the_commands_as_they_stand(tmp_path, monkeypatch, capsys):
+    """A new user's way: one command to a config, and one more to a chart."""
+    tune, sweep = map(shlex.split, TUNED)
+    monkeypatch.chdir(tmp_path)
+    assert main(tune) == 0
+    assert "times as fast as ttnn's default" in (found := capsys.readouterr().out)
+    assert "conv_config=ttnn.Conv2dConfig(" in found
+    assert main([*sweep, "--processes", "1"]) == 0
+    assert "9 points" in capsys.readouterr().out
+    assert "<svg" in (tmp_path / sweep[-1]).read_text(encoding="utf-8")
 
 
 def test_scripts_are_short():

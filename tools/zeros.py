@@ -104,12 +104,12 @@ def tables(devices: list[str]) -> Iterator[str]:
         yield ""
 
 
-def updated(document: str, text: str) -> str:
-    """A document with the text between its marks; ValueError if it has none."""
-    before, begin, rest = document.partition(BEGIN)
+def updated(document: str, text: str, mark: str = BEGIN) -> str:
+    """A document with the text between its marks, the first of which is given; ValueError if it has none."""
+    before, begin, rest = document.partition(mark)
     _, end, after = rest.partition(END)
     if not end:
-        raise ValueError(f"the document has no lines {BEGIN.strip()} and {END.strip()}, between which tables belong")
+        raise ValueError(f"the document has no lines {mark.strip()} and {END.strip()}, between which tables belong")
     return f"{before}{begin}{text}{end}{after}"
 
 

@@ -16,7 +16,7 @@ from ttsim import onednn
 from ttsim.runtime.device import Device, open_device
 
 OURS = "ttsim"
-LIMIT_OF_TORCH = 8.0  # of every direction of every layer: what holds now, by some groups of a few channels
+LIMIT_OF_TORCH = 6.0  # of every direction of every layer: what holds now, by some groups of a few channels
 LIMIT_OF_TORCH_IN_SUM = 1.0
 torch: Any = import_module("torch") if find_spec("torch") else None
 

@@ -1,6 +1,7 @@
 """Reports as files that other tools open, laid out as tt-metal lays out its own."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +15,13 @@ from ttsim.report.export.npe import npe_files
 from ttsim.report.export.ops_perf_results import ops_perf_results
 from ttsim.report.export.report_json import report_json
 from ttsim.report.export.visualizer import config, database
+from ttsim.report.record.figures import Record
 from ttsim.types.signature import require_type
 
+OF_TIME: Final = (
+    "profile_log_device.csv",
+    "npe_viz/manifest.json",
+)  # without which viewers look at nothing beside them
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 MEMORY: Final = Path("generated") / "ttnn" / "reports"
 PERFORMANCE: Final = Path("generated") / "profiler" / "reports"
@@ -27,9 +33,10 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 
     The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets generated/ttnn/reports/<name> (db.sqlite and
     config.json), generated/profiler/reports/<name> (ops_perf_results_<name>.csv, which tt-perf-report reads, too,
-    profile_log_device.csv, and npe_viz if anything is known to go from core to core), generated/reports/<name>_*.csv
-    (how full the memories are now, or were before the device was closed, as ``dump_device_memory_state`` tells it),
-    <name>.html (a page that needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
+    profile_log_device.csv, and npe_viz if anything is known to go from core to core; none of them if no device
+    operation ran, since viewers refuse a table without rows), generated/reports/<name>_*.csv (how full the memories
+    are now, or were before the device was closed, as ``dump_device_memory_state`` tells it), <name>.html (a page that
+    needs nothing else), <name>.trace.json.gz (a timeline for Perfetto) and <name>.json.
     Several reports may share one.
 
     Args:
@@ -55,7 +62,10 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
             f"last two in front, not {shown(name)}"
         )
     folder = Path(directory)
-    for path, content in report_files(profile, name).items():
+    files = report_files(profile, name)
+    for path in {PERFORMANCE / name / one for one in (f"ops_perf_results_{name}.csv", *OF_TIME)} - set(files):
+        _remove(folder / path)
+    for path, content in files.items():
         try:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
@@ -73,10 +83,8 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     usage = memory_reports(profile.device, before_closing=True)
     texts = {
         MEMORY / name / "config.json": config(record),
-        PERFORMANCE / name / f"ops_perf_results_{name}.csv": ops_perf_results(record),
-        PERFORMANCE / name / "profile_log_device.csv": device_log(record),
         Path(f"{name}.json"): report_json(record),
-        **{PERFORMANCE / name / "npe_viz" / file: text for file, text in npe_files(record).items()},
+        **_performance(record, PERFORMANCE / name),
         **{USAGE / f"{name}_{file}": text for file, text in usage.items()},
     }
     return {
@@ -84,3 +92,20 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
         **{Path(f"{name}.{end}"): content for end, content in pages.items()},
         **{path: text.encode() for path, text in texts.items()},
     }
+
+
+def _performance(record: Record, folder: Path) -> dict[Path, str]:
+    """What tells of time; nothing where no device operation ran, for viewers refuse tables without rows."""
+    if not record.operations:
+        return {}
+    return {
+        folder / f"ops_perf_results_{record.name}.csv": ops_perf_results(record),
+        folder / "profile_log_device.csv": device_log(record),
+        **{folder / "npe_viz" / file: text for file, text in npe_files(record).items()},
+    }
+
+
+def _remove(path: Path) -> None:
+    """Removes a file of an earlier report; where there is none, or can be none, nothing."""
+    with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+        path.unlink()

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from device.matrix_unit.threads import side_by_side
 from device.numbers.formats import Array
 from ops.frame.axis import index_of
+from ops.programs.patch_matmul.gather import copy_in_pieces
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.weight_formats import from_canonical, to_canonical
 
@@ -41,7 +43,10 @@ def weights_of(sums: Array, weights_format: str) -> Array:
     groups, ins, outs = sums.shape[0], sums.shape[-2], sums.shape[-1]
     kernel = sums.shape[1:-2]
     canonical = sums.transpose(0, sums.ndim - 2, sums.ndim - 1, *range(1, sums.ndim - 2))
-    return np.ascontiguousarray(from_canonical(canonical.reshape(groups * ins, outs, *kernel), weights_format))
+    stored = from_canonical(canonical.reshape(groups * ins, outs, *kernel), weights_format)
+    made = np.empty(stored.shape, stored.dtype)
+    copy_in_pieces(made, stored, side_by_side)
+    return made
 
 
 def image_of(sticks: Array, *, channels_last: bool) -> Array:

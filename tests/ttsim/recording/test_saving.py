@@ -118,3 +118,25 @@ def test_a_device_whose_name_means_harm_reaches_no_file_as_it_is(tmp_path):
     assert dict(zip(head, row, strict=True))["DEVICE ARCH"] == ""  # which viewers take for their own default
     (log,) = tmp_path.rglob("profile_log_device.csv")
     assert log.read_text().startswith("ARCH: unknown, ")
+
+
+def test_a_call_that_does_not_fit_leaves_no_table_without_rows(tmp_path):
+    with ttnn.open_device(l1_small_size=32768, values="off", suggestions=False) as device:
+        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        with ttnn.profile(device) as profile:
+            ttnn.relu(x)
+        ttnn.save_report(tmp_path, profile)
+        assert len(list(tmp_path.glob("generated/profiler/reports/report/*.csv"))) == 2
+        w = ttnn.Tensor(np.zeros((32, 32, 2, 2), np.float32), ttnn.bfloat16)
+        big = ttnn.zeros((1, 1, 1024 * 1024, 32), ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT, device)
+        with ttnn.profile(device) as profile, pytest.raises(RuntimeError, match="Out of Memory"):
+            ttnn.conv_transpose2d(
+                input_tensor=big, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
+                input_height=1024, input_width=1024, kernel_size=(2, 2), stride=(2, 2),
+                dram_slice_config=ttnn.Conv2dL1FullSliceConfig)  # fmt: skip
+        ttnn.save_report(tmp_path, profile)  # takes the place of the first
+    assert list(tmp_path.glob("generated/profiler/reports/report/*.csv")) == []
+    with closing(sqlite3.connect(tmp_path / "generated/ttnn/reports/report/db.sqlite")) as database:
+        ((name, told),) = database.execute("SELECT operation_name, error_message FROM errors").fetchall()
+        ((size,),) = database.execute("SELECT value FROM operation_arguments WHERE name = 'kernel_size'").fetchall()
+    assert (name, told.startswith("Out of Memory"), size) == ("ttnn.conv_transpose2d", True, "(2, 2)")

@@ -22,8 +22,12 @@ def report_on(candidate: Candidate, spec: DeviceSpec) -> CycleReport:
 
 
 def reasons(best: Candidate, before: Candidate, spec: DeviceSpec) -> tuple[str, ...]:
+    """What `differences` says of two calls that were tried."""
+    return differences(report_on(best, spec), report_on(before, spec))
+
+
+def differences(after: CycleReport, other: CycleReport) -> tuple[str, ...]:
     """What each kind of operation takes in the one and the other, where they were planned apart, and what is left."""
-    after, other = report_on(best, spec), report_on(before, spec)
     names = dict.fromkeys(one.name for report in (after, other) for one in report.operations)
     found = [_operation(name, after, other) for name in names]
     told = [text for gain, text in sorted(found, key=lambda one: -one[0]) if text]
@@ -64,6 +68,7 @@ def _differences(now: OperationTime, then: OperationTime) -> Iterator[str]:
     ]
     yield from changed[:TOLD_FACTS]
     if len(changed) > TOLD_FACTS:
-        yield f"{len(changed) - TOLD_FACTS} more differences"
+        left = len(changed) - TOLD_FACTS
+        yield f"{left} more difference{'s' if left > 1 else ''}"
     bound = f"bound by {now.bound_by}"
     yield bound if now.bound_by == then.bound_by else f"{bound} instead of by {then.bound_by}"

@@ -75,14 +75,20 @@ class Search:
         self.front = front([*self.front, made])
         return made
 
-    def run(self, space: Space, *, most_untimed: int, rms_error: float = 0.0) -> None:
+    def run(
+        self, space: Space, *, most_untimed: int, rms_error: float = 0.0, begin: Iterable[ConvArguments] = ()
+    ) -> None:
         """Tries a space.
 
         Args:
             space: What is searched.
             most_untimed: Device operations without a model that a call may have: hiding some is no gain.
             rms_error: Of the arithmetic of its calls.
+            begin: Calls of the space that are tried first, as far as the effort goes.
         """
+        for call in begin:
+            if self.count.tried < self.effort:
+                self._try(call, space, most_untimed, rms_error)
         queue = [(least.cycles, number, least, first) for number, (least, first) in enumerate(self._bounded(space))]
         heapify(queue)
         while queue:

@@ -142,7 +142,9 @@ def answer(question: Question, *, name: str = "") -> Tuned:
     untimed = min((one.untimed for one in run), default=0)
     for number, other in enumerate(arithmetics(call, question.allow)):
         exact = measured_error(other, spec) if number else error
-        search.run(replace(space, call=other), most_untimed=untimed, rms_error=exact)
+        own = replace(space, call=other)
+        begin = (other, own.plain()) if number else ()
+        search.run(own, most_untimed=untimed, rms_error=exact, begin=begin)
     told = [one for one in search.front if one.untimed <= untimed]
     before = default or given
     why = reasons(told[0], before, spec) if told and before is not None and told[0] is not before else ()

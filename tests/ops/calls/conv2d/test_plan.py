@@ -4,24 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.plan import Free, Operation, Plan
 from device.spec.device_spec import load_spec
 from ops.calls.conv2d.plan import plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from tests.shards import HEIGHT, in_box
 
 SPEC = load_spec("wormhole_n150")
 FREE = SPEC.l1.bytes - SPEC.l1.base_bytes
@@ -182,8 +174,7 @@ def test_shards_are_dealt_anew_where_they_do_not_hold_whole_rows_of_windows():
     """Two rows of 16 pixels: 48 rows of a shard are not whole windows, 64 are."""
     weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
     for rows, cores, dealt in ((64, 4, []), (48, 6, ["Reshard"])):
-        shards = ShardSpec(CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cores - 1, 0))]), (rows, 32))
-        place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+        place = in_box(HEIGHT, (rows, 32), cores)
         config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
         made = plan(call(place, weight=weight, kernel_size=(2, 2), padding=(0, 0, 0, 0), conv_config=config))
         assert operations(made)[: len(dealt) + 1] == [*dealt, "Fold"]
@@ -195,8 +186,7 @@ def test_shards_are_dealt_anew_where_they_do_not_hold_whole_rows_of_windows():
 @pytest.mark.parametrize(("rows", "cores", "untiled"), [(96, 4, 3 * 24), (32, 12, 32)])
 def test_shards_of_tiles_keep_several_rows_of_the_image(rows, cores, untiled):
     """Rows of 24 pixels fill 32 of a tile; 12 of them in shards of one each come to whole tiles."""
-    shards = ShardSpec(CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(3, cores // 4 - 1))]), (rows, 32))
-    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    place = in_box(HEIGHT, (rows, 32), 4, cores // 4)
     given = Operand(spec=TensorSpec((1, 12, 24, 32), BFLOAT16, Layout.TILE, place), on_host=False)
     weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
     config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)

@@ -2,22 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, INT32
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from tests.shards import high
 
 
 def call(**changes: object) -> ConvArguments:
@@ -45,10 +37,8 @@ def in_dram() -> Operand:
 
 
 def sharded(width: int = 32, layout: Layout = Layout.ROW_MAJOR) -> Operand:
-    shards = ShardSpec(CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(1, 0))]), (32, width))
-    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
-    padded = (1, 1, 64, width)
-    return Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, layout, place, padded), on_host=False)
+    spec = TensorSpec((1, 1, 64, 32), BFLOAT16, layout, high((32, width), 2), (1, 1, 64, width))
+    return Operand(spec=spec, on_host=False)
 
 
 FOLDS = ConvConfig(enable_kernel_stride_folding=True)

@@ -21,7 +21,7 @@ from ops.meaning import ValuesReading
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
-from tests.shards import in_box
+from tests.shards import box, in_box
 
 SPEC = load_spec("wormhole_n150")
 FREE = 1360544
@@ -117,7 +117,7 @@ def test_refusals_in_the_words_of_the_real_library():
     assert refusal(call(wide, Layout.TILE)) == text
     text = "Unsupported UnaryOpType for fused activation: UnaryOpType::LEAKY_RELU"
     assert refusal(call(L1_MEMORY_CONFIG, shard_layout=BLOCK, activation=("leaky_relu", (0.1,)))) == text
-    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(3, 1))])
+    grid = box(4, 2)
     asked = call(L1_MEMORY_CONFIG, out=64, shard_layout=BLOCK, override_sharding_config=True, core_grid=grid)
     assert refusal(asked) == "K dimension in tiles must match between input A (2) and input B (4)"
 

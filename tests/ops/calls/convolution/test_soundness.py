@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
@@ -14,6 +13,7 @@ from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.soundness import plan_fault, require_sound
+from tests.shards import box
 
 SPEC = load_spec("wormhole_n150")
 SCHEMES = {one.name[0]: one for one in TensorMemoryLayout if one.name.endswith("_SHARDED")}
@@ -86,7 +86,7 @@ def test_full_inner_dim_is_wrong_with_block_shards(scheme, right):
     ],
 )
 def test_height_slices_that_leave_cores_of_a_given_grid_idle_are_unreliable(size, slices, columns, rows, scheme, idle):
-    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(columns - 1, rows - 1))])
+    grid = box(columns, rows)
     found = fault(call(slices=slices, size=size, scheme=scheme, override_sharding_config=True, core_grid=grid))
     assert (found is None) is (not idle)
     assert not idle or f"leaves {idle} of its {columns * rows} " in (found or "")

@@ -2,21 +2,13 @@
 
 import pytest
 
-from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanTensor
 from ops.programs.concat.buffers import page_buffers, ragged_buffers, shard_views, turned_buffers
+from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -27,9 +19,7 @@ def rows(columns, place=DRAM_MEMORY_CONFIG):
 
 
 def in_shards(name, columns, data_format=BFLOAT16):
-    held = ShardSpec(first_cores(2, 8, 8), (32, columns))
-    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, held)
-    return PlanTensor(name, TensorSpec((1, 1, 64, columns), data_format, TILES, place))
+    return PlanTensor(name, TensorSpec((1, 1, 64, columns), data_format, TILES, high((32, columns), 2)))
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,15 @@
 
 import pytest
 
-from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardOrientation,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
 from ops.meanings import load_spec
 from ops.programs.eltwise.binary import Binary, BinaryOperation
 from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles, binary_cycles
 from ops.programs.eltwise.operations import Activate, AddRow
+from tests.shards import high
 
 SPEC = load_spec("wormhole_n150").replace(
     compute_unpack_bytes_per_cycle=64.0,
@@ -39,10 +32,7 @@ def interleaved(rows, columns=64):
 
 
 def sharded(rows, cores):
-    shards = ShardSpec(first_cores(cores, 8, 8), (rows // cores, 64), ShardOrientation.ROW_MAJOR)
-    return TensorSpec(
-        (1, 1, rows, 64), BFLOAT16, Layout.TILE, MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
-    )
+    return TensorSpec((1, 1, rows, 64), BFLOAT16, Layout.TILE, high((rows // cores, 64), cores))
 
 
 def test_sharded_tiles_are_not_read_and_not_written():

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from ops.builder import PlanTensor
 from ops.meaning import CyclesReading, Ends
 from ops.meanings import load_spec
 from ops.programs.rearrange.slicing import MEANINGS, Cut, cut, slice_buffers
+from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
 L1 = MemoryConfig(TensorMemoryLayout.INTERLEAVED, BufferType.L1)
@@ -58,11 +58,7 @@ def test_tiles_pass_two_at_a_time():
 
 
 def test_rows_are_cut_out_of_shards_where_they_lie():
-    cores = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(1, 0)))
-    places = [
-        MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(cores, (rows, 32)))
-        for rows in (120, 42)
-    ]
+    places = [high((rows, 32), 2) for rows in (120, 42)]
     work = box((3, 2, 40, 32), (0, 0, 8, 0), (3, 2, 22, 32))
     source, made = tensor("input", work.shape, place=places[0]), tensor("output", (3, 2, 14, 32), place=places[1])
     views = slice_buffers(work, source, made, SPEC)

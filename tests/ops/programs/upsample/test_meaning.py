@@ -2,22 +2,19 @@
 
 import pytest
 
-from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.programs.upsample.meaning import upsample_movement
 from ops.programs.upsample.work import Upsample, UpsampleProgram
+from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
 
 
 def tensor(side, layout=Layout.ROW_MAJOR, shard_rows=0):
-    place = MemoryConfig()
-    if shard_rows:
-        held = ShardSpec(first_cores(4, 8, 8), (shard_rows, 32))
-        place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, held)
+    place = high((shard_rows, 32), 4) if shard_rows else MemoryConfig()
     return TensorSpec((1, side, side, 32), BFLOAT16, layout, place)
 
 

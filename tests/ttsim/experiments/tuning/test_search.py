@@ -74,3 +74,11 @@ def test_a_front_keeps_what_nothing_beats():
 
     slow, fast, beaten, exact = made(9, 1), made(5, 3, 0.1), made(9, 2, 0.1), made(6, 3)
     assert front([slow, fast, beaten, exact, made(5, 3, 0.1)]) == (fast, exact, slow)
+
+
+def test_calls_to_begin_with_are_tried_before_all_families():
+    searched, ground = space("l1")
+    search = Search(ground=ground, effort=1)
+    search.run(searched, most_untimed=0, begin=[searched.call])
+    assert search.count.tried == 1
+    assert [one.cycles for one in search.front] == [evaluate(searched.call, ground).cycles]

@@ -4,6 +4,7 @@ import pytest
 
 import ttsim
 from tests.ttsim.experiments.tuning.tuned_calls import DRAM, L1, conv2d_options, options
+from ttsim.experiments.tuning.search import Search
 
 QUICK = {"keep": ("core_grid", "transpose_shards"), "effort": 12}
 
@@ -62,3 +63,16 @@ def test_a_function_without_a_convolution_is_refused(device):
         ttsim.tune(lambda device: None, device=device)
     with pytest.raises(ttsim.ArgumentTypeError, match="function"):
         ttsim.tune("conv2d", device=device)
+
+
+def test_another_lowering_begins_with_the_call_as_it_is_given_and_the_default(device, monkeypatch):
+    """Nothing bounds what phases take, so that a search could end before it came to them."""
+    begun = []
+
+    def run(search, space, *, begin=(), **options):
+        begun.append([(one.rules.by_phases, one.conv_config.act_block_h_override) for one in begin])
+
+    monkeypatch.setattr(Search, "run", run)
+    given = options(L1, conv_config=ttsim.Conv2dConfig(act_block_h_override=32))
+    ttsim.tune(ttsim.conv_transpose2d, device=device, allow=["lowering"], **given)
+    assert begun == [[], [(True, 32), (True, 0)]]

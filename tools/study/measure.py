@@ -1,0 +1,130 @@
+"""What the study measures: a machine that a design finds, and each layer on each device in all ways to make it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from device.errors import ArgumentError
+from ops.fields.changed import load_spec
+from ttsim.experiments.crew import crew_of
+from ttsim.experiments.design.result import DesignPoint, DesignResult
+from ttsim.experiments.design.run import design
+from ttsim.experiments.tuning.reasons import differences
+from ttsim.experiments.tuning.tune import EFFORT, tune
+from ttsim.experiments.tuning.tuned import Choice, Tuned
+from ttsim.functions.conv_transpose2d import conv_transpose2d
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.layers.run import Settings, place
+from ttsim.recording.profiling import estimate_cycles
+from ttsim.report.cycles.report import CycleReport
+from ttsim.types.layer import Layer
+
+SPACE: Final = Path(__file__).resolve().parents[2] / "docs" / "study-machine.toml"
+CARDS: Final = ("wormhole_n150", "blackhole_p150")
+COST: Final = "area"
+LAYERS: Final = read_layers(DEFAULT_LAYERS)
+KEPT: Final = ("output_layout",)  # what a layer hands on stays tiles, or rows
+PHASE_EFFORT: Final = 100  # bounds know nothing of phases, so that a search passes over nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studied:
+    """A layer on a device.
+
+    Attributes:
+        layer: Its name.
+        device: The device as text.
+        frame: What the tuner finds in ttnn's lowering; "given" is the model's config.
+        phase: The same by output phases.
+        error_share: How far the cycles of the best in ttnn's lowering are to be expected off; None if unknown.
+        reasons: Why that is faster than the model's config, in words; empty if either does not run.
+    """
+
+    layer: str
+    device: str
+    frame: Tuned
+    phase: Tuned
+    error_share: float | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """All that is measured.
+
+    Attributes:
+        machines: The space of the invented device.
+        invented: The one that was taken.
+        layers: Each layer on each device, device by device.
+    """
+
+    machines: DesignResult
+    invented: DesignPoint
+    layers: tuple[Studied, ...]
+
+
+def study(*, processes: int | None) -> Study:
+    """Everything, in minutes; so many processes work at it, None for one on each core."""
+    machines = design(SPACE, processes=1)
+    invented = invented_of(machines)
+    asked = [(layer, device) for device in (*CARDS, invented.device) for layer in LAYERS]
+    with crew_of(processes=processes, scheduler=None) as crew, crew.executor() as executor:
+        found = tuple(executor.map(studied, *zip(*asked, strict=True)))
+    return Study(machines=machines, invented=invented, layers=found)
+
+
+def invented_of(machines: DesignResult) -> DesignPoint:
+    """The fastest machine that costs no more than the card it was varied from.
+
+    Raises:
+        ArgumentError: That card is not in the space, or runs not all layers.
+    """
+    base = next((one for one in machines.points if one.device == machines.base and one.nanoseconds is not None), None)
+    if base is None:
+        raise ArgumentError(f"study: the space of {SPACE.name} has to hold {machines.base} itself, and it must run all")
+    return next(one for one in _front(machines) if one.costs[COST] <= base.costs[COST])
+
+
+def studied(layer: Layer, device: str) -> Studied:
+    """A layer on a device."""
+    frame, phase = (tuned(layer, device, lowering) for lowering in ("frame", "phase"))
+    before, after = (None if made is None else report_on(layer, device, made) for made in (frame.given, frame.best))
+    return Studied(
+        layer=layer.name,
+        device=device,
+        frame=frame,
+        phase=phase,
+        error_share=None if after is None else after.total.error.share,
+        reasons=() if before is None or after is None else differences(after, before),
+    )
+
+
+def tuned(layer: Layer, device: str, lowering: str) -> Tuned:
+    """What the tuner finds in one lowering, which it leaves as it is."""
+    effort = EFFORT if lowering == "frame" else PHASE_EFFORT
+    placed = place(layer, make_inputs(layer, values=False), _settings(device))
+    with placed.device:
+        return tune(conv_transpose2d, keep=KEPT, effort=effort, name=layer.name, lowering=lowering, **placed.arguments)
+
+
+def report_on(layer: Layer, device: str, choice: Choice) -> CycleReport:
+    """The cycles of a choice."""
+    placed = place(layer, make_inputs(layer, values=False), _settings(device))
+    with placed.device:
+        return estimate_cycles(conv_transpose2d, **(placed.arguments | dict(choice.options())))
+
+
+def best_of(one: Studied) -> Choice | None:
+    """The fastest in either lowering."""
+    found = [made for made in (one.frame.best, one.phase.best) if made is not None]
+    return min(found, key=lambda made: made.cycles, default=None)
+
+
+def _front(machines: DesignResult) -> Sequence[DesignPoint]:
+    return [machines.points[at] for at in machines.front]
+
+
+def _settings(device: str) -> Settings:
+    return Settings(spec=load_spec(device), values="off", suggestions=False)

@@ -1,0 +1,206 @@
+"""The study in words and pictures: the tables of docs/study.md and the charts beside them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from tools.study.measure import CARDS, COST, SPACE, Studied, Study, best_of
+from ttsim.experiments.design.result import DesignPoint
+from ttsim.experiments.plots.charts import Bars, Chart, Dot, Scatter
+from ttsim.experiments.plots.drawing import to_svg
+from ttsim.experiments.tuning.tuned import Choice
+
+INVENTED: Final = "the invented device"
+HEADINGS: Final = (
+    "layer", "ttnn's default", "the model's", "tuned", "gain", "by phases: the model's", "tuned", "gain",
+    "L1 peak, KiB", "error",
+)  # fmt: skip
+TOLD_GAINS: Final = 2  # of a device, the largest
+TOLD_REASONS: Final = 3
+CONTENDED: Final = "vanilla_unet.upconv1"  # the layer whose front of time and L1 is drawn
+
+
+def tables(study: Study) -> str:
+    """What stands between the marks of the document."""
+    lines = [*_machines(study), *_sums(study)]
+    for device in devices(study):
+        own = [one for one in study.layers if one.device == device]
+        lines += [f"### {named(device)}", "", *_header(HEADINGS), *map(row, own), sums(own), "", *_gains(own)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def charts(study: Study) -> Mapping[str, str]:
+    """Pictures as SVG, by the names of their files."""
+    bars: list[Chart] = [_bars(study, device) for device in devices(study)]
+    return {"study-front.svg": to_svg([_machine_front(study), _layer_front(study)]), "study-layers.svg": to_svg(bars)}
+
+
+def devices(study: Study) -> tuple[str, ...]:
+    """The devices of a study, in order."""
+    return tuple(dict.fromkeys(one.device for one in study.layers))
+
+
+def named(device: str) -> str:
+    """What the study calls a device."""
+    return device if device in CARDS else INVENTED
+
+
+def row(one: Studied) -> str:
+    """A layer's line in the table of its device."""
+    frame, phase = one.frame, one.phase
+    shown = [
+        one.layer,
+        _cycles(frame.default),
+        _cycles(frame.given),
+        _cycles(frame.best),
+        _times(frame.given, frame.best),
+        _cycles(phase.given),
+        _cycles(phase.best),
+        _times(frame.given, phase.best),
+        ", ".join(_kib(made) for made in (frame.given, frame.best, phase.best)),
+        "unknown" if one.error_share is None else f"{one.error_share:.1%}",
+    ]
+    return _line(shown)
+
+
+def sums(layers: Sequence[Studied]) -> str:
+    """The last line of a table: all layers together, of a column in which all run."""
+    columns = [
+        [one.frame.default for one in layers],
+        [one.frame.given for one in layers],
+        [one.frame.best for one in layers],
+        [one.phase.given for one in layers],
+        [one.phase.best for one in layers],
+    ]
+    default, given, tuned, by_phases, best = map(_sum, columns)
+    shown = [f"{value:,}" if value else "not all fit" for value in (default, given, tuned, by_phases, best)]
+    gains = ["" if None in (given, to) else f"{(given or 0) / (to or 1):.2f}" for to in (tuned, best)]
+    return _line(["all", *shown[:3], gains[0], *shown[3:], gains[1], "", ""])
+
+
+def _sum(choices: Sequence[Choice | None]) -> int | None:
+    known = [made.cycles for made in choices if made is not None]
+    return sum(known) if len(known) == len(choices) else None
+
+
+def _machines(study: Study) -> Iterator[str]:
+    """The front of machines, the invented one among them."""
+    machines = study.machines
+    names = [axis.name for axis in machines.axes]
+    yield from _header([*(f"`{name}`" for name in names), "time, us", "error", COST, ""])
+    for at in machines.front:
+        point = machines.points[at]
+        told = INVENTED if point == study.invented else ""
+        yield _line([*(point.values[name] for name in names), *_figures(point), told])
+    base = next(one for one in machines.points if one.device == machines.base)
+    yield _line([*(base.values[name] for name in names), *_figures(base), machines.base])
+    strongest = ", ".join(f"`{one.figure}` {one.time_elasticity:+.3f}" for one in machines.sensitivity[:5])
+    yield from ("", f"The strongest figures of {machines.base}, log(time) over log(figure): {strongest}.")
+    yield from (f"{len(machines.points)} machines; {INVENTED} is `{study.invented.device}`.", "")
+
+
+def _figures(point: DesignPoint) -> list[str]:
+    return [
+        f"{(point.nanoseconds or 0) / 1000:,.1f}",
+        f"{point.cycles_error_share or 0:.1%}",
+        f"{point.costs[COST]:.2f}",
+    ]
+
+
+def _sums(study: Study) -> Iterator[str]:
+    """All layers together on each device, in time, since clocks differ."""
+    heads = ("device", "the model's configs, us", "tuned", "by phases, the model's configs", "by phases, tuned")
+    yield from _header([*heads, "the faster of both for each layer"])
+    for device in devices(study):
+        own = [one for one in study.layers if one.device == device]
+        ways = [
+            [one.frame.given for one in own],
+            [one.frame.best for one in own],
+            [one.phase.given for one in own],
+            [one.phase.best for one in own],
+            [best_of(one) for one in own],
+        ]
+        yield _line([named(device), *map(_microseconds, ways)])
+    yield ""
+
+
+def _microseconds(choices: Sequence[Choice | None]) -> str:
+    times = [made.nanoseconds for made in choices if made is not None]
+    return f"{sum(times) / 1000:,.1f}" if len(times) == len(choices) else "not all fit"
+
+
+def _gains(layers: Sequence[Studied]) -> Iterator[str]:
+    """The largest gains of a device over the models' configs, with what the tuner says of them."""
+    gained = [(one.frame.gain_over_given or 0.0, one) for one in layers]
+    for gain, one in sorted(gained, key=lambda pair: -pair[0])[:TOLD_GAINS]:
+        if one.frame.best is None:
+            continue
+        yield f"{one.layer}, {gain:.2f} times as fast as its model has it:"
+        yield ""
+        yield from (f"* {reason}" for reason in one.reasons[:TOLD_REASONS])
+        yield from ("", "```text", one.frame.best.arguments, "```", "")
+
+
+def _machine_front(study: Study) -> Scatter:
+    """All machines that run all layers, by cost and time."""
+    dots = tuple(
+        Dot(x=one.costs[COST], y=one.nanoseconds / 1000, name=one.device, series="machines")
+        for one in study.machines.points
+        if one.nanoseconds is not None
+    )
+    unit = f"area in cores of {study.machines.base}"
+    return Scatter(title=f"Machines of {SPACE.name}: time against area", x_name=unit, y_name="time, us", dots=dots)
+
+
+def _layer_front(study: Study) -> Scatter:
+    """What the tuner leaves of one layer, by L1 and time."""
+    dots = [
+        Dot(x=made.l1_peak_bytes / 1024, y=made.nanoseconds / 1000, name=made.arguments, series=named(one.device))
+        for one in study.layers
+        if one.layer == CONTENDED
+        for made in one.frame.front
+    ]
+    return Scatter(
+        title=f"{CONTENDED}: time against memory, ttnn's lowering",
+        x_name="L1 peak of a core, KiB",
+        y_name="time, us",
+        dots=tuple(dots),
+    )
+
+
+def _bars(study: Study, device: str) -> Bars:
+    """What is left of each layer's cycles."""
+    own = [one for one in study.layers if one.device == device]
+    ways = [("tuned", [one.frame for one in own]), ("by phases, tuned", [one.phase for one in own])]
+    return Bars(
+        title=f"{named(device)}: cycles that are left",
+        value_name="of the cycles with the model's config, %",
+        groups=tuple(one.layer.partition(".")[2] for one in own),
+        series=tuple(
+            (name, tuple(_left(one.frame.given, made.best) for one, made in zip(own, found, strict=True)))
+            for name, found in ways
+        ),
+    )
+
+
+def _left(before: Choice | None, after: Choice | None) -> float | None:
+    return None if before is None or after is None else 100 * after.cycles / before.cycles
+
+
+def _header(names: Sequence[str]) -> tuple[str, str]:
+    return _line(names), f"|{'---|' * len(names)}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cycles(made: Choice | None) -> str:
+    return "does not fit" if made is None else f"{made.cycles:,}"
+
+
+def _times(before: Choice | None, after: Choice | None) -> str:
+    return "" if before is None or after is None else f"{before.cycles / after.cycles:.2f}"
+
+
+def _kib(made: Choice | None) -> str:
+    return "none" if made is None else f"{made.l1_peak_bytes / 1024:,.0f}"
