@@ -22,7 +22,11 @@ BASES = {
     "PoisonError": (device.errors.MemoryAccessError,),
     "DeviceClosedError": (device.errors.DeviceError,),
 }
-CLASSES = dict(inspect.getmembers(device.errors, inspect.isclass))
+CLASSES = {
+    name: one
+    for name, one in inspect.getmembers(device.errors, inspect.isclass)
+    if one.__module__ == device.errors.__name__
+}
 
 
 def drawn() -> dict[str, tuple[str, tuple[str, ...]]]:
