@@ -22,7 +22,7 @@ ALL = "all eight"
 LIMITS_OF_TORCH = {FIRST: 4.0, AGAIN: 3.5}  # of every layer
 LIMITS_OF_TORCH_IN_SUM = {FIRST: 1.2, AGAIN: 1.1}
 LIMIT_PLANNING_MS = 5.0
-LIMIT_CYCLES_MS: Final = 5.0  # 3.7 to 3.9 on a quiet machine; the rest is for one that is not
+LIMIT_CYCLES_MS = 5.0  # 3.7 to 3.9 on a quiet machine; the rest is for one that is not
 GENERATIONS = ("wormhole_n150", "blackhole_p150")
 torch: Any = import_module("torch") if find_spec("torch") else None
 
