@@ -21,7 +21,7 @@ COMPILED_PS = 1000 / 1.2  # 1.2 G multiply-adds a second on one core
 NUMPY_PS = 1000 / 0.12
 CALL_LIMIT_S = 1.0
 EXACT = "exact call"
-LIMIT_OF_TORCH_IN_SUM = 5.0
+LIMIT_OF_TORCH_IN_SUM = 6.5
 
 
 def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows: int, threads: int) -> float:
