@@ -95,7 +95,8 @@ class Profile:
         )
 
     def _timed(self, spec: DeviceSpec) -> list[TimedCall]:
-        return [timed_call(call, spec, meanings=self.device.meanings) for call in self.ran]
+        device = self.device
+        return [timed_call(call, spec, meanings=device.meanings, plans=device.plans) for call in self.ran]
 
     def _cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the same plans on another machine, in fractions, so that small changes show."""

@@ -39,7 +39,7 @@ def record_of(profile: Profile, name: str) -> Record:
     device, spec = profile.device, profile.device.spec
     told = [call for call in profile.calls if call.ran or call.error]
     calls = profile.ran
-    timed = [timed_call(call, spec, meanings=device.meanings) for call in calls]
+    timed = [timed_call(call, spec, meanings=device.meanings, plans=device.plans) for call in calls]
     cycles, network = cycle_report(timed, spec), profile.network()
     operations = recorded_operations(
         [step for call in calls for step in _steps(call, profile)],

@@ -7,6 +7,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
 from ops.readings.cycles import run_cycles
+from ops.readings.kept_plans import KeptPlans
 from ops.readings.launches import launches_of
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
@@ -14,9 +15,19 @@ from ttsim.report.cycles.whole import whole_operation
 from ttsim.runtime.device import RanCall
 
 
-def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> TimedCall:
-    """What a call took on a device; `meanings` say what its works mean."""
-    ran = run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+def timed_call(
+    call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS, plans: KeptPlans | None = None
+) -> TimedCall:
+    """What a call took on a device.
+
+    Args:
+        call: The call.
+        spec: The device.
+        meanings: What its works mean.
+        plans: Where the device keeps plans and their cycles, if it does.
+    """
+    plans = plans or KeptPlans(0)
+    ran = plans.cycles_of(call.plan, spec, ran=call.ran, meanings=meanings).operations
     return TimedCall(
         name=call.function,
         operations=tuple(

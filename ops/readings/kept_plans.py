@@ -1,0 +1,96 @@
+"""Plans of calls and the cycles of what they ran, found again when an equal call comes: planned once, timed once."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final
+
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.meaning import Meanings
+from ops.meanings import MEANINGS
+from ops.readings.cycles import PlanCycles, run_cycles
+
+MOST_STEPS: Final = 2000
+
+
+@dataclass(slots=True, kw_only=True)
+class _Timed:
+    """The cycles of a plan.
+
+    Attributes:
+        ran: Names of the device operations that ran.
+        spec: On which device.
+        cycles: What they took.
+    """
+
+    ran: tuple[str, ...]
+    spec: DeviceSpec
+    cycles: PlanCycles
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """A plan, and the last reading of its cycles if there was one."""
+
+    plan: Plan
+    timed: _Timed | None = None
+
+
+class KeptPlans:
+    """Plans by all that they came from, as a device keeps programs. What was not used for longest goes first.
+
+    A plan holds neither addresses nor values, so that equal calls have the same one wherever their tensors lie. What
+    it takes is kept with it, for the device operations that ran, the device and the project's own meanings; cycles by
+    another table are read anew, since such a table may be changed.
+
+    Args:
+        most_steps: Steps of all plans together that are kept; a longer plan is not.
+    """
+
+    def __init__(self, most_steps: int = MOST_STEPS) -> None:
+        self._most_steps = most_steps
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+
+    @property
+    def steps(self) -> int:
+        """Steps of all plans that are kept."""
+        return sum(len(one.plan.steps) for one in self._kept.values())
+
+    def plan_of(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
+        """The plan of a call.
+
+        Args:
+            key: All that decides the plan, the device included.
+            make: Plans the call; what it raises comes through, and nothing is kept.
+        """
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = _Kept(plan=make())
+            if len(kept.plan.steps) > self._most_steps:
+                return kept.plan
+            self._kept[key] = kept
+            self._drop()
+        self._kept.move_to_end(key)
+        return kept.plan
+
+    def cycles_of(
+        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[str, ...], meanings: Meanings = MEANINGS
+    ) -> PlanCycles:
+        """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
+        kept = next((one for one in list(self._kept.values()) if one.plan is plan), None)
+        if kept is None or meanings is not MEANINGS:
+            return run_cycles(plan, spec, ran=ran, meanings=meanings)
+        timed = kept.timed
+        if timed is None or timed.ran != ran or timed.spec is not spec:
+            timed = kept.timed = _Timed(ran=ran, spec=spec, cycles=run_cycles(plan, spec, ran=ran))
+        return timed.cycles
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._kept.clear()
+
+    def _drop(self) -> None:
+        """Forgets what was not used for longest, until the rest is short enough."""
+        while self.steps > self._most_steps:
+            self._kept.popitem(last=False)
