@@ -11,10 +11,13 @@ import numpy as np
 
 from device.matrix_unit.packer import pack, share_exponents
 from device.numbers.block_floats import whole_groups
-from device.numbers.formats import BFLOAT8_B, FLOAT32, Array, DataFormat, quantize
+from device.numbers.formats import BFLOAT8_B, FLOAT32, GROUP, Array, DataFormat, quantize
 
 KEPT: Final = np.uint32(0xFFFFE000)  # sign, exponent and ten bits, as many as rounding looks at
 STICKY: Final = np.uint32(0x00002000)  # the last of them, which stands for all that are cut
+
+
+CHUNK_NUMBERS: Final = 1 << 17  # converted at a time, so that what is made on the way stays in the cache
 
 
 def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
@@ -34,13 +37,20 @@ def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
     """
     if not target.is_block or not source.is_float or values.ndim == 0:
         return quantize(values, target)
-    columns = values.shape[-1]
-    filled = whole_groups(values)
+    rows = values.reshape(-1, values.shape[-1] if values.shape[-1] % GROUP else GROUP)
+    made, step = np.empty(rows.shape, target.storage), max(CHUNK_NUMBERS // rows.shape[1], 1)
+    for start in range(0, len(rows), step):
+        chunk = slice(start, start + step)
+        made[chunk] = _shared(rows[chunk], source, target)[:, : rows.shape[1]]
+    return made.reshape(values.shape)
+
+
+def _shared(rows: Array, source: DataFormat, target: DataFormat) -> Array:
+    """Rows as block floats, filled up to whole groups; float32."""
+    filled = whole_groups(rows)
     if target == BFLOAT8_B:
-        packed = share_exponents(_shortened(filled) if source == FLOAT32 else filled, target)  # others are that short
-    else:
-        packed = pack(filled, target, fp32_dest=source == FLOAT32)
-    return packed[..., :columns].astype(target.storage)
+        return share_exponents(_shortened(filled) if source == FLOAT32 else filled, target)  # others are that short
+    return pack(filled, target, fp32_dest=source == FLOAT32)
 
 
 def _shortened(values: Array) -> Array:

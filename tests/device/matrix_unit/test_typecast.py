@@ -44,3 +44,18 @@ def test_other_formats_are_rounded_as_the_host_rounds():
 def test_groups_that_are_not_full_are_filled_with_zeros():
     x = np.full((2, 5), 0.75, np.float32).astype(BFLOAT16.storage)
     assert typecast(x, BFLOAT16, BFLOAT8_B).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("columns", [GROUP, 3 * GROUP, 5, 0])
+@pytest.mark.parametrize(("source", "target"), [(BFLOAT16, BFLOAT8_B), (FLOAT32, BFLOAT8_B), (FLOAT32, BFLOAT4_B)])
+def test_chunks_change_nothing(monkeypatch, columns, source, target):
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((7, 3, columns)) * 2.0 ** rng.integers(-140, 124, (7, 3, 1))
+    x = quantize(x.astype(np.float32), source)
+    whole = typecast(x, source, target)
+    for numbers in (1, 40, 16 * GROUP):
+        monkeypatch.setattr("device.matrix_unit.typecast.CHUNK_NUMBERS", numbers)
+        got = typecast(x, source, target)
+        assert got.shape == x.shape
+        assert got.dtype == target.storage
+        assert got.tobytes() == whole.tobytes()
