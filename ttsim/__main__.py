@@ -33,8 +33,8 @@ from ops.fields.changed import load_spec, with_changes
 from ttsim.dropin.choices import add_changes, add_choices, chosen, chosen_device, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
-from ttsim.experiments.command import add_sweep, sweep_command
 from ttsim.experiments.design.command import add_design, design_command
+from ttsim.experiments.sweeping.command import add_sweep, sweep_command
 from ttsim.experiments.tuning.command import add_tune, faster_line, tune_command
 from ttsim.layers.flags import add_layer_flags, chosen_layers
 from ttsim.layers.read import DEFAULT_LAYERS

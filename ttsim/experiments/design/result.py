@@ -24,7 +24,7 @@ class LayerOutcome:
     Attributes:
         layer: Its name.
         count: How often a network runs it.
-        verdict: "fits", "does not fit", "refused" or "failed", as of `ttsim.experiments.row.Verdict`.
+        verdict: "fits", "does not fit", "refused" or "failed", as of `ttsim.experiments.points.row.Verdict`.
         error: Why it does not run; empty if it does.
         cycles: Of all device operations that have a model, for one run; None where it does not run.
         nanoseconds: The same in time.

@@ -1,0 +1,144 @@
+"""`ttsim sweep`: its flags, what it does, and what it prints."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+from device.errors import ArgumentError, shown
+from ops.fields.changed import with_changes
+from ttsim.experiments.points.row import Verdict
+from ttsim.experiments.sweeping.charts import write_plot
+from ttsim.experiments.sweeping.read import read_sweep
+from ttsim.experiments.sweeping.sweep import Progress, Watch, run_space, space_of
+from ttsim.experiments.sweeping.tables import best_table
+from ttsim.interrupts import INTERRUPTED
+from ttsim.layers.flags import add_layer_flags, layer_from_flags, setting
+from ttsim.layers.read import DEFAULT_LAYERS, LENGTHS, read_layers
+from ttsim.report.columns import terminal_width
+from ttsim.report.writers.progress import progress
+from ttsim.runtime.defaults import Values, default_spec
+
+
+def add_sweep(commands: Any, add_changes: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Adds the command.
+
+    Args:
+        commands: What `add_subparsers` gave.
+        add_changes: Adds the flag that changes fields of devices.
+    """
+    parser = commands.add_parser(
+        "sweep",
+        help="run layers with many configs on many devices",
+        description="Plans and times every combination of layers, devices and settings, and prints the best of each "
+        "layer on each device.",
+    )
+    add = parser.add_argument
+    add("space", nargs="?", type=Path, metavar="FILE", help="TOML file of layers, devices and settings")
+    vary = "values of a setting, such as shard_layout=none,HEIGHT_SHARDED or dram.banks=6,12; may be repeated"
+    add("--vary", action="append", type=varied, default=[], metavar="KEY=V,V", help=vary)
+    add("--layers", type=Path, metavar="FILE", help=f"TOML file of layers (default: {DEFAULT_LAYERS.name})")
+    add("--only", default="", metavar="TEXT", help="of the layers, those whose name contains this")
+    add("--device", nargs="+", metavar="NAME", help="names or TOML files")
+    add_changes(parser)
+    add("--values", choices=get_args(Values), help="exact or fast: the accuracy of each point, too (default: off)")
+    add("--l1-small-size", type=int, metavar="BYTES", help="L1 kept for index tables")
+    add("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
+    add("--file", type=Path, metavar="FILE", help="JSONL file that gets all rows; those that it has are not made again")
+    add("--processes", type=int, metavar="N", help="how many (default: one on each core, where there are many points)")
+    add(
+        "--scheduler", metavar="ADDRESS", help="of dask.distributed, such as tcp://127.0.0.1:8786, instead of processes"
+    )
+    add("--csv", type=Path, metavar="FILE", help="write a table of all points")
+    add("--json", type=Path, metavar="FILE", help="write all points as JSON")
+    add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
+    add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
+    add_layer_flags(parser)
+
+
+def sweep_command(options: argparse.Namespace) -> int:
+    """Runs a sweep. Returns the exit code: 0 though points do not fit, 1 if ttsim failed at one, 130 if interrupted.
+
+    Raises:
+        TTSimError: As of `ttsim.sweep`.
+        OSError: A file cannot be read or written.
+    """
+    try:
+        said = {} if options.space is None else read_sweep(options.space)
+        space = space_of(**(said | _flags(options, said)))
+        ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
+        with progress("points") as begin:
+            result = run_space(space, watch=_steps(begin), **ways)
+    except KeyboardInterrupt:
+        kept = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
+        sys.stderr.write(f"ttsim: interrupted; {kept}\n")
+        return INTERRUPTED
+    for path, made in ((options.csv, result.to_csv), (options.json, result.to_json)):
+        if path is not None:
+            path.write_text(made(), encoding="utf-8", newline="")
+    if options.plot is not None:
+        write_plot(result, options.plot, options.across)
+    if result.note:
+        sys.stderr.write(f"ttsim: {result.note}\n")
+    sys.stdout.write(best_table(result, terminal_width()))
+    return int(bool({Verdict.FAILED.value, Verdict.LOST.value} & set(result.verdicts)))
+
+
+def _steps(begin: Callable[[int], Callable[[], None]]) -> Watch:
+    """What shows how far a sweep is; rows that its file had are no work, and do not count."""
+    steps: list[Callable[[], None]] = []
+    shown = 0
+
+    def watch(now: Progress) -> None:
+        nonlocal shown
+        if not steps:
+            steps.append(begin(now.total - now.found))
+        for _ in range(now.done - now.found - shown):
+            steps[0]()
+        shown = now.done - now.found
+
+    return watch
+
+
+def varied(text: str) -> tuple[str, list[Any]]:
+    """A setting and its values; raises ArgumentTypeError without either."""
+    key, equals, values = text.partition("=")
+    if not (key and equals and values):
+        raise argparse.ArgumentTypeError(f"what is varied is KEY=VALUE,VALUE, not {shown(text)}")
+    return key, [_plain(key, one.strip()) for one in values.split(",")]
+
+
+def _plain(key: str, text: str) -> Any:
+    """A value out of a text: none, true, false, a number, sizes such as 2x2, or words."""
+    if text.lower() == "none":
+        return None
+    if key.removeprefix("layer.") in LENGTHS:
+        sides = [int(side) if side.isdecimal() else side for side in text.split("x")]
+        return sides if len(sides) > 1 else sides[0]
+    return setting(f"{key}={text}")[1] if text else text
+
+
+def _flags(options: argparse.Namespace, said: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a sweep that were given as flags, which stand above those of a file.
+
+    Raises:
+        ArgumentError: They contradict each other.
+        OSError: A file of layers cannot be read.
+    """
+    given: dict[str, Any] = {name: getattr(options, name) for name in ("values", "l1_small_size")}
+    given = {name: value for name, value in given.items() if value is not None}
+    names = options.device or said.get("devices") or [default_spec()]
+    given["devices"] = [with_changes(name, options.changes) for name in names]
+    given["vary"] = said.get("vary", {}) | dict(options.vary)
+    if len(dict(options.vary)) < len(options.vary):
+        raise ArgumentError("sweep: --vary names a setting twice; give all its values at once")
+    if options.no_strict:
+        given["strict"] = False
+    layer = layer_from_flags(options)
+    if layer is not None and (options.layers is not None or options.only):
+        raise ArgumentError("sweep: give --layers FILE (with --only) or the flags of one layer, not both")
+    layers = said.get("layers") if options.layers is None and layer is None else None
+    layers = layers or ((layer,) if layer is not None else read_layers(options.layers or DEFAULT_LAYERS))
+    given["layers"] = [one for one in layers if options.only in one.name]
+    return given
