@@ -11,7 +11,7 @@ from ops.fields.changed import with_changes
 from ttsim.experiments.points.row import Verdict
 from ttsim.experiments.sweeping.charts import write_plot
 from ttsim.experiments.sweeping.read import read_sweep
-from ttsim.experiments.sweeping.sweep import Progress, Watch, run_space, space_of
+from ttsim.experiments.sweeping.sweep import Progress, Watch, sweep
 from ttsim.experiments.sweeping.tables import best_table
 from ttsim.interrupts import INTERRUPTED
 from ttsim.layers.flags import add_layer_flags, layer_from_flags, setting
@@ -66,10 +66,10 @@ def sweep_command(options: argparse.Namespace) -> int:
     """
     try:
         said = {} if options.space is None else read_sweep(options.space)
-        space = space_of(**(said | _flags(options, said)))
+        asked = said | _flags(options, said)
         ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
         with progress("points") as begin:
-            result = run_space(space, watch=_steps(begin), **ways)
+            result = sweep(**asked, **ways, watch=_steps(begin))
     except KeyboardInterrupt:
         kept = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
         sys.stderr.write(f"ttsim: interrupted; {kept}\n")

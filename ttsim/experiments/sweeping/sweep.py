@@ -11,6 +11,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.fields.changed import load_spec
 from ttsim.experiments.crew.crew import crew_of
 from ttsim.experiments.crew.running import Run
+from ttsim.experiments.points.point import Point
 from ttsim.experiments.points.row import Row, Verdict
 from ttsim.experiments.points.version import model_version
 from ttsim.experiments.sweeping.axis import axis
@@ -79,73 +80,60 @@ def sweep(
         DeviceError: Processes die whatever they look into.
         OSError: A file cannot be read or written.
     """
-    space = space_of(
-        layers=layers, devices=devices, vary=vary, values=values, l1_small_size=l1_small_size, strict=strict
-    )
-    return run_space(space, file=file, processes=processes, scheduler=scheduler, watch=watch)
-
-
-def space_of(
-    *,
-    layers: Layers = None,
-    devices: Devices = None,
-    vary: Mapping[str, Sequence[Any]] | None = None,
-    values: Values = "off",
-    l1_small_size: int = USUAL_L1_SMALL_SIZE,
-    strict: bool = True,
-) -> Space:
-    """What a sweep goes over; arguments and errors are those of `sweep`."""
-    specs = tuple(load_spec(one) for one in _several(default_spec() if devices is None else devices))
     if vary is not None and not isinstance(vary, Mapping):
         raise ArgumentError(f"sweep: vary must be a dict of settings and their values, not {shown(vary)}")
-    return Space(
+    specs = tuple(load_spec(one) for one in _several(default_spec() if devices is None else devices))
+    space = Space(
         layers=_layers(layers),
         devices=specs,
-        axes=tuple(axis(name, given, specs[0]) for name, given in (vary or {}).items()),
+        axes=tuple(axis(name, given, specs[0]) for name, given in (vary or {}).items() if specs),
         values=values,
         l1_small_size=l1_small_size,
         strict=strict,
     )
-
-
-def run_space(
-    space: Space,
-    *,
-    file: str | Path | None = None,
-    processes: int | None = None,
-    scheduler: str | None = None,
-    watch: Watch | None = None,
-) -> SweepResult:
-    """Looks into every point of a space; arguments and errors are those of `sweep`."""
     samples = [(sample.point.key, sample) for sample in space.samples()]
     points = {key: sample.point for key, sample in samples}
     with nullcontext() if file is None else Store(Path(file), model_version()) as store:
-        rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
-        found = len(rows)
-        missing = [point for key, point in points.items() if key not in rows]
-
-        def tell() -> None:
-            if watch is not None:
-                watch(Progress(total=len(points), done=len(rows), found=found))
-
-        def take(made: Iterable[Row]) -> None:
-            kept = list(made)
-            if store is not None:
-                store.append(row for row in kept if row.verdict is not Verdict.LOST)  # a lost one is tried again
-            rows.update({row.key: row for row in kept})
-            tell()
-
-        tell()
-        if missing:
-            few = processes is None and scheduler is None and len(missing) <= FEW and space.values == "off"
-            with crew_of(processes=1 if few else processes, scheduler=scheduler) as crew:
-                Run(missing, crew, take).go()
+        rows = _rows(points, store, processes=processes, scheduler=scheduler, watch=watch)
         note = "" if store is None else store.note
     return SweepResult(
         axes=tuple(one.name for one in space.axes),
         samples=tuple((sample.labels, rows[key]) for key, sample in samples),
         note=note,
     )
+
+
+def _rows(
+    points: Mapping[str, Point],
+    store: Store | None,
+    *,
+    processes: int | None,
+    scheduler: str | None,
+    watch: Watch | None,
+) -> dict[str, Row]:
+    """A row for each point, by their keys: those that the file has, and the others by a crew, which the file gets."""
+    rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
+    found = len(rows)
+    missing = [point for key, point in points.items() if key not in rows]
+
+    def tell() -> None:
+        if watch is not None:
+            watch(Progress(total=len(points), done=len(rows), found=found))
+
+    def take(made: Iterable[Row]) -> None:
+        kept = list(made)
+        if store is not None:
+            store.append(row for row in kept if row.verdict is not Verdict.LOST)  # a lost one is tried again
+        rows.update({row.key: row for row in kept})
+        tell()
+
+    tell()
+    if missing:
+        quick = len(missing) <= FEW and all(point.values == "off" for point in missing)
+        alone = quick and processes is None and scheduler is None
+        with crew_of(processes=1 if alone else processes, scheduler=scheduler) as crew:
+            Run(missing, crew, take).go()
+    return rows
 
 
 def _several(given: Any) -> Sequence[Any]:

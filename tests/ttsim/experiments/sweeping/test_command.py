@@ -75,7 +75,7 @@ def test_an_interrupt_ends_cleanly(capsys, monkeypatch, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ttsim.experiments.sweeping.command.run_space", interrupted)
+    monkeypatch.setattr("ttsim.experiments.sweeping.command.sweep", interrupted)
     assert main(["sweep", *LAYER, "--file", str(tmp_path / "rows")]) == 130
     assert "interrupted; the same command goes on with" in capsys.readouterr().err
     assert main(["sweep", *LAYER]) == 130
