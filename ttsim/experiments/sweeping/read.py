@@ -1,13 +1,13 @@
 """What a sweep goes over, out of a TOML file: layers, devices, and values by setting."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from device.errors import ArgumentError, shown
 from ops.fields.changed import SEPARATOR, split_changes
-from ttsim.layers.read import check_keys, layer_of, merged, read_layers
+from ttsim.layers.read import layers_of, read_layers
+from ttsim.layers.toml import check_keys, leaves, read_toml
 from ttsim.runtime.defaults import Values
 from ttsim.types.layer import Layer
 
@@ -26,10 +26,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
         ArgumentError: The file is no TOML, or says something else; the message names file and key.
         OSError: The file cannot be read.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"{path}: a sweep is TOML: {error}") from error
+    document = read_toml(path, "a sweep")
     check_keys(str(path), document, KEYS)
     for name, kind in KINDS.items():
         if name in document and (not isinstance(document[name], kind) or (kind is int and document[name] is True)):
@@ -41,7 +38,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
     if "devices" in document:
         found["devices"] = [_device(path, one) for one in document["devices"]]
     if "vary" in document:
-        found["vary"] = dict(_flat(document["vary"]))
+        found["vary"] = {name: _values(given) for name, given in leaves(document["vary"])}
     if {"layers", "layer", "common"} & set(document):
         found["layers"] = _layers(path, document)
     return found
@@ -50,12 +47,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
 def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
     """The layers of a file, or of the one that it names."""
     if "layers" not in document:
-        tables, common = document.get("layer", []), document.get("common", {})
-        listed = isinstance(tables, list) and all(isinstance(one, dict) for one in tables)
-        if not listed or not isinstance(common, dict):
-            raise ArgumentError(f"{path}: layers are [[layer]] tables, on top of a [common] table if there is one")
-        every = (merged(common, one) for one in tables)
-        return tuple(layer_of(one, where=f"{path}: layer {at}") for at, one in enumerate(every, start=1))
+        return layers_of({name: document[name] for name in ("common", "layer") if name in document}, str(path))
     named = document["layers"]
     if not isinstance(named, str) or {"layer", "common"} & set(document):
         raise ArgumentError(f'{path}: give layers = "FILE" or [[layer]] tables, not both, and not {shown(named)}')
@@ -70,13 +62,6 @@ def _device(path: Path, name: Any) -> str:
     return SEPARATOR.join((str(path.parent / base) if base.endswith(".toml") else base, *changes))
 
 
-def _flat(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    """Settings with dots in their names, whether they were quoted or stand in tables; "none" is None."""
-    found: list[tuple[str, Any]] = []
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            found += _flat(value, f"{before}{name}.")
-        else:
-            listed = [None if one == "none" else one for one in value] if isinstance(value, list) else value
-            found.append((before + name, listed))
-    return found
+def _values(given: Any) -> Any:
+    """The values of a setting; "none" leaves it to the library."""
+    return [None if one == "none" else one for one in given] if isinstance(given, list) else given

@@ -54,10 +54,11 @@ def test_layers_of_another_file_lie_beside_it(tmp_path):
         ("devices = [1]", "devices must be names or files"),
         ("l1_small_size = true", "l1_small_size must be a int"),
         ('values = "some"', "values must be one of exact, fast, off"),
-        ("layer = 3", "layers are"),
+        ("layer = 3", "a file of layers has at least one"),
+        ("[common]\nstride = 2", "a file of layers has at least one"),
         ("layers = 3", "give layers ="),
         ('layers = "a"\n[common]\nstride = 2', "not both"),
-        ("[[layer]]\nname = 'a'", "layer 1: a layer needs"),
+        ("[[layer]]\nname = 'a'", "layer 1 'a': a layer needs"),
     ],
 )
 def test_what_is_no_sweep(tmp_path, text, words):
