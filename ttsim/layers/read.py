@@ -68,6 +68,31 @@ def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
     )
 
 
+def layers_said(document: Mapping[str, Any], path: Path) -> tuple[Layer, ...] | None:
+    """The layers that a file about something else says: tables of its own, or those of a file that it names.
+
+    Args:
+        document: What it says; ``layers = "FILE"`` names a file, from the folder of this one.
+        path: This file.
+
+    Returns:
+        In order; None if it says nothing of layers.
+
+    Raises:
+        ArgumentError: It says both, or something that is no layer.
+        OSError: The file that it names cannot be read.
+    """
+    own = {name: document[name] for name in ("common", "layer") if name in document}
+    if "layers" not in document:
+        return layers_of(own, str(path)) if own else None
+    named = document["layers"]
+    if not isinstance(named, str):
+        raise ArgumentError(f'{path}: layers must be a file of layers, not {shown(named)}; write layers = "FILE"')
+    if own:
+        raise ArgumentError(f'{path}: give layers = "FILE" or [[layer]] tables (with [common]), not both')
+    return read_layers(path.parent / named)
+
+
 def merged(common: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     """A layer's table on top of the common one; sub-tables are joined key by key."""
     both = dict(common)

@@ -12,7 +12,7 @@ from ops.fields.field import Field, fields_of
 from ops.fields.formula import Formula, formula
 from ops.fields.units import Value, read_value, spelled
 from ttsim.experiments.design.space import Design, DesignAxis
-from ttsim.layers.read import DEFAULT_LAYERS, layers_of, read_layers
+from ttsim.layers.read import DEFAULT_LAYERS, layers_said, read_layers
 from ttsim.layers.toml import check_keys, leaves, read_toml
 from ttsim.runtime.defaults import default_spec
 from ttsim.types.layer import Layer
@@ -144,15 +144,10 @@ def _counts(table: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
 
 def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
     """Layers of the design itself, of another file, or the usual ones; those alone whose names contain a text."""
-    source, only = document.get("layers"), document.get("only", "")
-    if not isinstance(source, str | None) or not isinstance(only, str):
-        raise ArgumentError(f"{path}: layers and only must be texts: a file of layers, and a part of their names")
-    if "layer" in document:
-        if source is not None:
-            raise ArgumentError(f"{path}: give layers = FILE or [[layer]] tables, not both")
-        found = layers_of({name: document[name] for name in ("common", "layer") if name in document}, str(path))
-    else:
-        found = read_layers(DEFAULT_LAYERS if source is None else path.parent / source)
+    only = document.get("only", "")
+    if not isinstance(only, str):
+        raise ArgumentError(f"{path}: only must be a part of the names of layers, not {shown(only)}")
+    found = layers_said(document, path) or read_layers(DEFAULT_LAYERS)
     chosen = tuple(layer for layer in found if only in layer.name)
     if not chosen:
         raise ArgumentError(f"{path}: no layer has {shown(only)} in its name; leave only away for all of them")

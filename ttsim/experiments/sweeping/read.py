@@ -1,18 +1,17 @@
 """What a sweep goes over, out of a TOML file: layers, devices, and values by setting."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from device.errors import ArgumentError, shown
 from ops.fields.changed import SEPARATOR, split_changes
-from ttsim.layers.read import layers_of, read_layers
+from ttsim.layers.read import layers_said
 from ttsim.layers.toml import check_keys, leaves, read_toml
 from ttsim.runtime.defaults import Values
-from ttsim.types.layer import Layer
 
 KEYS: Final = ("layers", "common", "layer", "devices", "vary", "values", "l1_small_size", "strict")
 KINDS: Final = {"devices": list, "vary": dict, "l1_small_size": int, "strict": bool}
+NAMES: Final = {list: "a list", dict: "a table", int: "an integer", bool: "true or false"}
 
 
 def read_sweep(path: Path) -> dict[str, Any]:
@@ -29,8 +28,9 @@ def read_sweep(path: Path) -> dict[str, Any]:
     document = read_toml(path, "a sweep")
     check_keys(str(path), document, KEYS)
     for name, kind in KINDS.items():
-        if name in document and (not isinstance(document[name], kind) or (kind is int and document[name] is True)):
-            raise ArgumentError(f"{path}: {name} must be a {kind.__name__}, not {shown(document[name])}")
+        given = document.get(name, kind())
+        if not isinstance(given, kind) or isinstance(given, bool) is not (kind is bool):
+            raise ArgumentError(f"{path}: {name} must be {NAMES[kind]}, not {shown(given)}")
     if document.get("values", "off") not in get_args(Values):
         known = ", ".join(get_args(Values))
         raise ArgumentError(f"{path}: values must be one of {known}, not {shown(document['values'])}")
@@ -39,19 +39,8 @@ def read_sweep(path: Path) -> dict[str, Any]:
         found["devices"] = [_device(path, one) for one in document["devices"]]
     if "vary" in document:
         found["vary"] = {name: _values(given) for name, given in leaves(document["vary"])}
-    if {"layers", "layer", "common"} & set(document):
-        found["layers"] = _layers(path, document)
-    return found
-
-
-def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
-    """The layers of a file, or of the one that it names."""
-    if "layers" not in document:
-        return layers_of({name: document[name] for name in ("common", "layer") if name in document}, str(path))
-    named = document["layers"]
-    if not isinstance(named, str) or {"layer", "common"} & set(document):
-        raise ArgumentError(f'{path}: give layers = "FILE" or [[layer]] tables, not both, and not {shown(named)}')
-    return read_layers(path.parent / named)
+    layers = layers_said(document, path)
+    return found if layers is None else {**found, "layers": layers}
 
 
 def _device(path: Path, name: Any) -> str:
