@@ -14,20 +14,16 @@ from ttsim.experiments.sweeping.read import read_sweep
 from ttsim.experiments.sweeping.sweep import Progress, Watch, sweep
 from ttsim.experiments.sweeping.tables import best_table
 from ttsim.interrupts import INTERRUPTED
-from ttsim.layers.flags import add_layer_flags, layer_from_flags, setting
-from ttsim.layers.read import DEFAULT_LAYERS, LENGTHS, read_layers
+from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers, setting
+from ttsim.layers.read import LENGTHS
 from ttsim.report.columns import terminal_width
 from ttsim.report.writers.progress import progress
 from ttsim.runtime.defaults import Values, default_spec
+from ttsim.runtime.flags import add_changes
 
 
-def add_sweep(commands: Any, add_changes: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Adds the command.
-
-    Args:
-        commands: What `add_subparsers` gave.
-        add_changes: Adds the flag that changes fields of devices.
-    """
+def add_sweep(commands: Any) -> None:
+    """Adds the command to what `add_subparsers` gave."""
     parser = commands.add_parser(
         "sweep",
         help="run layers with many configs on many devices",
@@ -38,13 +34,11 @@ def add_sweep(commands: Any, add_changes: Callable[[argparse.ArgumentParser], No
     add("space", nargs="?", type=Path, metavar="FILE", help="TOML file of layers, devices and settings")
     vary = "values of a setting, such as shard_layout=none,HEIGHT_SHARDED or dram.banks=6,12; may be repeated"
     add("--vary", action="append", type=varied, default=[], metavar="KEY=V,V", help=vary)
-    add("--layers", type=Path, metavar="FILE", help=f"TOML file of layers (default: {DEFAULT_LAYERS.name})")
-    add("--only", default="", metavar="TEXT", help="of the layers, those whose name contains this")
+    add_layers_flags(parser)
     add("--device", nargs="+", metavar="NAME", help="names or TOML files")
     add_changes(parser)
     add("--values", choices=get_args(Values), help="exact or fast: the accuracy of each point, too (default: off)")
-    add("--l1-small-size", type=int, metavar="BYTES", help="L1 kept for index tables")
-    add("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
+    add_opening_flags(parser, l1_small_size=None)
     add("--file", type=Path, metavar="FILE", help="JSONL file that gets all rows; those that it has are not made again")
     add("--processes", type=int, metavar="N", help="how many (default: one on each core, where there are many points)")
     add(
@@ -54,7 +48,6 @@ def add_sweep(commands: Any, add_changes: Callable[[argparse.ArgumentParser], No
     add("--json", type=Path, metavar="FILE", help="write all points as JSON")
     add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
     add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
-    add_layer_flags(parser)
 
 
 def sweep_command(options: argparse.Namespace) -> int:
@@ -135,10 +128,5 @@ def _flags(options: argparse.Namespace, said: dict[str, Any]) -> dict[str, Any]:
         raise ArgumentError("sweep: --vary names a setting twice; give all its values at once")
     if options.no_strict:
         given["strict"] = False
-    layer = layer_from_flags(options)
-    if layer is not None and (options.layers is not None or options.only):
-        raise ArgumentError("sweep: give --layers FILE (with --only) or the flags of one layer, not both")
-    layers = said.get("layers") if options.layers is None and layer is None else None
-    layers = layers or ((layer,) if layer is not None else read_layers(options.layers or DEFAULT_LAYERS))
-    given["layers"] = [one for one in layers if options.only in one.name]
+    given["layers"] = chosen_layers(options, where="sweep", said=said.get("layers"))
     return given
