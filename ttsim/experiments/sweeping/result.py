@@ -1,14 +1,12 @@
 """What a sweep found, to look at, to plot and to hand on."""
 
-import csv
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from io import StringIO
 from typing import Any, Final
 
 from ttsim.experiments.points.row import Row, Verdict
-from ttsim.report.plain import text
+from ttsim.report.plain import csv_text, text
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
 FIGURES: Final = tuple(one.name for one in fields(Row) if one.name not in ("key", "layer", "device", "inputs"))
@@ -89,11 +87,8 @@ class SweepResult:
 
     def to_csv(self) -> str:
         """A line of column names, then one for each point; what is unknown is empty."""
-        records, written = self.records(), StringIO()
-        writer = csv.DictWriter(written, records[0].keys() if records else (), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-        return written.getvalue()
+        records = self.records()
+        return csv_text(list(records[0]) if records else [], records)
 
     def to_json(self) -> str:
         """All records; the same bytes for the same points."""
