@@ -123,13 +123,13 @@ def beside_torch(
             shortest[name] = min(seconds)
             totals[name] = totals.get(name, 0.0) + min(seconds)
             yield run_times(bench, layer.name, name, seconds)
-        yield from _of_torch(bench, layer.name, shortest, limits)
+        yield from of_torch(bench, layer.name, shortest, limits)
     for name, total in totals.items():
         yield Figure(bench=bench, case=ALL, name=name, value=1e3 * total, unit="ms")
-    yield from _of_torch(bench, ALL, totals, limits_in_sum)
+    yield from of_torch(bench, ALL, totals, limits_in_sum)
 
 
-def _of_torch(bench: str, case: str, shortest: Mapping[str, float], limits: Mapping[str, float]) -> Iterator[Figure]:
+def of_torch(bench: str, case: str, shortest: Mapping[str, float], limits: Mapping[str, float]) -> Iterator[Figure]:
     """How many times torch's seconds the others take."""
     for name in shortest if TORCH in shortest else ():
         if name != TORCH:
