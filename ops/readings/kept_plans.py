@@ -1,40 +1,27 @@
 """Plans of calls and the cycles of what they ran, found again when an equal call comes: planned once, timed once."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
-from device.plan import Plan
+from device.plan import Plan, ProgramKey
 from device.spec.device_spec import DeviceSpec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
 from ops.readings.cycles import PlanCycles, run_cycles
 
-MOST_STEPS: Final = 2000
+MOST_STEPS: Final = 2000  # with their cycles 2 to 13 KB each
+MOST_TIMED: Final = 4  # times that a plan is timed: tensors may move in one call and stay in another
 
 
-@dataclass(slots=True, kw_only=True)
-class _Timed:
-    """The cycles of a plan.
-
-    Attributes:
-        ran: Names of the device operations that ran.
-        spec: On which device.
-        cycles: What they took.
-    """
-
-    ran: tuple[str, ...]
-    spec: DeviceSpec
-    cycles: PlanCycles
-
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """A plan, and the last reading of its cycles if there was one."""
+    """A plan, for which device, and its cycles by the names of the device operations that ran."""
 
     plan: Plan
-    timed: _Timed | None = None
+    spec: DeviceSpec
+    cycles: dict[tuple[str, ...], PlanCycles] = field(default_factory=dict)
 
 
 class KeptPlans:
@@ -50,23 +37,24 @@ class KeptPlans:
 
     def __init__(self, most_steps: int = MOST_STEPS) -> None:
         self._most_steps = most_steps
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept: OrderedDict[ProgramKey, _Kept] = OrderedDict()
 
     @property
     def steps(self) -> int:
         """Steps of all plans that are kept."""
         return sum(len(one.plan.steps) for one in self._kept.values())
 
-    def plan_of(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
+    def plan_of(self, key: ProgramKey, spec: DeviceSpec, make: Callable[[], Plan]) -> Plan:
         """The plan of a call.
 
         Args:
-            key: All that decides the plan, the device included.
+            key: All that decides the plan, but for the device.
+            spec: The device.
             make: Plans the call; what it raises comes through, and nothing is kept.
         """
         kept = self._kept.get(key)
-        if kept is None:
-            kept = _Kept(plan=make())
+        if kept is None or kept.spec is not spec:
+            kept = _Kept(plan=make(), spec=spec)
             if len(kept.plan.steps) > self._most_steps:
                 return kept.plan
             self._kept[key] = kept
@@ -79,12 +67,15 @@ class KeptPlans:
     ) -> PlanCycles:
         """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
         kept = next((one for one in list(self._kept.values()) if one.plan is plan), None)
-        if kept is None or meanings is not MEANINGS:
+        if kept is None or kept.spec is not spec or meanings is not MEANINGS:
             return run_cycles(plan, spec, ran=ran, meanings=meanings)
-        timed = kept.timed
-        if timed is None or timed.ran != ran or timed.spec is not spec:
-            timed = kept.timed = _Timed(ran=ran, spec=spec, cycles=run_cycles(plan, spec, ran=ran))
-        return timed.cycles
+        cycles = kept.cycles.get(ran)
+        if cycles is None:
+            cycles = run_cycles(plan, spec, ran=ran)
+            if len(kept.cycles) >= MOST_TIMED:
+                kept.cycles.clear()
+            kept.cycles[ran] = cycles
+        return cycles
 
     def clear(self) -> None:
         """Forgets everything."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from device.plan import Plan
+from device.plan import Plan, ProgramKey
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.validation import claimed_volume
 from ttsim.runtime.device import Device
@@ -37,7 +37,8 @@ def planned(
     free, spec = free_l1_bytes(device), device.spec
     numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
     return device.plans.plan_of(
-        (planner, call, numbers, spec, free if reads_free_l1 else None, returns_weights),
+        ProgramKey((planner, call, numbers, free if reads_free_l1 else None, returns_weights)),
+        spec,
         lambda: planner(call, spec, free_l1_bytes=free, returns_weights=returns_weights),
     )
 
