@@ -6,7 +6,7 @@ usage: python -m tools.bench [--layers] [--planning] [--cycles] [--plans] [--imp
 Without a choice, everything is measured. Every figure is the best of some repeats; some show median and longest, too.
 
 layers    the eight layers with values="fast": the call on tensors that are in place, the report of its figures, the
-          output read back; on a fresh device, and where the same call with the same tensors ran before; against
+          output read back; on a fresh device, and where all of that was done with the same tensors before; against
           torch.nn.functional.conv_transpose2d in float32 in the same process with the same number of threads, in
           turns, where torch is installed. Accuracy against float64 is not part of it. Where the process has one core
           (taskset -c 0), the time of its thread counts, so that a busy machine gives the same figures.
