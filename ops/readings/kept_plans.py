@@ -1,6 +1,5 @@
 """Plans of calls and the cycles of what they ran, found again when an equal call comes: planned once, timed once."""
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -37,7 +36,7 @@ class KeptPlans:
 
     def __init__(self, most_steps: int = MOST_STEPS) -> None:
         self._most_steps = most_steps
-        self._kept: OrderedDict[ProgramKey, _Kept] = OrderedDict()
+        self._kept: dict[ProgramKey, _Kept] = {}  # in the order of use; reports of other threads may look in
 
     @property
     def steps(self) -> int:
@@ -52,14 +51,12 @@ class KeptPlans:
             spec: The device.
             make: Plans the call; what it raises comes through, and nothing is kept.
         """
-        kept = self._kept.get(key)
+        kept = self._kept.pop(key, None)
         if kept is None or kept.spec is not spec:
             kept = _Kept(plan=make(), spec=spec)
-            if len(kept.plan.steps) > self._most_steps:
-                return kept.plan
+        if len(kept.plan.steps) <= self._most_steps:
             self._kept[key] = kept
             self._drop()
-        self._kept.move_to_end(key)
         return kept.plan
 
     def cycles_of(
@@ -84,4 +81,4 @@ class KeptPlans:
     def _drop(self) -> None:
         """Forgets what was not used for longest, until the rest is short enough."""
         while self.steps > self._most_steps:
-            self._kept.popitem(last=False)
+            del self._kept[next(iter(self._kept))]
