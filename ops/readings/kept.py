@@ -10,7 +10,7 @@ import numpy as np
 from device.numbers.formats import Array, bit_patterns
 from device.plan import Work
 
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 256 << 20  # weights of thirty million parameters, and what was made of them: a U-Net
 
 
 @dataclass(frozen=True, slots=True)
