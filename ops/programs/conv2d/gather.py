@@ -7,13 +7,15 @@ side.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
 
 import numpy as np
 
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
-from device.numbers.formats import Array
+from device.numbers.formats import Array, write_exactly
 from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import OutputPhase, margins, output_phases
@@ -21,6 +23,7 @@ from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
+CONVERTED_ELEMENTS: Final = 1 << 16  # of an image at a time, so that what is between them stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Image:
     """The input as the matrix unit sees it, with a margin of zeros where taps reach outside.
 
     Attributes:
-        pixels: [N, rows, columns, C_pad] float32.
+        pixels: [N, rows, columns, C_pad], bfloat16 where that holds them exactly, else float32.
         top: Rows of the margin above.
         left: Columns of the margin at the left.
     """
@@ -228,17 +231,27 @@ def seen(reading: Reading, values: Array) -> Array:
 
 
 def prepare_image(reading: Reading, sticks: Array) -> Image:
-    """The input [N*H*W, C] with a margin, converted if that can be done once."""
-    problem = reading.work.problem
+    """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time."""
+    problem, converts = reading.work.problem, reading.converts_per_pixel
     rows, columns = problem.frame.rows, problem.frame.columns
     (top, bottom), (left, right) = (margins(phase.axis for phase in output_phases(axis)) for axis in (rows, columns))
     channels = reading.work.layout.shards.in_channels
     height, width = top + rows.input_length + bottom, left + columns.input_length + right
-    pixels = np.zeros((problem.frame.batch, height, width, channels), np.float32)
+    held = problem.out_format.storage if converts else sticks.dtype
+    pixels = np.zeros((problem.frame.batch, height, width, channels), held)
     inside = pixels[:, top : top + rows.input_length, left : left + columns.input_length, : problem.in_channels]
-    inside[...] = sticks.reshape(inside.shape)
-    if reading.converts_per_pixel:
-        pixels = seen(reading, pixels.reshape(-1, channels)).reshape(pixels.shape)
+    given = sticks.reshape(inside.shape)
+    if not converts:
+        inside[...] = given
+        return Image(pixels, top, left)
+
+    def convert(piece: tuple[int, slice]) -> None:
+        values = given[piece].astype(np.float32)
+        write_exactly(seen(reading, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
+
+    step = max(1, CONVERTED_ELEMENTS // (columns.input_length * problem.in_channels))
+    parts = [slice(first, first + step) for first in range(0, rows.input_length, step)]
+    reading.arithmetic.each(convert, product(range(problem.frame.batch), parts))
     return Image(pixels, top, left)
 
 
@@ -311,8 +324,8 @@ def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
         columns = slice(tap.column, tap.column + (across.outputs - 1) * across.step + 1, across.step)
         views.append(pixels[rows, columns, block.channels])
     if block.is_one_tap and reading.converts_per_pixel:
-        whole: Array = views[0].reshape(run.outputs, -1)
-        return whole
+        whole: Array = views[0].astype(np.float32, copy=False)
+        return whole.reshape(run.outputs, -1)
     filled = sum(view.shape[-1] for view in views) == len(block.columns)
     gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
     for tap, view in zip(block.taps, views, strict=True):

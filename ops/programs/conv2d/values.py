@@ -11,7 +11,7 @@ import numpy as np
 
 from device.matrix_unit.arithmetic import Arithmetic
 from device.numbers.activations import apply_activation
-from device.numbers.formats import BFLOAT16, Array, DataFormat
+from device.numbers.formats import Array, DataFormat, write_exactly
 from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis, output_phases
@@ -108,7 +108,7 @@ def _convolve_strip(
             dst = np.zeros((run.outputs, width * phases), np.float32)
         place = run.place(result)
         values = _finish(reading, dst, row, made).reshape(*place.shape[:-1], width)
-        _store(values[..., : result.shape[-1]], made, place)
+        write_exactly(values[..., : result.shape[-1]], place)
 
     outputs = max(1, arithmetic.run_elements // (width * phases))
     arithmetic.each(compute, runs(reading.work.problem.frame.batch, strip, outputs))
@@ -204,13 +204,5 @@ def _finish(reading: Reading, dst: Array, bias: Array | None, made: DataFormat) 
 def packed(values: Array, out: DataFormat) -> Array:
     """float32 values, already rounded to the format, in its storage."""
     made = np.empty(values.shape, out.storage)
-    _store(np.ascontiguousarray(values), out, made)
+    write_exactly(np.ascontiguousarray(values), made)
     return made
-
-
-def _store(values: Array, out: DataFormat, place: Array) -> None:
-    """Write float32 values, already rounded to the format, into a strided part of the output."""
-    if out.storage == BFLOAT16.storage:
-        place.view(np.uint16)[...] = values.view(np.uint16)[..., 1::2]
-    else:
-        place[...] = values
