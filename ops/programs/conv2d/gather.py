@@ -8,7 +8,7 @@ side.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ops.programs.conv2d.work import ConvWork
 
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
 CONVERTED_ELEMENTS: Final = 1 << 16  # of an image at a time, so that what is between them stays in the cache
+WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,26 +292,38 @@ def _met_block(block: KBlock, kernel_columns: int, down: OutputPhase, across: Ou
     return MetBlock(taps, channels, counts, columns)
 
 
-def gathered_weights(weights: Array, rows_of: Sequence[Integers]) -> Array:
+def rows_in_place(rows: Integers, end: int) -> WeightRows:
+    """Rows as a slice where they follow each other in a matrix of ``end`` rows, else as they are."""
+    follow = len(rows) > 0 and rows[0] >= 0 and rows[-1] < end and (np.diff(rows) == 1).all()
+    return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
+
+
+def gathered_weights(weights: Array, rows_of: Sequence[WeightRows]) -> Array:
     """The weights of a K block under the columns of its gathered block, those of some output phases side by side.
 
     Args:
         weights: [rows, width] as prepared, as far as it is read.
-        rows_of: For each of the output phases, the row under each column; -1 for none.
+        rows_of: For each of the output phases, the row under each column (`rows_in_place`); -1 for none.
 
     Returns:
         float32 [columns, phases * width], zero where there is no row: none is meant, or they were prepared for
         another use and end before it.
     """
+    parts = [_weights_at(weights, rows) for rows in rows_of]
     width = weights.shape[1]
-    found = np.zeros((len(rows_of[0]), len(rows_of) * width), np.float32)
-    for n, rows in enumerate(rows_of):
-        there = (rows >= 0) & (rows < len(weights))
-        target = found[:, n * width : (n + 1) * width]
-        if there.all() and len(rows) and (np.diff(rows) == 1).all():
-            target[...] = weights[rows[0] : rows[0] + len(rows)]
-        else:
-            target[there] = weights[rows[there]]
+    found = np.empty((len(parts[0]), len(parts) * width), np.float32)
+    for n, part in enumerate(parts):
+        found[:, n * width : (n + 1) * width] = part
+    return found
+
+
+def _weights_at(weights: Array, rows: WeightRows) -> Array:
+    """Rows of weights, zeros for those that are none."""
+    if isinstance(rows, slice):
+        return weights[rows]
+    there = (rows >= 0) & (rows < len(weights))
+    found = np.zeros((len(rows), weights.shape[1]), weights.dtype)
+    found[there] = weights[rows[there]]
     return found
 
 

@@ -18,6 +18,7 @@ from ops.programs.conv2d.gather import (
     Strip,
     gathered_weights,
     prepare_image,
+    rows_in_place,
     runs,
     seen,
     strips,
@@ -91,9 +92,16 @@ def test_phases_that_meet_the_same_inputs_are_taken_together(kernel, stride, tog
         assert first == [[32 * tap for tap in across.taps[:1]] for across in one.across]
 
 
+def test_rows_that_follow_each_other_are_a_slice():
+    rows = np.array
+    assert rows_in_place(rows([2, 3, 4]), 5) == slice(2, 5)
+    for others in ([2, 3, 4], [3, 2], [-1, 0], []):
+        assert rows_in_place(rows(others, int), 4).tolist() == others
+
+
 def test_weights_of_phases_stand_side_by_side():
     prepared = np.arange(12, dtype=np.float32).reshape(4, 3)[:, :2]
-    found = gathered_weights(prepared, [np.array(rows) for rows in ([1, 2], [3, -1], [2, 9])])
+    found = gathered_weights(prepared, [slice(1, 3), np.array([3, -1]), np.array([2, 9])])
     assert found.tolist() == [[3, 4, 9, 10, 6, 7], [6, 7, 0, 0, 0, 0]]
     assert gathered_weights(prepared, [np.array([], int)]).shape == (0, 2)
 
