@@ -1,5 +1,7 @@
 """Pieces of work on several cores: all are done, errors come out, BLAS gets its threads back."""
 
+import multiprocessing
+import sys
 import threading
 
 import numpy as np
@@ -75,3 +77,21 @@ def test_no_piece_warns_of_infinities(monkeypatch, recwarn):
     threads.side_by_side(lambda number: np.float32(3e38) * np.array([10], np.float32), range(3))
     inside = [one for one in recwarn if issubclass(one.category, RuntimeWarning)]
     assert not inside or threads.openblas() is None
+
+
+def _count_pieces(queue):
+    done = []
+    threads.side_by_side(done.append, range(3))
+    queue.put(sorted(done))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are not forked here")
+def test_a_forked_process_has_threads_of_its_own(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    threads.side_by_side(lambda number: None, range(3))
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=_count_pieces, args=(queue,))
+    process.start()
+    assert queue.get(timeout=30) == [0, 1, 2]
+    process.join()
