@@ -65,32 +65,27 @@ def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> No
                     raised[number] = error
 
     with _one_thread(*blas):
-        pool = _helpers(os.getpid(), cores() - 1)
-        helping = [pool.submit(take_pieces) for _ in range(min(cores(), len(every)) - 1)]
+        helpers = [_helpers(cores() - 1).submit(take_pieces) for _ in range(min(cores(), len(every)) - 1)]
         try:
             take_pieces()
         except BaseException as error:  # an interrupt between two pieces
             raised[len(every)] = error
-        wait(helping)
+        wait([helper for helper in helpers if not helper.cancel()])
     if raised:
         raise raised[min(raised)]
 
 
 @cache
-def _helpers(process: int, threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for work, since to start one takes longer than a short layer; a forked process has its own."""
-    return ThreadPoolExecutor(threads)
+def _helpers(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for pieces: to start one takes a tenth of a small layer's time."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="pieces")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads stay behind
 
 
 @cache
-def numpy_library() -> Any:
-    """The library that numpy's BLAS was loaded with; None for an older numpy, or one that is built in another way."""
-    try:
-        return ctypes.CDLL(sys.modules["numpy._core._multiarray_umath"].__file__)
-    except (KeyError, OSError, TypeError):
-        return None
-
-
 def openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     """Functions that tell and set the number of threads of numpy's OpenBLAS; None if it has another BLAS."""
     library = numpy_library()
