@@ -137,7 +137,7 @@ def _pieces(reading: Reading, strip: Strip, weights: Array) -> Iterator[_Piece]:
     for first in range(0, end, step):
         channels = slice(first, min(first + step, end))
         outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
-        several = list(runs(reading.work.problem.frame.batch, strip, max(1, outputs)))
+        several = list(runs(reading.work.problem.frame.batch, strip, outputs))
         operands = Shared(partial(_operands, reading, strip, rows, weights[:, channels]), uses=len(several))
         for run in several:
             yield _Piece(run, channels, operands)
