@@ -248,7 +248,7 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
         return Image(pixels, top, left)
 
     def convert(piece: tuple[int, slice]) -> None:
-        values = given[piece].astype(np.float32)
+        values = given[piece].astype(np.float32, order="C")
         write_exactly(seen(reading, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
 
     step = max(1, CONVERTED_ELEMENTS // (columns.input_length * problem.in_channels))

@@ -116,11 +116,11 @@ def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(out_format, 
     )
     assert 1 < CONVERTED_ELEMENTS // (40 * 48) < 40
     reading = Reading(work_of(case), arithmetic, SPEC)
-    sticks = quantize(normal(1)((2 * 40 * 40, 48)), FLOAT32)
+    sticks = np.asfortranarray(quantize(normal(1)((2 * 40 * 40, 48)), FLOAT32))
     image = prepare_image(reading, sticks)
     assert (image.pixels.dtype, image.top, image.left) == (out_format.storage, 1, 2)
     inside = image.pixels[:, 1:-1, 2:-2, :48].astype(np.float32)
-    assert np.array_equal(inside, seen(reading, sticks.copy()).reshape(inside.shape))
+    assert np.array_equal(inside, seen(reading, np.array(sticks, order="C")).reshape(inside.shape))
     assert np.count_nonzero(image.pixels) == np.count_nonzero(inside)
 
 
