@@ -8,10 +8,11 @@ side.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from device.host.parts import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
@@ -23,7 +24,6 @@ from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
-CONVERTED_ELEMENTS: Final = 1 << 16  # of an image at a time, so that what is between them stays in the cache
 WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
 
@@ -251,8 +251,7 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
         values = given[piece].astype(np.float32, order="C")
         write_exactly(seen(reading, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
 
-    step = max(1, CONVERTED_ELEMENTS // (columns.input_length * problem.in_channels))
-    parts = [slice(first, first + step) for first in range(0, rows.input_length, step)]
+    parts = parts_of(rows.input_length, columns.input_length * problem.in_channels)
     reading.arithmetic.each(convert, product(range(problem.frame.batch), parts))
     return Image(pixels, top, left)
 

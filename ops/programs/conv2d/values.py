@@ -231,10 +231,3 @@ def _finish(reading: Reading, dst: Array, bias: Array | None, made: DataFormat) 
         packed = arithmetic.pack(dst, work.partials_format, fp32_dest=fp32_dest)
         dst = arithmetic.unpack(packed, work.partials_format, fp32_dest=fp32_dest)
     return arithmetic.pack(dst, made, fp32_dest=fp32_dest, relu=relu)
-
-
-def packed(values: Array, out: DataFormat) -> Array:
-    """float32 values, already rounded to the format, in its storage."""
-    made = np.empty(values.shape, out.storage)
-    write_exactly(np.ascontiguousarray(values), made)
-    return made

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device.host.parts import parts_of
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.frame.axis import FrameAxis, output_phases, transposed_axis
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import (
-    CONVERTED_ELEMENTS,
     Image,
     Reading,
     Strip,
@@ -114,7 +114,7 @@ def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(out_format, 
     case = Case(
         batch=2, size=(40, 40), channels=48, kernel=(2, 3), stride=(1, 1), in_format=FLOAT32, out_format=out_format
     )
-    assert 1 < CONVERTED_ELEMENTS // (40 * 48) < 40
+    assert [len(range(40)[part]) for part in parts_of(40, 40 * 48)] == [34, 6]
     reading = Reading(work_of(case), arithmetic, SPEC)
     sticks = np.asfortranarray(quantize(normal(1)((2 * 40 * 40, 48)), FLOAT32))
     image = prepare_image(reading, sticks)
