@@ -2,8 +2,17 @@
 
 import pytest
 
+from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanTensor
@@ -41,10 +50,25 @@ def test_tiles_that_end_within_a_column_are_untilized_joined_and_tilized():
 
 def test_shards_lie_where_they_are():
     tensors = [in_shards("a", 32), in_shards("b", 64), in_shards("c", 96)]
-    assert [(one.view_of, one.size_bytes) for one in shard_views(tensors)] == [("a", 2048), ("b", 4096), ("c", 6144)]
+    assert [(one.view_of, one.size_bytes) for one in shard_views(tensors[:-1], tensors[-1], SPEC)] == [
+        ("a", 2048),
+        ("b", 4096),
+        ("c", 6144),
+    ]
+
+
+def test_views_of_rows_are_aligned_as_their_shards_are():
+    """Rows of 20 elements take 40 bytes and lie 48 apart; the real library's views of both and of the result."""
+    places = [
+        MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(first_cores(4, 8, 8), (rows, 20)))
+        for rows in (32, 64)
+    ]
+    one = PlanTensor("a", TensorSpec((1, 1, 32, 80), BFLOAT16, ROWS, places[0]))
+    made = PlanTensor("b", TensorSpec((1, 1, 64, 80), BFLOAT16, ROWS, places[1]))
+    assert [view.size_bytes for view in shard_views([one, one], made, SPEC)] == [1536, 1536, 3072]
 
 
 def test_block_floats_are_bfloat16_while_they_are_turned():
     inputs = [in_shards("a", 32, BFLOAT8_B), in_shards("b", 64, BFLOAT8_B)]
-    made = turned_buffers(inputs, in_shards("c", 96, BFLOAT8_B))
+    made = turned_buffers(inputs, in_shards("c", 96, BFLOAT8_B), SPEC)
     assert [one.size_bytes for one in made] == [1088, 2176, 3264, 2048, 4096, 6144, 3264]
