@@ -2,22 +2,17 @@
 
 import pytest
 
-from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
-    BufferType,
     Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanTensor
 from ops.programs.concat.buffers import page_buffers, ragged_buffers, shard_views, turned_buffers
-from tests.shards import high
+from tests.shards import high, wide
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -59,12 +54,8 @@ def test_shards_lie_where_they_are():
 
 def test_views_of_rows_are_aligned_as_their_shards_are():
     """Rows of 20 elements take 40 bytes and lie 48 apart; the real library's views of both and of the result."""
-    places = [
-        MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(first_cores(4, 8, 8), (rows, 20)))
-        for rows in (32, 64)
-    ]
-    one = PlanTensor("a", TensorSpec((1, 1, 32, 80), BFLOAT16, ROWS, places[0]))
-    made = PlanTensor("b", TensorSpec((1, 1, 64, 80), BFLOAT16, ROWS, places[1]))
+    one = PlanTensor("a", TensorSpec((1, 1, 32, 80), BFLOAT16, ROWS, wide((32, 20), 4)))
+    made = PlanTensor("b", TensorSpec((1, 1, 64, 80), BFLOAT16, ROWS, wide((64, 20), 4)))
     assert [view.size_bytes for view in shard_views([one, one], made, SPEC)] == [1536, 1536, 3072]
 
 
