@@ -2,29 +2,18 @@
 
 from dataclasses import replace
 
-from ttsim.report.network.figures_of import RanOperation
+from tests.ttsim.report.page.ran_operations import ran
 from ttsim.report.network.report import network_report
 from ttsim.report.page.pages import page_of_network
 from ttsim.report.writers.html.document import page_html
 
 
-def ran(name: str, cycles: int | None) -> RanOperation:
-    return RanOperation(
-        name=name,
-        call=0,
-        function="ttnn.conv_transpose2d",
-        where="net.py:<3>",
-        cycles=cycles,
-        bound_by="math",
-        core_count=32,
-        untimed="" if cycles else "nobody knows",
-        circular_buffers=(),
-        buffers=(),
-    )
-
-
 def test_a_network_is_one_part(report, spec) -> None:
-    operations = [ran("HaloDeviceOperation", 1000), ran("Move", None), ran("Conv2dDeviceOperation", 4000)]
+    operations = [
+        ran("HaloDeviceOperation", 1000, where="net.py:<3>"),
+        ran("Move", None),
+        ran("Conv2dDeviceOperation", 4000),
+    ]
     network = network_report(operations, (), spec)
     (part,) = page_of_network(network, report, spec).parts
     assert [one.time and one.time.cycles for one in part.deeds] == [1000, None, 4000]
