@@ -8,8 +8,8 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, MemoryConfig
 from device.numbers.formats import DataFormat
-from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
-from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.dtypes import DataType
 
 _SLICE_TYPES = {
@@ -41,7 +41,7 @@ def estimate_source(call: ConvArguments) -> str:
     if (config := replace(call.conv_config, weights_format=weights)) != ConvConfig():
         lines.append(f"conv_config={conv_config_source(config)}")
     if call.compute_config is not None:
-        lines.append(f"compute_config={compute_config_source(_compute_config(call.compute_config))}")
+        lines.append(f"compute_config={compute_config_source(WormholeComputeKernelConfig.of(call.compute_config))}")
     if call.memory_config is not None:
         lines.append(f"memory_config={memory_config_source(call.memory_config)}")
     if call.slice_config is not None:
@@ -119,14 +119,6 @@ def _description(spec: TensorSpec, *, on_host: bool) -> str:
 
 def _dtype(data_format: DataFormat) -> str:
     return f"ttnn.{DataType.of(data_format).name.lower()}"
-
-
-def _compute_config(config: ComputeConfig) -> WormholeComputeKernelConfig:
-    return WormholeComputeKernelConfig(
-        math_fidelity=next(one for one in MathFidelity if one.fidelity_phases == config.fidelity_phases),
-        fp32_dest_acc_en=config.fp32_dest,
-        packer_l1_acc=config.packer_l1_acc,
-    )
 
 
 def _field(name: str, value: object) -> Iterator[str]:
