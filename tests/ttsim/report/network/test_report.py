@@ -62,6 +62,19 @@ def test_operations_are_put_together_by_kind_and_by_line() -> None:
     assert shown == [("net.py:1", 1, 2, 1, 100, 0.25), ("", 1, 1, 0, 300, 0.75)]
 
 
+def test_shares_of_sums_are_those_of_their_cycles() -> None:
+    """Not sums of shares, whose last digit depends on the Python that adds them."""
+    (kind,) = network_report([ran("A", 0, "", 1)] * 10, (), SPEC).kinds
+    assert kind.share == 1.0 != sum_in_order([0.1] * 10)
+
+
+def sum_in_order(values: list[float]) -> float:
+    total = 0.0
+    for one in values:
+        total += one
+    return total
+
+
 def test_the_fullest_moment_has_all_that_lives() -> None:
     assert network_report(OPERATIONS, (), SPEC).high_water == HighWater(
         operation=0,
