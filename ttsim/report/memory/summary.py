@@ -23,6 +23,7 @@ from device.memory.memory_config import BufferType, MemoryConfig
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
+from ttsim.report.cycles.explain import counted
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition, Summary
@@ -82,8 +83,7 @@ def place_of(memory: MemoryConfig) -> str:
     if shards is None:
         return kind
     rows, columns = shards.shape
-    count = shards.grid.num_cores()
-    cores = "one core" if count == 1 else f"{count} cores"
+    cores = counted(shards.grid.num_cores(), "core")
     return f"{kind}, shards {rows}x{columns} on {cores}, {shards.orientation.name}"
 
 

@@ -19,7 +19,9 @@ def test_a_network_is_one_part(report, spec) -> None:
     assert [one.time and one.time.cycles for one in part.deeds] == [1000, None, 4000]
     assert [one.left_share for one in part.deeds] == [0.0, 0.2, 0.2]
     assert part.deeds[1].untimed == "nobody knows"
-    assert part.verdict[0].startswith("It ran: 5,000 cycles, 5.00 us of kernel time, in 3 device operations of 1 calls")
+    assert part.verdict[0].startswith(
+        "It ran: 5,000 cycles, 5.00 us of kernel time, in 3 device operations of one call"
+    )
     document = page_html(page_of_network(network, report, spec))
     assert "net.py:&lt;3&gt;" in document
     assert "nobody knows" in document
