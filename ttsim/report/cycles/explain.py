@@ -52,8 +52,9 @@ def _overview(call: CallTime, device: str) -> str:
     longest = max(call.operations, key=lambda one: one.cycles)
     share = "" if count == 1 else f" {longest.name} takes {percent(longest.share)} of it."
     return (
-        f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in {counted(count, 'device operation')}"
-        f"{not_counting(call.untimed)}.{share}{_expected(total.error)}{_definition(total)}"
+        f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in "
+        f"{counted(count, 'device operation')}{not_counting(call.untimed)}.{share}"
+        f"{_expected(total.error)}{_definition(total)}"
     )
 
 
