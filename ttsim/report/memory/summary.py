@@ -130,7 +130,7 @@ def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[Opera
 
 def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:
     """The device operations of a call, each with what lay in memory when it ended, or when it failed."""
-    live = allocated(before)
+    live = living_after((), before)
     found: list[OperationUse] = []
     circular: list[CircularBufferAllocated] = []
     running: str | None = None
@@ -158,9 +158,14 @@ def is_program(name: str) -> bool:
     return name.endswith(DEVICE_OPERATION)
 
 
-def allocated(events: Iterable[Event]) -> dict[int, BufferAllocated]:
-    """The buffers that are left, by their running number."""
-    live: dict[int, BufferAllocated] = {}
+def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> dict[int, BufferAllocated]:
+    """The buffers that live after some events by their running number, oldest first.
+
+    Args:
+        before: Those that lived when the first of them happened.
+        events: What happened.
+    """
+    live = {one.number: one for one in before}
     for event in events:
         if isinstance(event, BufferAllocated):
             live[event.number] = event
