@@ -30,7 +30,7 @@ def estimate_source(call: ConvArguments) -> str:
     """
     weights = _weights_format(call)
     tensors = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
-    tensors["weight_tensor"] = _raw(call.weight, _raw_weight_shape(call))
+    tensors["weight_tensor"] = _raw(call.weight, raw_weight_shape(call))
     if call.bias is not None:
         tensors["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
     lines = [f"{name}={text}" for name, text in tensors.items()]
@@ -45,8 +45,7 @@ def estimate_source(call: ConvArguments) -> str:
     if call.memory_config is not None:
         lines.append(f"memory_config={memory_config_source(call.memory_config)}")
     if call.slice_config is not None:
-        slices = "dram_slice_config" if call.rules.transposed else "slice_config"
-        lines.append(f"{slices}={slice_config_source(call.slice_config)}")
+        lines.append(f"{slice_argument(call)}={slice_config_source(call.slice_config)}")
     if call.rules.by_phases:
         lines.append('lowering="phase"')
     arguments = [f"ttnn.{call.rules.function}", "device=device", *lines]
@@ -93,14 +92,20 @@ def compute_config_source(config: WormholeComputeKernelConfig) -> str:
     return f"ttnn.WormholeComputeKernelConfig({told})"
 
 
+def raw_weight_shape(call: ConvArguments) -> tuple[int, ...]:
+    """[C, O / groups, *kernel] of a transposed convolution, [O, C / groups, *kernel] of another."""
+    sides = (call.in_channels, call.out_channels) if call.rules.transposed else (call.out_channels, call.in_channels)
+    return (sides[0], sides[1] // call.groups, *call.kernel_size)
+
+
+def slice_argument(call: ConvArguments) -> str:
+    """What the call's function names its slices."""
+    return "dram_slice_config" if call.rules.transposed else "slice_config"
+
+
 def _weights_format(call: ConvArguments) -> DataFormat | None:
     """What weights are prepared as; None where that follows from the raw ones."""
     return call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
-
-
-def _raw_weight_shape(call: ConvArguments) -> tuple[int, ...]:
-    sides = (call.in_channels, call.out_channels) if call.rules.transposed else (call.out_channels, call.in_channels)
-    return (sides[0], sides[1] // call.groups, *call.kernel_size)
 
 
 def _raw(operand: Operand, shape: tuple[int, ...]) -> str:
