@@ -30,7 +30,7 @@ from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, Ope
 from ttsim.report.memory.l1_map import ranges_of
 
 IN_L1 = (BufferType.L1, BufferType.L1_SMALL)
-DEVICE_OPERATION = "DeviceOperation"
+DEVICE_OPERATION = "DeviceOperation"  # the end of their names, left out where there is little room
 
 
 def summarize(
