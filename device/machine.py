@@ -1,10 +1,8 @@
 """A device: its description, its memories, its program cache, and who listens. It knows no operation."""
 
-from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
-from weakref import ReferenceType
 
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
@@ -13,6 +11,7 @@ from device.memory.buffers import Buffer, Memory
 from device.memory.circular_buffers import Region, check, check_count, place
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
+from device.memory.owners import Owners
 from device.memory.turn import Turn
 from device.numbers.formats import Array
 from device.plan import CircularBuffer
@@ -31,17 +30,6 @@ class Moment(NamedTuple):
     buffers: int
     programs: int
     recorders: tuple[list[Event], ...]
-
-
-class _Owner(ReferenceType[object]):
-    """A weak reference to whoever keeps a buffer; when that one dies, the buffer joins the orphans.
-
-    The callback is a method of C, so that no interrupt comes between.
-    """
-
-    __slots__ = ("buffer",)
-
-    buffer: Buffer
 
 
 class Machine:
@@ -71,7 +59,7 @@ class Machine:
         self._allocator = Allocator(self.spec, l1_small_bytes)
         self.turn = Turn()
         self.caller: int | None = None
-        self._orphans: deque[_Owner] = deque()
+        self._owners = Owners()
         self.memory = Memory()
         self.program_cache: dict[Hashable, tuple[Buffer, ...]] = {}
         self.keeps_programs = True
@@ -292,9 +280,7 @@ class Machine:
 
     def collect(self) -> None:
         """Frees buffers whose owner died when they could not be freed at once."""
-        while self._orphans:
-            self.free(self._orphans[0].buffer)
-            self._orphans.popleft()
+        self._owners.collect(self.free)
 
     def own(self, buffer: Buffer, owner: object) -> None:
         """From now on a buffer lives as long as its owner.
@@ -302,14 +288,12 @@ class Machine:
         The owner frees it when it dies; where it cannot, because it is interrupted or another thread uses the device,
         the buffer is freed by whoever uses the device next.
         """
-        reference = _Owner(owner, self._orphans.append)
-        reference.buffer = buffer
-        buffer.owner = reference
+        self._owners.own(buffer, owner)
 
     @property
     def allocator(self) -> Allocator:
         """Addresses."""
-        if self._orphans:
+        if self._owners:
             held = self.turn.mine
             try:
                 if self.turn.take(wait=False):

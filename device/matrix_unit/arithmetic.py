@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from device.host.threads import in_turn, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
-from device.matrix_unit.threads import in_turn, side_by_side
 from device.numbers.formats import Array, DataFormat
 
 

@@ -5,15 +5,16 @@ This is what operations call. Three engines give the same bits: "truth" (`exact`
 """
 
 import importlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from itertools import accumulate
+from math import inf
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
+from device.host.compiling import worth_loading
+from device.host.threads import cores
 from device.matrix_unit.exact import (
     MAX_ACTIVATION_EXPONENT,
     MAX_EXPONENT_SUM,
@@ -26,18 +27,16 @@ from device.matrix_unit.exact import (
     weight_parts,
 )
 from device.matrix_unit.packer import flushed, without_nan
-from device.matrix_unit.threads import cores
 from device.matrix_unit.vectorized import multiply_rows
 
-__all__ = ["Engine", "block_product", "compiled_engine_available"]
+__all__ = ["Engine", "block_product"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Engine: TypeAlias = Literal["auto", "compiled", "numpy", "truth"]
 
-COMPILED_MODULE: Final = "device.matrix_unit.compiled"
-WORTH_LOADING: Final = 4_000_000  # multiply-adds from which loading numba (0.3 s) costs less than doing without
-STEP_COST: Final = 64_000  # multiply-adds (2.5 ns each) that a step of numpy costs by itself (160 us), as measured
-WORTH_THREADS: Final = 16_000_000  # and from which a second core helps
+STEP_SECONDS: Final = 160e-6  # that a step of numpy takes by itself, as measured
+MULTIPLY_ADD_SECONDS: Final = 2.5e-9  # and each multiply-add of it
+WORTH_THREADS: Final = 16_000_000  # multiply-adds from which a second core helps
 UNIT_ROWS: Final = 1024  # rows one thread works on at a time
 
 
@@ -65,9 +64,10 @@ class _Work(NamedTuple):
         return int(rows * depth * self.weights.shape[1] * self.mode.fidelity_phases)
 
     @property
-    def numpy_cost(self) -> int:
-        """What numpy would take, in multiply-adds: narrow operands have many steps of a few."""
-        return self.multiply_adds + sum(self.half_counts) * self.mode.fidelity_phases * STEP_COST
+    def numpy_seconds(self) -> float:
+        """What numpy would take: narrow operands have many steps of a few."""
+        steps = sum(self.half_counts) * self.mode.fidelity_phases
+        return steps * STEP_SECONDS + self.multiply_adds * MULTIPLY_ADD_SECONDS
 
 
 class _Unit(NamedTuple):
@@ -122,11 +122,6 @@ def block_product(
         else:
             result = multiply_rows(work.activations, work.weights, work.dst, work.half_counts, work.mode)
     return result.view(np.float32)
-
-
-def compiled_engine_available() -> bool:
-    """Whether numba is installed; it is not loaded to find out whether it works."""
-    return find_spec("numba") is not None
 
 
 def _checked(
@@ -193,18 +188,11 @@ def _multiply_truth(work: _Work) -> Array:
 
 
 def _compiled_engine(work: _Work, engine: Engine) -> Any:
-    """The compiled twin if it is to compute; None if not.
-
-    It is the one module of the project that is not imported at the top of a file: numba takes too long to load.
-    """
-    loaded = COMPILED_MODULE in sys.modules
-    if engine not in ("auto", "compiled") or (
-        engine == "auto" and not loaded and (work.numpy_cost < WORTH_LOADING or not compiled_engine_available())
-    ):
+    """The compiled twin if it is to compute; None if not."""
+    if engine not in ("auto", "compiled"):
         return None
-    module = importlib.import_module("device.matrix_unit.compiled")
-    if module.AVAILABLE:
-        return module
+    if worth_loading("device.matrix_unit.compiled", work.numpy_seconds if engine == "auto" else inf):
+        return importlib.import_module("device.matrix_unit.compiled")
     if engine == "compiled":
         raise ImportError("block_product: the compiled engine needs numba; install it, or use engine='numpy'")
     return None

@@ -1,7 +1,7 @@
 """The matrix unit compiled by numba: the bits of ``device.matrix_unit.exact``, an order of magnitude faster than numpy.
 
-Imported on first use by ``device.matrix_unit.blocks``, never on its own: numba takes most of a second to load. Without
-numba the functions stay plain Python: right, and far too slow.
+Loaded by ``device.matrix_unit.blocks`` where the work is worth it (``device.host.compiling``). Without numba the
+functions stay plain Python: right, and far too slow.
 
 The layout is what makes it fast. Weights lie in blocks of ``LANES`` columns, [halves, 16 * LANES], so that every load
 of an inner loop over columns has a constant distance from the first and the loop becomes vector instructions; all
@@ -9,12 +9,11 @@ integers are forced to 32 bits for the same reason. A block's tile of weights st
 ``CHUNK_ROWS`` rows run over it. One step is described in ``device.matrix_unit.exact``.
 """
 
-import importlib
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from device.host.compiling import compiled
 from device.matrix_unit.exact import (
     ABSENT_EXPONENT,
     ACTIVATION_HIGH_MASK,
@@ -23,10 +22,9 @@ from device.matrix_unit.exact import (
     ANCHOR_BITS,
 )
 
-__all__ = ["AVAILABLE", "LANES", "multiply_column_block"]
+__all__ = ["LANES", "multiply_column_block"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LANES: Final = 64  # columns of a block
 CHUNK_ROWS: Final = 32
@@ -41,37 +39,12 @@ _SMALLEST: Final = (1 - _MIDDLE) << 23
 _MIDDLE_BITS: Final = _MIDDLE << 23
 
 
-def _load_numba() -> Any:
-    """The module numba; None if it is not installed or does not get along with this numpy."""
-    try:
-        return importlib.import_module("numba")
-    except ImportError:
-        return None
-
-
-_numba: Final = _load_numba()
-AVAILABLE: Final = _numba is not None
 int32 = np.int32
 int16 = np.int16
 float32 = np.float32
 
 
-def _compiled(function: Function) -> Function:
-    """``function`` as machine code; multiply and add may fuse, which changes no bit.
-
-    The code is kept on disk, unless there is no place that may be written to. A function's cache does not notice
-    changes in other files: after editing ``device.matrix_unit.exact``, change this file too.
-    """
-    if not AVAILABLE:
-        return function
-    options = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
-    try:
-        return cast(Function, _numba.njit(cache=True, **options)(function))
-    except RuntimeError:
-        return cast(Function, _numba.njit(**options)(function))
-
-
-@_compiled
+@compiled
 def _split_activations(bits: Array, row: int, half: int, parts: Array, exponents: Array, slot: int) -> int:
     """Parts of the 16 activations of a row's half; returns their largest exponent, 0 if all are zero."""
     largest = 0
@@ -89,7 +62,7 @@ def _split_activations(bits: Array, row: int, half: int, parts: Array, exponents
     return largest
 
 
-@_compiled
+@compiled
 def _largest_sums(weights: Array, half: int, activations: Array, slot: int, largest: Array) -> None:
     """Largest sum of exponents of either group, for every column."""
     for n in range(LANES):
@@ -102,25 +75,25 @@ def _largest_sums(weights: Array, half: int, activations: Array, slot: int, larg
         largest[slot, LANES + n] = second
 
 
-@_compiled
+@compiled
 def _shift_half_up(doubled: np.int32, shift: np.int32) -> np.int32:
     """``doubled / 2`` shifted right, rounded half up; shifts of 31 and more give 0."""
     return int32(int32(int32(doubled >> (min(shift, int32(31)) & 31)) + 1) >> 1)
 
 
-@_compiled
+@compiled
 def _with_sign(magnitude: np.int32, sign: np.int32) -> np.int32:
     """``magnitude``, negated where ``sign`` is -1; its own inverse."""
     return int32(int32(magnitude ^ sign) - sign)
 
 
-@_compiled
+@compiled
 def _significand(bits: np.int32, exponent: np.int32) -> np.int32:
     """24-bit significand of a bit pattern."""
     return int32(int32(bits & int32(0x7FFFFF)) | int32(0x800000)) if exponent > 0 else int32(0)
 
 
-@_compiled
+@compiled
 def _finished(bits: np.int32, places: np.int32, total: np.int32) -> np.int32:
     """``bits`` moved by ``places`` powers of two, under- and overflow settled, with the sign of ``total``."""
     moved = min(int32(bits + int32(int32(places - _MIDDLE) << 23)), int32(_INFINITY))
@@ -128,14 +101,14 @@ def _finished(bits: np.int32, places: np.int32, total: np.int32) -> np.int32:
     return result if moved >= int32(_SMALLEST) and total != 0 else int32(0)
 
 
-@_compiled
+@compiled
 def _group_exponent(largest: Array, slot: int, n: int, lowered: np.int32) -> np.int32:
     """Exponent of a group whose largest sum of exponents is ``largest[slot, n]``."""
     exponent = int32(largest[slot, n] - lowered)
     return exponent if exponent > 0 else int32(_NOWHERE)
 
 
-@_compiled
+@compiled
 def _group_sum(
     weights: Array,
     part_a: int,
@@ -155,7 +128,7 @@ def _group_sum(
     return int32(float32(total).view(np.int32) - start)
 
 
-@_compiled
+@compiled
 def _step_32(
     weights: Array,
     half: int,
@@ -189,7 +162,7 @@ def _step_32(
         dst[row, n] = _finished(float32(doubled).view(np.int32), places, total)
 
 
-@_compiled
+@compiled
 def _step_16(
     weights: Array, half: int, activations: Array, slot: int, largest: Array, phase: int, dst: Array, row: int
 ) -> None:
@@ -216,7 +189,7 @@ def _step_16(
         dst[row, n] = _finished(bits, int32(exponent - 137), total)
 
 
-@_compiled
+@compiled
 def multiply_column_block(
     weights: Array,
     weight_exponents: Array,

@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from device.matrix_unit.blocks import Engine, block_product, compiled_engine_available
+from device.host.compiling import numba_installed
+from device.matrix_unit.blocks import Engine, block_product
 from device.matrix_unit.exact import MatrixUnitMode
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
@@ -49,14 +50,14 @@ def bench_exact(repeats: int) -> Iterator[Figure]:
 
     Without numba the layers are left out.
     """
-    if compiled_engine_available():
+    if numba_installed():
         settings = settings_of("exact", cycles=True)
 
         def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
             return {EXACT: partial(layer_seconds, layer, inputs, settings, read=True)}
 
         yield from beside_torch("exact", works, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
-    limit = CALL_LIMIT_S if compiled_engine_available() else None
+    limit = CALL_LIMIT_S if numba_installed() else None
     yield Figure(
         bench="exact",
         case="1x32x32x256 -> 128, k2 s2, HiFi4",
@@ -66,7 +67,7 @@ def bench_exact(repeats: int) -> Iterator[Figure]:
         limit=limit,
     )
     cases: list[tuple[Engine, int, int, float | None]] = [("numpy", ROWS // 16, 1, NUMPY_PS)]
-    if compiled_engine_available():
+    if numba_installed():
         cases += [("compiled", ROWS, 1, COMPILED_PS), ("compiled", ROWS, 2, None)]
     for engine, rows, threads, limit in cases:
         for fp32_dest in (False, True):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from io import StringIO
 from typing import Any, Final
 
-from device.time.stages import nanoseconds
 from ttsim.experiments.row import Row, Verdict
 from ttsim.report.plain import text
 
@@ -107,12 +106,7 @@ def _record(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
     inputs = values.pop("inputs")
     others = {name: value for name, value in labels.items() if name not in inputs}
     made = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
-    return made | {"nanoseconds": nanoseconds_of(row)}
-
-
-def nanoseconds_of(row: Row) -> float | None:
-    """What a point takes, by the clock of its device."""
-    return None if row.cycles is None or row.clock_hz is None else nanoseconds(row.cycles, row.clock_hz)
+    return made | {"nanoseconds": row.nanoseconds}
 
 
 def _best(layer: str, device: str, group: list[tuple[Mapping[str, Any], Row]]) -> Best:
@@ -126,6 +120,6 @@ def _best(layer: str, device: str, group: list[tuple[Mapping[str, Any], Row]]) -
         fitting=len(runs),
         points=len(group),
         slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
-        nanoseconds=None if row is None else nanoseconds_of(row),
+        nanoseconds=None if row is None else row.nanoseconds,
         reason=next((row.error.partition("\n")[0] for _, row in group if row.error), ""),
     )

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+from device.time.stages import nanoseconds
 from ttsim.types.layer import Setting
 
 
@@ -70,6 +71,11 @@ class Row:
     pcc: float | None = None
     max_abs_error: float | None = None
     rms_error: float | None = None
+
+    @property
+    def nanoseconds(self) -> float | None:
+        """What the point takes, by the clock of its device; None where it has no cycles."""
+        return None if self.cycles is None or self.clock_hz is None else nanoseconds(self.cycles, self.clock_hz)
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""

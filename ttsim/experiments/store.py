@@ -21,7 +21,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FORMAT: Final = 1  # raised when a field of `Row` changes its meaning or goes
-HOW: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+HOW: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)  # the file is opened
 UNLOCKED: Final = "this system has no file locks that ttsim knows: let no two sweeps write to {path} at once"
 
 
@@ -48,9 +48,7 @@ class Store:
         self.path = path
         self.rows: dict[str, Row] = {}
         self.note = "" if fcntl is not None else UNLOCKED.format(path=path)
-        self._file = FileIO(
-            os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666), "r+"
-        )
+        self._file = FileIO(os.open(path, HOW, 0o666), "r+")
         try:
             self._lock()
             self._recover(_line({"ttsim_rows": FORMAT, "model": model}))

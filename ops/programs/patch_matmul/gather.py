@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from device.matrix_unit.threads import in_turn
+from device.host.threads import in_turn
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis, margins

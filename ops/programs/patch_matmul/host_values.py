@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from device.matrix_unit.threads import side_by_side
+from device.host.threads import side_by_side
 from device.numbers.formats import Array
 from ops.frame.axis import index_of
 from ops.programs.patch_matmul.gather import copy_in_pieces

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device.matrix_unit.blocks import block_product, compiled_engine_available
+from device.host.compiling import numba_installed
+from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode, mvmul
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "mvmul_sample.npz"
 
 
-needs_numba = pytest.mark.skipif(not compiled_engine_available(), reason="numba is not installed")
+needs_numba = pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
 ENGINES = ["numpy", pytest.param("compiled", marks=needs_numba)]
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 each_arch = pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import nanoseconds
 from ops.fields.field import fields_of
 from ops.readings.sensitivity import Sensitivity, sensitivities
 from ttsim.experiments.crew import crew_of
@@ -146,14 +145,13 @@ def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> floa
 
 
 def _outcome(row: Row, count: int) -> LayerOutcome:
-    timed = row.cycles is not None and row.clock_hz is not None
     return LayerOutcome(
         layer=row.layer,
         count=count,
         verdict=row.verdict.value,
         error=row.error,
         cycles=row.cycles,
-        nanoseconds=nanoseconds(row.cycles or 0, row.clock_hz or 1) if timed else None,
+        nanoseconds=row.nanoseconds,
         cycles_error_share=row.cycles_error_share,
         untimed_operations=row.untimed_operations,
         l1_headroom_bytes=row.l1_headroom_bytes,

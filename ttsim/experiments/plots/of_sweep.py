@@ -7,7 +7,7 @@ from typing import Any, Final
 from device.errors import ArgumentError, shown
 from ttsim.experiments.plots.charts import Bars, Chart, Dot, HeatMap, Scatter
 from ttsim.experiments.plots.drawing import to_html, to_svg
-from ttsim.experiments.result import SweepResult, nanoseconds_of
+from ttsim.experiments.result import SweepResult
 from ttsim.experiments.row import Row
 from ttsim.experiments.tables import word_of, words_of
 
@@ -81,7 +81,7 @@ def memory_fronts(result: SweepResult) -> list[Scatter]:
     """For each layer time against L1, a series for each device."""
     dots: dict[str, list[Dot]] = {row.layer: [] for row in result.rows}
     for labels, row in result.samples:
-        time = _us(nanoseconds_of(row))
+        time = _us(row.nanoseconds)
         if time is not None and row.l1_peak_bytes is not None:
             dot = Dot(x=time, y=row.l1_peak_bytes / 1024, name=words_of(labels), series=row.device)
             dots[row.layer].append(dot)
@@ -105,7 +105,7 @@ def _heat_map(samples: Sequence[tuple[Mapping[str, Any], Row]], name: str, x: st
     cells: dict[tuple[str, str], float | None] = {}
     for labels, row in samples:
         values = _labels(labels, row)
-        at, time = (word_of(values[y]), word_of(values[x])), _us(nanoseconds_of(row))
+        at, time = (word_of(values[y]), word_of(values[x])), _us(row.nanoseconds)
         cells[at] = _least(cells.get(at), time)
     rows, columns = (tuple(dict.fromkeys(at[side] for at in cells)) for side in (0, 1))
     return HeatMap(

@@ -18,14 +18,14 @@ from ops.calls.convolution.problem import compute_config, output_format, weight_
 from ttsim.layers.exact import exact_output, make_inputs
 from ttsim.layers.run import Settings, accuracy_of, place
 from ttsim.layers.run import call as make_call
-from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
+from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.dtypes import DataType
 from ttsim.types.layer import Layer
 
 ALLOWED: Final = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "weights_dtype", "dtype", "lowering")
 SHORT: Final = {"fidelity": ("math_fidelity",), "dtypes": ("weights_dtype", "dtype")}
-SIDE: Final = 4  # rows and columns of the small image, and as many output channels as a tile
-OUTPUTS: Final = 32
+SIDE: Final = 4  # rows and columns of the small image
+OUTPUTS: Final = 32  # its output channels: as many as a tile has columns
 
 
 def allowed(names: Collection[str]) -> frozenset[str]:
@@ -95,7 +95,6 @@ def measured_error(call: ConvArguments, spec: DeviceSpec) -> float:
 def _small(call: ConvArguments) -> Layer:
     """A layer with a small image; without padding, so that there are outputs."""
     compute = WormholeComputeKernelConfig.of(compute_config(call))
-    fidelity = next(one for one in MathFidelity if one.fidelity_phases == compute.math_fidelity.fidelity_phases)
     given = {"BFLOAT16": "bfloat16", "FLOAT32": "float32", "BFLOAT8_B": "bfloat8_b"}
     weights = DataType.of(call.weight.spec.data_format).name
     return Layer(
@@ -114,7 +113,7 @@ def _small(call: ConvArguments) -> Layer:
         dtype=given[DataType.of(output_format(call)).name],
         config={"weights_dtype": DataType.of(weight_format(call)).name},
         compute={
-            "math_fidelity": fidelity.name,
+            "math_fidelity": compute.math_fidelity.name,
             "fp32_dest_acc_en": compute.fp32_dest_acc_en,
             "packer_l1_acc": compute.packer_l1_acc,
         },

@@ -5,7 +5,7 @@ is less exact (`ops.calls.bounds.least`): no member of it could be better in any
 Pareto front of the whole space, unless the search ran out of its effort.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -16,6 +16,7 @@ from device.errors import DeviceError
 from ops.calls.bounds.least import Least, least_of
 from ops.calls.convolution.arguments import ConvArguments
 from ops.frame.axis import NoWindowError
+from ttsim.experiments.front import front as unbeaten
 from ttsim.experiments.tuning.candidate import Candidate, evaluate, l1_bytes_before
 from ttsim.experiments.tuning.space import Space
 from ttsim.fitting.trial import Ground
@@ -158,10 +159,6 @@ class Search:
         )
 
 
-def front(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+def front(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Those that nothing else beats or equals in cycles, L1 and error; of equals the first. The fastest first."""
-    kept: list[Candidate] = []
-    for one in sorted(found, key=lambda made: (made.cycles, made.l1_peak_bytes, made.rms_error)):
-        if not any(other.l1_peak_bytes <= one.l1_peak_bytes and other.rms_error <= one.rms_error for other in kept):
-            kept.append(one)
-    return tuple(kept)
+    return tuple(found[at] for at in unbeaten([(one.cycles, one.l1_peak_bytes, one.rms_error) for one in found]))

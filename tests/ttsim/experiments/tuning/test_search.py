@@ -32,7 +32,7 @@ def test_the_front_is_that_of_everything_up_to_the_grain(kind):
     searched, ground = space(kind)
     search = Search(ground=ground, effort=10_000)
     search.run(searched, most_untimed=0)
-    whole = front(everything(searched, ground))
+    whole = front(list(everything(searched, ground)))
     grain = GRAIN * searched.spec.l1.usable_bytes
     for one in whole:
         assert any(

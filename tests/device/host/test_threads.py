@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from device.matrix_unit import threads
+from device.host import threads
 
 
 @pytest.fixture(params=[1, 2])

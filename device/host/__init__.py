@@ -1,0 +1,1 @@
+"""The computer that simulates: its cores, its BLAS, and loops as machine code."""
