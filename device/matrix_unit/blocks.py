@@ -23,7 +23,7 @@ from device.matrix_unit.exact import (
     accumulate_step,
     phase_of,
 )
-from device.matrix_unit.packer import flushed, without_nan
+from device.matrix_unit.packer import flushed, signed, without_nan
 from device.matrix_unit.vectorized import multiply_rows
 from device.numbers.integers import div_up
 
@@ -213,14 +213,14 @@ def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array
     """The result, uint32 [rows, cols]; None if an operand is too large for float32 arithmetic."""
     (rows, cols), halves = work.shape, sum(work.half_counts)
     packing = importlib.import_module("device.matrix_unit.compiled_packing")
-    weights = _signed(work.weights)
+    weights = signed(work.weights)
     weight_exponent = packing.largest_exponent(weights)
     if weight_exponent > MAX_WEIGHT_EXPONENT:
         return None
     blocks = div_up(cols, compiled.LANES)
     dst = _begun_blocks(work, packing, blocks * compiled.LANES)
     in_blocks = dst.reshape(rows, blocks, compiled.LANES)
-    activations = _signed(work.activations).reshape(rows, halves, STEP_DEPTH)
+    activations = signed(work.activations).reshape(rows, halves, STEP_DEPTH)
     tile_starts = np.array([0, *accumulate(work.half_counts)])
     in_range: list[bool] = []
 
@@ -250,17 +250,10 @@ def _begun_blocks(work: _Work, packing: Any, columns: int) -> Array:
     if work.dst is None:
         return np.zeros((work.shape[0], columns), np.int32)
     dst = np.empty((work.shape[0], columns), np.int32)
-    seen = packing.begin(_signed(work.dst), dst)
+    seen = packing.begin(signed(work.dst), dst)
     if not work.mode.fp32_dest:
         _refuse_low_bits(np.uint32(seen & 0xFFFFFFFF))
     return dst
-
-
-def _signed(bits: Array) -> Array:
-    """Bit patterns as int32, never to be written, so that kernels are compiled for one kind of argument."""
-    signed = bits.view(np.int32)
-    signed.flags.writeable = False
-    return signed
 
 
 def _units(rows: int, blocks: int) -> Iterator[_Unit]:
