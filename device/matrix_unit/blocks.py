@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from device.host.compiling import worth_loading
-from device.host.threads import on_all_cores
+from device.host.threads import free_threads, on_all_cores
 from device.matrix_unit.exact import (
     MAX_ACTIVATION_EXPONENT,
     MAX_EXPONENT_SUM,
@@ -174,7 +174,9 @@ def _bits(name: str, array: Array) -> Array:
             f"block_product: {name} must be a matrix of float32 or uint32 bit patterns, not {array.dtype} "
             f"{list(array.shape)}"
         )
-    return np.require(array, requirements=["C", "A"]).view(np.uint32)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "A"])
+    return array.view(np.uint32)
 
 
 def _multiply_truth(
@@ -240,8 +242,8 @@ def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array
             )
         )
 
-    worth_threads = work.multiply_adds >= WORTH_THREADS
-    on_all_cores(run, _units(rows, blocks), threads if worth_threads else 1)
+    workers = (threads or free_threads()) if work.multiply_adds >= WORTH_THREADS else 1
+    on_all_cores(run, _units(rows, blocks) if workers > 1 else [_Unit(range(rows), range(blocks))], workers)
     return np.ascontiguousarray(dst[:, :cols]).view(np.uint32) if all(in_range) else None
 
 

@@ -61,11 +61,11 @@ def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
     bits, mask = _bits(values), ALL_BITS
     if fmt == FLOAT32:
         mask = TF32_MASK if fp32_dest else BFLOAT16_MASK
-    loops = _loops(bits)
-    if loops is None:
+    twins = _loops(bits)
+    if twins is None:
         return flushed(bits & mask).view(np.float32)
     out = np.empty(bits.size, np.int32)
-    loops.cut(signed(bits.reshape(-1)), mask.view(np.int32), out)
+    twins.cut(signed(bits.reshape(-1)), mask.view(np.int32), out)
     return out.view(np.float32).reshape(bits.shape)
 
 
@@ -172,11 +172,11 @@ def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
         float32 [..., cols], the new Dst.
     """
     left, right = _bits(dst), _bits(bias)
-    loops = _loops(left) if right.shape in (left.shape, left.shape[-1:]) else None
-    if loops is not None:
+    twins = _loops(left) if right.shape in (left.shape, left.shape[-1:]) else None
+    if twins is not None:
         out = np.empty(left.shape, np.int32)
         rows = (signed(bits.reshape(-1, max(left.shape[-1], 1))) for bits in (left, right))
-        loops.add(*rows, fp32_dest, out.reshape(-1, max(left.shape[-1], 1)))
+        twins.add(*rows, fp32_dest, out.reshape(-1, max(left.shape[-1], 1)))
         return out.view(np.float32)
     exponents = np.maximum(_exponents(left), _exponents(right))
     wide = exponents.max(initial=0) > MAX_NARROW_EXPONENT
@@ -226,8 +226,9 @@ def without_nan(bits: Array) -> Array:
 
 def _loops(bits: Array) -> Any:
     """The compiled twins of what follows; None where numpy does it."""
-    module = "device.matrix_unit.compiled_packing"
-    return importlib.import_module(module) if worth_loading(module, bits.size * ELEMENT_SECONDS) else None
+    if worth_loading("device.matrix_unit.compiled_packing", bits.size * ELEMENT_SECONDS):
+        return importlib.import_module("device.matrix_unit.compiled_packing")
+    return None
 
 
 def signed(bits: Array) -> Array:
@@ -239,10 +240,10 @@ def signed(bits: Array) -> Array:
 
 def _to_bfloat16(bits: Array, *, rounds: bool, relu: bool) -> Array:
     """Half up where Dst is wider; float32 values."""
-    loops = _loops(bits)
-    if loops is not None:
+    twins = _loops(bits)
+    if twins is not None:
         out = np.empty(bits.size, np.int32)
-        loops.to_bfloat16(signed(bits.reshape(-1)), rounds, relu, out)
+        twins.to_bfloat16(signed(bits.reshape(-1)), rounds, relu, out)
         return out.view(np.float32).reshape(bits.shape)
     if rounds:
         bits = (without_nan(bits) + np.uint32(0x8000)) & BFLOAT16_MASK
@@ -302,10 +303,10 @@ def _share_exponents(bits: Array, fmt: DataFormat, *, rounds_first: bool, relu: 
             f"pack: {fmt} shares exponents among {GROUP} neighbors, so the last axis must be a multiple of that, "
             f"not {bits.shape[-1]}; pad it to whole tiles"
         )
-    loops, dropped = _loops(bits), BFLOAT8_MAGNITUDE_BITS - fmt.mantissa_bits
-    if loops is not None:
+    twins, dropped = _loops(bits), BFLOAT8_MAGNITUDE_BITS - fmt.mantissa_bits
+    if twins is not None:
         out = np.empty((bits.size // GROUP, GROUP), np.int32)
-        loops.share_exponents(signed(bits.reshape(out.shape)), rounds_first, dropped, relu, out)
+        twins.share_exponents(signed(bits.reshape(out.shape)), rounds_first, dropped, relu, out)
         return out.view(np.float32).reshape(bits.shape)
     bits = flushed(bits if not rounds_first else _seven_bits(bits))
     packed = _shared(bits, dropped)
