@@ -12,7 +12,7 @@ import numpy as np
 from device.host.compiling import compiled
 from device.numbers.block_floats import GROUP
 
-__all__ = ["add", "begin", "cut", "largest_exponent", "share_exponents", "to_bfloat16"]
+__all__ = ["add", "begin", "cut", "exponent_range", "share_exponents", "to_bfloat16"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -32,13 +32,27 @@ float32 = np.float32
 
 
 @compiled
-def largest_exponent(bits: Array) -> np.int32:
-    """Largest exponent field of a matrix of int32 bit patterns, 0 if it is empty."""
-    largest = int32(0)
+def _flushed(bits: np.int32) -> np.int32:
+    """+0 for every zero and denormal."""
+    return bits if int32(bits & int32(_MAGNITUDE)) >= int32(_SMALLEST) else int32(0)
+
+
+@compiled
+def _without_nan(bits: np.int32) -> np.int32:
+    """Infinity for every NaN."""
+    return int32(int32(bits & int32(_SIGN)) | min(int32(bits & int32(_MAGNITUDE)), int32(_INFINITY)))
+
+
+@compiled
+def exponent_range(bits: Array) -> tuple[np.int32, np.int32]:
+    """Smallest exponent field above 0 (255 if there is none) and largest of a matrix of int32 bit patterns."""
+    smallest, largest = int32(_INFINITY), int32(0)
     for row in range(bits.shape[0]):
         for n in range(bits.shape[1]):
-            largest = max(largest, int32(bits[row, n] & int32(_MAGNITUDE)))
-    return int32(largest >> 23)
+            field = int32(bits[row, n] & int32(_INFINITY))
+            smallest = min(smallest, field if field else int32(_INFINITY))
+            largest = max(largest, field)
+    return int32(smallest >> 23), int32(largest >> 23)
 
 
 @compiled
@@ -62,18 +76,6 @@ def begin(start: Array, dst: Array) -> np.int32:
         for n in range(cols, dst.shape[1]):
             dst[row, n] = int32(0)
     return seen
-
-
-@compiled
-def _flushed(bits: np.int32) -> np.int32:
-    """+0 for every zero and denormal."""
-    return bits if int32(bits & int32(_MAGNITUDE)) >= int32(_SMALLEST) else int32(0)
-
-
-@compiled
-def _without_nan(bits: np.int32) -> np.int32:
-    """Infinity for every NaN."""
-    return int32(int32(bits & int32(_SIGN)) | min(int32(bits & int32(_MAGNITUDE)), int32(_INFINITY)))
 
 
 @compiled
