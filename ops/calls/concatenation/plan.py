@@ -128,18 +128,12 @@ def _views(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuff
 
 def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:
     """The cores of the first tensor, with all columns (or rows) side by side."""
-    first = inputs[0].spec.memory_config
-    shapes = [one.spec.memory_config.shard_spec for one in inputs]
-    if None in shapes:
+    if any(one.spec.memory_config.shard_spec is None for one in inputs):
         raise DeviceError("bad optional access\nconcat: shard all tensors, or none")
-    rows = [0 if one is None else one.shape[0] for one in shapes]
-    columns = [0 if one is None else one.shape[1] for one in shapes]
+    first, shards = inputs[0].spec.memory_config, inputs[0].spec.shards
+    rows, columns = zip(*(one.spec.shards.shape for one in inputs), strict=True)
     shape = (rows[0], sum(columns)) if by_columns else (sum(rows), columns[0])
-    if first.shard_spec is None:
-        raise AssertionError("a sharded tensor has shards")
-    return MemoryConfig(
-        first.memory_layout, first.buffer_type, ShardSpec(first.shard_spec.grid, shape, first.shard_spec.orientation)
-    )
+    return MemoryConfig(first.memory_layout, first.buffer_type, ShardSpec(shards.grid, shape, shards.orientation))
 
 
 def _interleaved(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig) -> PlanTensor:

@@ -18,6 +18,7 @@ from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis, index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
 from ops.programs.patch_matmul.fast_scatter import scattered, scatters
+from ops.programs.patch_matmul.fast_taps import add_up_taps, layout_by_taps
 from ops.programs.patch_matmul.gather import (
     Each,
     Margin,
@@ -27,6 +28,7 @@ from ops.programs.patch_matmul.gather import (
     do,
     merges,
     places,
+    put,
     runs,
     shared_rows,
 )
@@ -56,6 +58,10 @@ def patch_matmul(
     dense = dense_bundles(weights.reshape(groups, -1, ins, outs), size)
     dense = dense.reshape(-1, *taps, size * ins, size * outs)
     adding = scatters(axes, len(image), dense[0])
+    layout = None if adding else layout_by_taps(axes, len(image), size * ins, size * outs, len(dense))
+    if layout is not None:
+        add_up_taps(layout, image, dense, bias, result, each)
+        return
     margin = None if adding else _margin(axes, image, each, len(dense))
     pieces: list[Piece] = []
     for number, matrices in enumerate(dense):
@@ -139,11 +145,8 @@ def _gathered_run(
     ready = place.dtype == np.float32 and merges(place, tuple(range(place.ndim - 1)))
     values = place.reshape(rows, -1) if ready else sums.array((rows, matrix.shape[1]))
     np.matmul(patches.matrix(view, rows), matrix, out=values)
-    if bias is not None:
-        np.add(values.reshape(place.shape), bias, out=place, casting="unsafe")
-    elif not ready:
-        with np.errstate(over="ignore"):
-            place[...] = values.reshape(place.shape)
+    if bias is not None or not ready:
+        put(values.reshape(place.shape), bias, place)
 
 
 def _by_elements(

@@ -13,6 +13,7 @@ import numpy as np
 
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size
+from ops.programs.patch_matmul.fast_pixel_taps import layout_by_taps, sums_by_taps
 from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, do, run_rows, runs
 from ops.programs.patch_matmul.work import Patches
 
@@ -72,6 +73,13 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
         view = Margin(other, axes, each).patches(patches.axes)
         return _by_elements(image, view, groups, each).reshape(groups, *patches.taps, ins, outs)
     size, scratch = bundle_size(groups, ins, outs), (Scratch(), Scratch())
+    parts = groups // size
+    layout = layout_by_taps(patches.axes, len(image), size * ins, size * outs, parts)
+    sums = None if layout is None else sums_by_taps(layout, image, other, parts, each)
+    if sums is not None:
+        apart = sums.reshape(parts, taps, size, ins, size, outs)
+        met = np.stack([apart[:, :, group, :, group] for group in range(size)], axis=1)
+        return met.reshape(groups, *patches.taps, ins, outs)
     margin = Margin(other, axes, each, parts=groups // size)
     bundles: list[OrderedSum] = []
     pieces: list[Piece] = []

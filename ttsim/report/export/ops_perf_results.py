@@ -4,13 +4,12 @@ tt-perf-report and ttnn-visualizer read it. FLOPs that they show of a convolutio
 zeros. Rows are sorted by HOST START TS; the host's clock is not simulated, so that it counts them.
 """
 
-import csv
-import io
 from typing import Final
 
 from device.memory.layouts import TensorSpec
 from ttsim.report.cycles.figures import OperationTime
 from ttsim.report.export.spelling import dtype_text, operation_name, place_text
+from ttsim.report.plain import csv_text
 from ttsim.report.printable import printable
 from ttsim.report.record.figures import KernelTime, Record, RecordedOperation
 
@@ -38,11 +37,7 @@ COLUMNS: Final = (
 
 def ops_perf_results(record: Record) -> str:
     """The file's text."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_row(one, record) for one in record.operations)
-    return text.getvalue()
+    return csv_text(COLUMNS, (_row(one, record) for one in record.operations))
 
 
 def _row(one: RecordedOperation, record: Record) -> dict[str, object]:

@@ -195,15 +195,15 @@ def _heat_map(shown: CoreMap, grid: Grid) -> Markup:
     cells = (
         tag(
             "rect",
-            hint(f"core {cell.column}-{cell.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"),
+            hint(f"core {core.column}-{core.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"),
             class_="cell",
-            x=cell.column,
-            y=cell.row,
+            x=core.column,
+            y=core.row,
             width=1,
             height=1,
             fill_opacity=f"{part:.3f}",
         )
-        for cell, figure, part in zip(grid.cells, shown.figures, shown.shares, strict=True)
+        for core, figure, part in zip((cell.core for cell in grid.cells), shown.figures, shown.shares, strict=True)
     )
     name = f"{shown.name}, core by core; the table below has the numbers"
     drawn = image(name, *cells, class_="grid", viewBox=f"0 0 {grid.columns} {grid.rows}")

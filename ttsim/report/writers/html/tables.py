@@ -89,18 +89,18 @@ def grid_table(grid: Grid) -> Markup:
     """The numbers of the pictures, core by core."""
     rows = [
         (
-            f"{one.column}-{one.row}",
-            cycles(one.cycles),
-            percent(one.share),
-            cycles(one.busy_cycles),
-            percent(one.busy_share),
-            cycles(one.stall_cycles),
-            percent(one.stall_share),
-            f"{one.circular_bytes:,}",
-            f"{one.dram_bytes:,}",
-            f"{one.network_bytes:,}",
+            f"{core.column}-{core.row}",
+            cycles(core.cycles),
+            percent(core.share),
+            cycles(core.busy_cycles),
+            percent(core.busy_share),
+            cycles(core.stall_cycles),
+            percent(core.stall_share),
+            f"{cell.circular_bytes:,}",
+            f"{core.dram_bytes:,}",
+            f"{core.network_bytes:,}",
         )
-        for one in grid.cells
+        for cell, core in ((one, one.core) for one in grid.cells)
     ]
     headings = ("core", "at work", "share", "busiest stage", "share", "waiting", "share", "circular buffers B",
                 "DRAM B", "networks B")  # fmt: skip
