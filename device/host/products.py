@@ -126,20 +126,21 @@ def add_products(products: Products, operands: Operands, first: int, last: int) 
         job = np.array((sgemm.address, products.columns, *orders, *begins, *lies, *loops), np.int64)
         importlib.import_module("device.host.product_loops").add_products(job, products.calls[first:last])
     else:
-        _one_by_one(sgemm.multiply, products, begins, products.calls[first:last].tolist())
+        _one_by_one(sgemm.multiply, products, begins, products.calls[first:last])
 
 
-def _one_by_one(
-    multiply: Callable[..., None], products: Products, begins: tuple[int, int, int], calls: list[list[int]]
-) -> None:
+def _one_by_one(multiply: Callable[..., None], products: Products, begins: tuple[int, int, int], calls: Array) -> None:
     """The calls of BLAS by Python."""
-    columns, (left, right) = products.columns, (products.left, products.right)
-    for lefts, rights, totals in _repeated(products.loops):
-        for rows, depth, one, other, into in calls:
+    n, into = products.columns, products.total_distance
+    (one, of_one), (other, of_other) = ((lies.order, lies.distance) for lies in (products.left, products.right))
+    places = calls.copy()
+    places[:, 2:] = 4 * calls[:, 2:] + begins
+    numbers = places.tolist()
+    for on in _repeated(products.loops):
+        a, b, c = (4 * elements for elements in on)
+        for rows, depth, left, right, total in numbers:
             multiply(
-                *(_BY_ROWS, left.order, right.order, rows, columns, depth, 1.0),
-                *(begins[0] + 4 * (lefts + one), left.distance, begins[1] + 4 * (rights + other), right.distance),
-                *(1.0, begins[2] + 4 * (totals + into), products.total_distance),
+                _BY_ROWS, one, other, rows, n, depth, 1.0, left + a, of_one, right + b, of_other, 1.0, total + c, into
             )
 
 
