@@ -20,9 +20,12 @@ from device.matrix_unit.exact import (
     ACTIVATION_MASK,
     ACTIVATION_STRETCH,
     ANCHOR_BITS,
+    WEIGHT_HIGH_MASK,
+    WEIGHT_MASK,
+    WEIGHT_SCALE_EXPONENT,
 )
 
-__all__ = ["LANES", "multiply_column_block"]
+__all__ = ["LANES", "multiply"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -33,6 +36,9 @@ _NOWHERE: Final = -64  # exponent of a group that counts for nothing: aligning i
 _SIGN: Final = -(1 << 31)
 _HIGH: Final = ACTIVATION_HIGH_MASK - (1 << 32)  # masks as signed numbers
 _ALL: Final = ACTIVATION_MASK - (1 << 32)
+_WEIGHT_HIGH: Final = WEIGHT_HIGH_MASK - (1 << 32)
+_WEIGHT_ALL: Final = WEIGHT_MASK - (1 << 32)
+_WEIGHT_SCALE: Final = 2.0**WEIGHT_SCALE_EXPONENT
 _MIDDLE: Final = 128  # exponents are judged relative to this, so that they fit 32-bit patterns on either side
 _INFINITY: Final = (255 - _MIDDLE) << 23
 _SMALLEST: Final = (1 - _MIDDLE) << 23
@@ -40,45 +46,78 @@ _MIDDLE_BITS: Final = _MIDDLE << 23
 
 
 int32 = np.int32
+uint32 = np.uint32
 int16 = np.int16
 float32 = np.float32
 
 
 @compiled
-def _split_activations(bits: Array, row: int, half: int, parts: Array, exponents: Array, slot: int) -> int:
-    """Parts of the 16 activations of a row's half; returns their largest exponent, 0 if all are zero."""
-    largest = 0
-    for k in range(16):
-        value = bits[row, half, k]
-        exponent = (value >> 23) & 0xFF
-        largest = max(largest, exponent)
-        if exponent == 0:
-            value = int32(0)
-            exponent = ABSENT_EXPONENT
-        high = int32(value & _HIGH).view(np.float32)
-        parts[0, slot, k] = high * float32(ACTIVATION_STRETCH)
-        parts[1, slot, k] = (int32(value & _ALL).view(np.float32) - high) * float32(ACTIVATION_STRETCH)
-        exponents[slot, k] = exponent
+def _split_activations(
+    bits: Array, rows: tuple[int, int], start: int, count: int, parts: Array, exponents: Array, present: Array
+) -> np.int32:
+    """Parts of the activations of a K tile, ``count`` halves from ``start``; returns their largest exponent."""
+    largest = int32(0)
+    for row in range(rows[1] - rows[0]):
+        for slot in range(count):
+            of_half = int32(0)
+            for k in range(16):
+                value = bits[rows[0] + row, start + slot, k]
+                exponent = int32(int32(value >> 23) & int32(0xFF))
+                of_half = max(of_half, exponent)
+                value = value if exponent else int32(0)
+                high = int32(value & int32(_HIGH)).view(np.float32)
+                low = int32(value & int32(_ALL)).view(np.float32) - high
+                parts[0, slot, row, k] = high * float32(ACTIVATION_STRETCH)
+                parts[1, slot, row, k] = low * float32(ACTIVATION_STRETCH)
+                exponents[slot, row, k] = exponent if exponent else int32(ABSENT_EXPONENT)
+            present[slot, row] = of_half
+            largest = max(largest, of_half)
     return largest
 
 
 @compiled
-def _largest_sums(weights: Array, half: int, activations: Array, slot: int, largest: Array) -> None:
-    """Largest sum of exponents of either group, for every column."""
-    for n in range(LANES):
-        first = int16(weights[half, n] + activations[slot, 0])
-        second = int16(weights[half, 8 * LANES + n] + activations[slot, 8])
-        for k in range(1, 8):
-            first = max(first, int16(weights[half, k * LANES + n] + activations[slot, k]))
-            second = max(second, int16(weights[half, (k + 8) * LANES + n] + activations[slot, k + 8]))
-        largest[slot, n] = first
-        largest[slot, LANES + n] = second
+def _split_weights(bits: Array, start: int, count: int, block: int, parts: Array, exponents: Array) -> None:
+    """Parts of the weights of a K tile for a block of columns, zeros where there are no more."""
+    width = min(LANES, bits.shape[1] - block * LANES)
+    for slot in range(count):
+        for k in range(16):
+            row = bits[16 * (start + slot) + k, block * LANES : block * LANES + width]
+            for n in range(width):
+                value = row[n]
+                exponent = int32(int32(value >> 23) & int32(0xFF))
+                value = value if exponent else int32(0)
+                high = int32(value & int32(_WEIGHT_HIGH)).view(np.float32)
+                low = int32(value & int32(_WEIGHT_ALL)).view(np.float32) - high
+                parts[0, slot, k * LANES + n] = high * float32(_WEIGHT_SCALE)
+                parts[1, slot, k * LANES + n] = low * float32(_WEIGHT_SCALE)
+                exponents[slot, k * LANES + n] = exponent if exponent else int32(ABSENT_EXPONENT)
+            for n in range(width, LANES):
+                parts[0, slot, k * LANES + n] = float32(0)
+                parts[1, slot, k * LANES + n] = float32(0)
+                exponents[slot, k * LANES + n] = int16(ABSENT_EXPONENT)
+
+
+@compiled
+def _largest_sums(
+    weights: Array, activations: Array, present: Array, slot: int, first: int, last: int, largest: Array
+) -> None:
+    """Largest sum of exponents of either group, for every column and some rows."""
+    for row in range(first, last):
+        if present[slot, row]:
+            for n in range(LANES):
+                sum_0 = int16(weights[slot, n] + activations[slot, row, 0])
+                sum_1 = int16(weights[slot, 8 * LANES + n] + activations[slot, row, 8])
+                for k in range(1, 8):
+                    sum_0 = max(sum_0, int16(weights[slot, k * LANES + n] + activations[slot, row, k]))
+                    sum_1 = max(sum_1, int16(weights[slot, (k + 8) * LANES + n] + activations[slot, row, k + 8]))
+                largest[slot, row - first, n] = sum_0
+                largest[slot, row - first, LANES + n] = sum_1
 
 
 @compiled
 def _shift_half_up(doubled: np.int32, shift: np.int32) -> np.int32:
     """``doubled / 2`` shifted right, rounded half up; shifts of 31 and more give 0."""
-    return int32(int32(int32(doubled >> (min(shift, int32(31)) & 31)) + 1) >> 1)
+    return int32(int32(int32(doubled >> (int32(min(uint32(shift), uint32(31))) & 31)) + 1) >> 1)
 
 
 @compiled
@@ -102,9 +141,9 @@ def _finished(bits: np.int32, places: np.int32, total: np.int32) -> np.int32:
 
 
 @compiled
-def _group_exponent(largest: Array, slot: int, n: int, lowered: np.int32) -> np.int32:
-    """Exponent of a group whose largest sum of exponents is ``largest[slot, n]``."""
-    exponent = int32(largest[slot, n] - lowered)
+def _group_exponent(largest: np.int16, lowered: np.int32) -> np.int32:
+    """Exponent of a group whose largest sum of exponents is ``largest``."""
+    exponent = int32(largest - lowered)
     return exponent if exponent > 0 else int32(_NOWHERE)
 
 
@@ -112,102 +151,122 @@ def _group_exponent(largest: Array, slot: int, n: int, lowered: np.int32) -> np.
 def _group_sum(
     weights: Array,
     part_a: int,
-    half: int,
     activations: Array,
     part_b: int,
     slot: int,
+    row: int,
     first: int,
     n: int,
     exponent: np.int32,
 ) -> np.int32:
-    """Integer sum of eight products, of operands ``first`` and on (see ``device.matrix_unit.exact``)."""
+    """Integer sum of eight products, of operands ``first`` and on (see ``device.matrix_unit.exact``).
+
+    Two sums of four, which add without rounding, so that the second does not wait for the first.
+    """
     start = int32(int32(exponent << 23) + int32(ANCHOR_BITS))
-    total = int32(start).view(np.float32)
-    for k in range(8):
-        total += weights[part_a, half, (first + k) * LANES + n] * activations[part_b, slot, first + k]
-    return int32(float32(total).view(np.int32) - start)
+    one = int32(start).view(np.float32)
+    other = one
+    for k in range(first, first + 4):
+        one += weights[part_a, slot, k * LANES + n] * activations[part_b, slot, row, k]
+        other += weights[part_a, slot, (k + 4) * LANES + n] * activations[part_b, slot, row, k + 4]
+    return int32(int32(float32(one).view(np.int32) - start) + int32(float32(other).view(np.int32) - start))
 
 
 @compiled
 def _step_32(
     weights: Array,
-    half: int,
     activations: Array,
-    slot: int,
+    present: Array,
     largest: Array,
-    phase: int,
+    step: tuple[int, int, int, int],
     minus_one: int,
     dst: Array,
-    row: int,
+    place: int,
+    block: int,
 ) -> None:
-    """One step into a row of a 32-bit Dst; ``minus_one`` is the sum whose normalization goes wrong."""
+    """One step into some rows of a 32-bit Dst; ``minus_one`` is the sum whose normalization goes wrong."""
+    slot, phase, first, last = step
     low_a = phase & 1
     low_b = phase >> 1
     lowered = int32(_BIAS + 5 * low_a + 7 * low_b)
-    for n in range(LANES):
-        exponent_0 = _group_exponent(largest, slot, n, lowered)
-        exponent_1 = _group_exponent(largest, slot, LANES + n, lowered)
-        group_0 = _group_sum(weights, low_a, half, activations, low_b, slot, 0, n, exponent_0)
-        group_1 = _group_sum(weights, low_a, half, activations, low_b, slot, 8, n, exponent_1)
-        old = dst[row, n]
-        old_exponent = int32(int32(old >> 23) & int32(0xFF))
-        exponent = max(max(exponent_0, exponent_1), old_exponent)
-        doubled = int32(_significand(old, old_exponent) << 1)
-        total = _with_sign(_shift_half_up(doubled, int32(exponent - old_exponent)), int32(old >> 31))
-        total = int32(total + _shift_half_up(int32(group_0 << 14), int32(exponent - exponent_0)))
-        total = int32(total + _shift_half_up(int32(group_1 << 14), int32(exponent - exponent_1)))
-        magnitude = _with_sign(total, int32(total >> 31))
-        doubled = int32(int32(magnitude << 1) + min(int32(magnitude >> 24), int32(1)))
-        places = int32(exponent - 124) if total == minus_one else int32(exponent - 151)
-        dst[row, n] = _finished(float32(doubled).view(np.int32), places, total)
+    for row in range(first, last):
+        if present[slot, row]:
+            for n in range(LANES):
+                exponent_0 = _group_exponent(largest[slot, row - first, n], lowered)
+                exponent_1 = _group_exponent(largest[slot, row - first, LANES + n], lowered)
+                group_0 = _group_sum(weights, low_a, activations, low_b, slot, row, 0, n, exponent_0)
+                group_1 = _group_sum(weights, low_a, activations, low_b, slot, row, 8, n, exponent_1)
+                old = dst[place + row, block, n]
+                old_exponent = int32(int32(old >> 23) & int32(0xFF))
+                exponent = max(max(exponent_0, exponent_1), old_exponent)
+                doubled = int32(_significand(old, old_exponent) << 1)
+                total = _with_sign(_shift_half_up(doubled, int32(exponent - old_exponent)), int32(old >> 31))
+                total = int32(total + _shift_half_up(int32(group_0 << 14), int32(exponent - exponent_0)))
+                total = int32(total + _shift_half_up(int32(group_1 << 14), int32(exponent - exponent_1)))
+                magnitude = _with_sign(total, int32(total >> 31))
+                doubled = int32(int32(magnitude << 1) + min(int32(magnitude >> 24), int32(1)))
+                places = int32(exponent - 124) if total == minus_one else int32(exponent - 151)
+                dst[place + row, block, n] = _finished(float32(doubled).view(np.int32), places, total)
 
 
 @compiled
 def _step_16(
-    weights: Array, half: int, activations: Array, slot: int, largest: Array, phase: int, dst: Array, row: int
+    weights: Array,
+    activations: Array,
+    present: Array,
+    largest: Array,
+    step: tuple[int, int, int, int],
+    dst: Array,
+    place: int,
+    block: int,
 ) -> None:
-    """One step into a row of a 16-bit Dst."""
+    """One step into some rows of a 16-bit Dst."""
+    slot, phase, first, last = step
     low_a = phase & 1
     low_b = phase >> 1
     lowered = int32(_BIAS + 5 * low_a + 7 * low_b)
-    for n in range(LANES):
-        exponent_0 = _group_exponent(largest, slot, n, lowered)
-        exponent_1 = _group_exponent(largest, slot, LANES + n, lowered)
-        group_0 = _group_sum(weights, low_a, half, activations, low_b, slot, 0, n, exponent_0)
-        group_1 = _group_sum(weights, low_a, half, activations, low_b, slot, 8, n, exponent_1)
-        old = dst[row, n]
-        old_exponent = int32(int32(old >> 23) & int32(0xFF))
-        exponent = max(max(exponent_0, exponent_1), old_exponent)
-        doubled = int32(_significand(old, old_exponent) >> 12)
-        total = _with_sign(_shift_half_up(doubled, int32(exponent - old_exponent)), int32(old >> 31))
-        aligned_0 = _shift_half_up(int32(group_0 << 14), int32(exponent - exponent_0))
-        aligned_1 = _shift_half_up(int32(group_1 << 14), int32(exponent - exponent_1))
-        total = int32(total + int32(int32(aligned_0 + int32(1 << 12)) >> 13))
-        total = int32(total + int32(int32(aligned_1 + int32(1 << 12)) >> 13))
-        bits = float32(_with_sign(total, int32(total >> 31))).view(np.int32)
-        bits = int32(int32(bits + int32(0x8000)) & int32(-0x10000))
-        dst[row, n] = _finished(bits, int32(exponent - 137), total)
+    for row in range(first, last):
+        if present[slot, row]:
+            for n in range(LANES):
+                exponent_0 = _group_exponent(largest[slot, row - first, n], lowered)
+                exponent_1 = _group_exponent(largest[slot, row - first, LANES + n], lowered)
+                group_0 = _group_sum(weights, low_a, activations, low_b, slot, row, 0, n, exponent_0)
+                group_1 = _group_sum(weights, low_a, activations, low_b, slot, row, 8, n, exponent_1)
+                old = dst[place + row, block, n]
+                old_exponent = int32(int32(old >> 23) & int32(0xFF))
+                exponent = max(max(exponent_0, exponent_1), old_exponent)
+                doubled = int32(_significand(old, old_exponent) >> 12)
+                total = _with_sign(_shift_half_up(doubled, int32(exponent - old_exponent)), int32(old >> 31))
+                aligned_0 = _shift_half_up(int32(group_0 << 14), int32(exponent - exponent_0))
+                aligned_1 = _shift_half_up(int32(group_1 << 14), int32(exponent - exponent_1))
+                total = int32(total + int32(int32(aligned_0 + int32(1 << 12)) >> 13))
+                total = int32(total + int32(int32(aligned_1 + int32(1 << 12)) >> 13))
+                bits = float32(_with_sign(total, int32(total >> 31))).view(np.int32)
+                bits = int32(int32(bits + int32(0x8000)) & int32(-0x10000))
+                dst[place + row, block, n] = _finished(bits, int32(exponent - 137), total)
 
 
 @compiled
-def multiply_column_block(
-    weights: Array,
-    weight_exponents: Array,
+def multiply(
     activations: Array,
+    weights: Array,
     dst: Array,
+    rows: tuple[int, int],
+    blocks: tuple[int, int],
     tile_starts: Array,
     fidelity_phases: int,
     fp32_dest: bool,
     minus_one: int,
     max_activation_exponent: int,
 ) -> bool:
-    """All steps of a block for ``LANES`` columns, into ``dst``.
+    """All steps for a rectangle of ``dst``, in place.
 
     Args:
-        weights: float32 [2, halves, 16 * LANES], high and low parts (``weight_parts``).
-        weight_exponents: int16 [halves, 16 * LANES].
         activations: int32 bit patterns [rows, halves, 16].
-        dst: int32 bit patterns [rows, LANES], without denormals, negative zeros and NaNs.
+        weights: int32 bit patterns [halves * 16, cols], exponents at most ``MAX_WEIGHT_EXPONENT``.
+        dst: int32 bit patterns [rows, blocks, LANES], as `begin` leaves it.
+        rows: First row of the rectangle and the one behind its last.
+        blocks: First block of columns and the one behind its last.
         tile_starts: First half of each K tile, and the number of halves at the end.
         fidelity_phases: Fidelity phases, 1 to 4.
         fp32_dest: Width of Dst.
@@ -217,25 +276,30 @@ def multiply_column_block(
     Returns:
         False if an activation was out of range: ``dst`` is then worthless.
     """
-    parts = np.empty((2, 2, 16), np.float32)
-    exponents = np.empty((2, 16), np.int16)
-    largest = np.empty((2, 2 * LANES), np.int32)
-    present = np.zeros(2, np.int32)
-    for first_row in range(0, len(dst), CHUNK_ROWS):
-        for tile in range(len(tile_starts) - 1):
-            start = tile_starts[tile]
-            count = tile_starts[tile + 1] - start
-            for row in range(first_row, min(first_row + CHUNK_ROWS, len(dst))):
+    height, place = rows[1] - rows[0], rows[0]
+    parts_b = np.empty((2, 2, height, 16), np.float32)
+    exponents_b = np.empty((2, height, 16), np.int16)
+    present = np.empty((2, height), np.int32)
+    parts_a = np.empty((2, 2, 16 * LANES), np.float32)
+    exponents_a = np.empty((2, 16 * LANES), np.int16)
+    largest = np.empty((2, CHUNK_ROWS, 2 * LANES), np.int16)
+    for tile in range(len(tile_starts) - 1):
+        start = tile_starts[tile]
+        count = tile_starts[tile + 1] - start
+        exponent = _split_activations(activations, rows, start, count, parts_b, exponents_b, present)
+        if exponent > max_activation_exponent:
+            return False
+        for block in range(blocks[0], blocks[1]):
+            _split_weights(weights, start, count, block, parts_a, exponents_a)
+            for first in range(0, height, CHUNK_ROWS):
+                last = min(first + CHUNK_ROWS, height)
                 for slot in range(count):
-                    present[slot] = _split_activations(activations, row, start + slot, parts, exponents, slot)
-                    if present[slot] > max_activation_exponent:
-                        return False
-                    if present[slot]:
-                        _largest_sums(weight_exponents, start + slot, exponents, slot, largest)
+                    _largest_sums(exponents_a, exponents_b, present, slot, first, last, largest)
                 for phase in range(fidelity_phases):
                     for slot in range(count):
-                        if present[slot] and fp32_dest:
-                            _step_32(weights, start + slot, parts, slot, largest, phase, minus_one, dst, row)
-                        elif present[slot]:
-                            _step_16(weights, start + slot, parts, slot, largest, phase, dst, row)
+                        step = slot, phase, first, last
+                        if fp32_dest:
+                            _step_32(parts_a, parts_b, present, largest, step, minus_one, dst, place, block)
+                        else:
+                            _step_16(parts_a, parts_b, present, largest, step, dst, place, block)
     return True

@@ -174,8 +174,9 @@ class Run:
 
 
 def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
-    """Runs of about so many outputs in each phase of the columns, over all images."""
-    step, rows = max(1, outputs // strip.width), strip.down.axis.outputs
+    """About even runs of at most so many outputs in each phase of the columns, a row at least, over all images."""
+    rows = strip.down.axis.outputs
+    step = div_up(rows, div_up(rows, max(1, outputs // strip.width)))
     for image in range(batch):
         for first in range(0, rows, step):
             yield Run(strip, image, first, min(step, rows - first))

@@ -83,46 +83,39 @@ def convolve_into(
     problem, out = reading.work.problem, reading.work.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
-    for down in output_phases(problem.frame.rows):
-        for strip in strips(reading, down, image):
-            _convolve_strip(result, reading, image, strip, weights[:, :width], row, made)
+    parts = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
+    operands = _operands(reading, parts, weights[:, :width])
 
-
-def _convolve_strip(
-    result: Array,
-    reading: Reading,
-    image: Image,
-    strip: Strip,
-    weights: Array,
-    bias: Array | None,
-    made: DataFormat,
-) -> None:
-    """The outputs of one strip, each in its place; arguments as of `convolve_into`, but for what is read alone."""
-    arithmetic, (width, phases) = reading.arithmetic, (weights.shape[1], len(strip.across))
-    operands = _operands(reading, strip, weights)
-    row = None if bias is None else np.tile(bias, phases)
-
-    def compute(run: Run) -> None:
-        dst = _multiply(reading, image, run, operands, has_bias=row is not None)
+    def compute(piece: tuple[int, Run]) -> None:
+        number, run = piece
+        phases = len(run.strip.across)
+        dst = _multiply(reading, image, run, operands[number], has_bias=row is not None)
         if dst is None:
             dst = np.zeros((run.outputs, width * phases), np.float32)
         place = run.place(result)
-        values = _finish(reading, dst, row, made).reshape(*place.shape[:-1], width)
+        added = None if row is None else np.tile(row, phases)
+        values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], width)
         _store(values[..., : result.shape[-1]], made, place)
 
-    outputs = max(1, arithmetic.run_elements // (width * phases))
-    arithmetic.each(compute, runs(reading.work.problem.frame.batch, strip, outputs))
+    pieces = [
+        (number, run)
+        for number, strip in enumerate(parts)
+        for run in runs(problem.frame.batch, strip, reading.arithmetic.run_elements // (width * len(strip.across)))
+    ]
+    reading.arithmetic.each(compute, pieces)
 
 
-def _operands(reading: Reading, strip: Strip, weights: Array) -> list[Array]:
-    """The weights of every K block as they are multiplied with it: float32 [columns of the block, phases * O]."""
+def _operands(reading: Reading, parts: Sequence[Strip], weights: Array) -> list[list[Array]]:
+    """The weights of every K block as strips multiply with it: float32 [columns of the block, phases * O] each."""
     work, arithmetic = reading.work, reading.arithmetic
-    operands = []
-    for number, block in enumerate(work.k_blocks):
-        taps = len(block.kernel_rows) * work.problem.kernel[1]
-        rows = [block.weight_rows(met[number].columns, taps) for met in strip.met]
-        seen = _unpacked(reading, gathered_weights(weights, rows))
-        operands.append(arithmetic.weight_operand(seen, reading.mode))
+    operands: list[list[Array]] = []
+    for strip in parts:
+        operands.append([])
+        for number, block in enumerate(work.k_blocks):
+            taps = len(block.kernel_rows) * work.problem.kernel[1]
+            rows = [block.weight_rows(met[number].columns, taps) for met in strip.met]
+            seen = _unpacked(reading, gathered_weights(weights, rows))
+            operands[-1].append(arithmetic.weight_operand(seen, reading.mode))
     return operands
 
 

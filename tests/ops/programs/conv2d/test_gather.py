@@ -37,10 +37,11 @@ def test_runs_of_all_phases_hold_every_output_once(batch, rows, columns, outputs
     assert (visits == 1).all()
 
 
-def test_runs_are_as_long_as_they_may_be():
+def test_runs_are_as_few_as_they_may_be_and_even():
     (down,), (across,) = output_phases(axis(10, 1, 1)), output_phases(axis(4, 1, 1))
     one = strip(down, across)
     assert [(run.first, run.count) for run in runs(1, one, 13)] == [(0, 3), (3, 3), (6, 3), (9, 1)]
+    assert [(run.first, run.count) for run in runs(1, one, 31)] == [(0, 5), (5, 5)]
     assert [run.count for run in runs(1, one, 1)] == [1] * 10
 
 
