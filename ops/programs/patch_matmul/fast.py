@@ -18,6 +18,7 @@ from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis, index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, add_up_directly, direct, whole
+from ops.programs.patch_matmul.elements import add_up_elements, elements
 from ops.programs.patch_matmul.fast_scatter import scattered, scatters
 from ops.programs.patch_matmul.gather import (
     Each,
@@ -51,6 +52,11 @@ def patch_matmul(
     """
     axes = work.patches.axes
     groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
+    if groups > 1 and ins == outs == 1 and whole(axes, result.shape[1:-1]) and result.flags.c_contiguous:
+        layer = elements(axes, len(image))
+        if layer is not None:
+            add_up_elements(layer, image, weights[..., 0, 0], bias, result, each)
+            return
     if groups > 1 and max(ins, outs) <= NARROW:
         padded = _margin(axes, image, each, 1)
         each(do, list(_each_phase(axes, padded, 0, weights, bias, result, _by_elements)))

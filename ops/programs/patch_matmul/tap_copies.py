@@ -26,6 +26,7 @@ def in_one_piece(weights: Array, each: Each) -> Array:
     source = weights.reshape(len(weights), -1, *weights.shape[-2:])
     copied = np.empty(source.shape, np.float32)
     if worth_loading("ops.programs.patch_matmul.loops", source.size * NUMPY_SECONDS):
+        source.flags.writeable = False  # always, so that the loop is compiled for one kind of argument
         copy = importlib.import_module("ops.programs.patch_matmul.loops").copy_taps
         cuts = range(0, source.shape[-2], COPIED_ROWS)
         parts = zip(copied, source, strict=True)
