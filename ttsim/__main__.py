@@ -210,7 +210,8 @@ def devices_command(options: argparse.Namespace) -> int:
                 explained_devices.append(explained(name, options.only, watch=begin))
         if options.json:
             print(fields_as_json(explained_devices))
-        for device in () if options.json else explained_devices:
+            return 0
+        for device in explained_devices:
             print_fields(console(), device)
         return 0
     specs = [load_spec(name) for name in names]

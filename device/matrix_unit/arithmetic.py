@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from device.host.threads import in_turn, side_by_side
+from device.host.threads import on_all_cores, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
@@ -114,8 +114,8 @@ EXACT: Final = Arithmetic(
     accumulate_l1=packer.accumulate_l1,
     add_bias=packer.add_bias,
     slice_by_slice=True,
-    run_elements=1 << 18,
-    each=in_turn,
+    run_elements=1 << 17,
+    each=on_all_cores,
 )
 
 FAST: Final = Arithmetic(

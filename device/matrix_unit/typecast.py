@@ -5,19 +5,18 @@ is one rounding, half up, straight to the shared exponent; towards bfloat4_b it 
 matmul. Recorded for bfloat16; a float32 source of block floats follows the same code without a recording.
 """
 
+from math import prod
 from typing import Final
 
 import numpy as np
 
+from device.host.parts import parts_of
 from device.matrix_unit.packer import pack, share_exponents
 from device.numbers.block_floats import whole_groups
-from device.numbers.formats import BFLOAT8_B, FLOAT32, GROUP, Array, DataFormat, quantize
+from device.numbers.formats import BFLOAT8_B, FLOAT32, Array, DataFormat, quantize
 
 KEPT: Final = np.uint32(0xFFFFE000)  # sign, exponent and ten bits, as many as rounding looks at
 STICKY: Final = np.uint32(0x00002000)  # the last of them, which stands for all that are cut
-
-
-CHUNK_NUMBERS: Final = 1 << 17  # converted at a time, so that what is made on the way stays in the cache
 
 
 def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
@@ -37,20 +36,19 @@ def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
     """
     if not target.is_block or not source.is_float or values.ndim == 0:
         return quantize(values, target)
-    rows = values.reshape(-1, values.shape[-1] if values.shape[-1] % GROUP else GROUP)
-    made, step = np.empty(rows.shape, target.storage), max(CHUNK_NUMBERS // rows.shape[1], 1)
-    for start in range(0, len(rows), step):
-        chunk = slice(start, start + step)
-        made[chunk] = _shared(rows[chunk], source, target)[:, : rows.shape[1]]
+    *lead, columns = values.shape
+    rows = values.reshape(prod(lead), columns)
+    made = np.empty(rows.shape, target.storage)
+    for part in parts_of(*rows.shape):
+        made[part] = _packed(whole_groups(rows[part]), source, target)[:, :columns]
     return made.reshape(values.shape)
 
 
-def _shared(rows: Array, source: DataFormat, target: DataFormat) -> Array:
-    """Rows as block floats, filled up to whole groups; float32."""
-    filled = whole_groups(rows)
-    if target == BFLOAT8_B:
-        return share_exponents(_shortened(filled) if source == FLOAT32 else filled, target)  # others are that short
-    return pack(filled, target, fp32_dest=source == FLOAT32)
+def _packed(values: Array, source: DataFormat, target: DataFormat) -> Array:
+    """float32 values [rows, columns] in whole groups as a block float holds them, float32."""
+    if target != BFLOAT8_B:
+        return pack(values, target, fp32_dest=source == FLOAT32)
+    return share_exponents(_shortened(values) if source == FLOAT32 else values, target)  # others are that short
 
 
 def _shortened(values: Array) -> Array:

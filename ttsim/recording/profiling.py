@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from inspect import signature
-from math import prod
+from math import fsum, prod
 from typing import Any, Final
 
 from device.errors import ArgumentTypeError, shown
@@ -106,7 +106,7 @@ class Profile:
 
     def _cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the same plans on another machine, in fractions, so that small changes show."""
-        return sum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.ran)
+        return fsum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.ran)
 
 
 def _most_rows(plan: Plan) -> int:

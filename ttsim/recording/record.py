@@ -16,6 +16,7 @@ from ttsim.recording.network import places, report_network, sources
 from ttsim.recording.profiling import Profile
 from ttsim.recording.timing import call_of_operations, timed_operations
 from ttsim.report.cycles.report import cycle_report
+from ttsim.report.memory.summary import living_after
 from ttsim.report.record.figures import Record, RecordedCall, RecordedOperation
 from ttsim.report.record.figures_of import (
     RanStep,
@@ -24,7 +25,7 @@ from ttsim.report.record.figures_of import (
     numbered,
     recorded_operations,
 )
-from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, living_after, until_refused
+from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
 from ttsim.report.record.timelines import Timeline, timeline
 from ttsim.runtime.device import RanCall
 
@@ -134,7 +135,7 @@ def _call(
     spec: DeviceSpec,
 ) -> RecordedCall:
     """A call, whose device operations are known."""
-    living = living_after(call.before, until_refused(call.events))
+    living = tuple(living_after(call.before, until_refused(call.events)).values())
     read = {name for step in operations_of(call.plan) for name in _reads(step)}
     return RecordedCall(
         number=number,

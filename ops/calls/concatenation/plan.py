@@ -17,7 +17,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.memory.tiles import TILE
-from device.plan import CircularBuffer, Plan
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.concatenation.refusals import joins_in_place, require_one_shape, shards_refusal
@@ -103,14 +103,14 @@ def _of_shards(
     )
     by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     pair = len(inputs) == 2 and by_height and axis == last
-    buffers = turned_buffers if pair and tiled else _views
+    buffers = turned_buffers if pair and tiled else shard_views
     work = Concatenate(axis=axis, shapes=tuple(one.spec.shape for one in inputs), groups=groups if pair else 1)
     builder.run(
         CONCAT,
         work,
         inputs,
         output=made,
-        circular_buffers=() if refused else buffers(inputs, made),
+        circular_buffers=() if refused else buffers(inputs, made, builder.device_spec),
         dataflow=pair,
         key=("concat", work, tuple(one.spec for one in inputs), made.spec),
         refused=refused,
@@ -120,10 +120,6 @@ def _of_shards(
     result = placed(builder, made, place, "output")
     builder.free(made)
     return result
-
-
-def _views(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuffer, ...]:
-    return shard_views([*inputs, made])
 
 
 def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:

@@ -4,7 +4,6 @@ Source: tt-metal 0.81.1 (data_movement/concat), compared with recorded plans.
 """
 
 from collections.abc import Sequence
-from math import prod
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
@@ -15,27 +14,26 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import buffer, paged_buffer, tile_buffer
+from ops.programs.actions.pieces import paged_buffer, shard_view, tile_buffer
 from ops.programs.actions.work_cores import page_cores
 
 BUFFERING = 2
 
 
-def shard_views(tensors: Sequence[PlanTensor]) -> tuple[CircularBuffer, ...]:
+def shard_views(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Views of the shards of all inputs and of the result."""
-    return tuple(_view(f"shards_{number}", tensor) for number, tensor in enumerate(tensors))
+    return tuple(shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate([*inputs, made]))
 
 
-def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuffer, ...]:
+def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of two tensors in tiles of HEIGHT shards: views, and rows of tiles that are turned, joined and turned back.
 
     bfloat8_b is bfloat16 while it is turned.
     """
-    tensors = [*inputs, made]
-    views = shard_views(tensors)
+    views = shard_views(inputs, made, spec)
     data_format = made.spec.data_format
     turned = BFLOAT16 if data_format == BFLOAT8_B else data_format
-    widths = [tensor.spec.shards.shape[1] // TILE for tensor in tensors]
+    widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, made)]
     cores = views[0].cores
     rows = [tile_buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
     return (*views, *rows, tile_buffer("turned_back", widths[-1], data_format, cores))
@@ -67,9 +65,3 @@ def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceS
     cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
     sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
     return tuple(tile_buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())
-
-
-def _view(name: str, tensor: PlanTensor) -> CircularBuffer:
-    shards, data_format = tensor.spec.shards, tensor.spec.data_format
-    size = prod(shards.shape) * data_format.tile_bytes // TILE**2
-    return buffer(name, size, data_format, shards.grid, tensor.name)

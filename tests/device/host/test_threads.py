@@ -15,7 +15,7 @@ def on_cores(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("each", [threads.in_turn, threads.side_by_side])
+@pytest.mark.parametrize("each", [threads.in_turn, threads.on_all_cores, threads.side_by_side])
 def test_every_piece_is_done_once(each, on_cores):
     done = np.zeros(20, int)
 
@@ -37,6 +37,34 @@ def test_pieces_run_on_as_many_threads_as_there_are_cores(on_cores):
 
     threads.side_by_side(piece, range(2))
     assert len(seen) == on_cores
+
+
+@pytest.mark.parametrize("inner", [threads.on_all_cores, threads.side_by_side])
+def test_pieces_of_a_piece_are_done_by_its_thread(inner, on_cores):
+    """In turn, or threads would be as many as pieces, and a piece would wait for the BLAS that its caller holds."""
+    wrong = []
+
+    def piece(number):
+        mine = threading.get_ident()
+        inner(lambda part: threading.get_ident() == mine or wrong.append(part), range(3))
+
+    threads.side_by_side(piece, range(4))
+    threads.on_all_cores(piece, range(4))
+    assert wrong == []
+
+
+def test_pieces_run_on_as_many_threads_as_asked_for():
+    both, seen = threading.Barrier(3, timeout=30), set()
+
+    def piece(number):
+        both.wait()
+        seen.add(threading.get_ident())
+
+    threads.on_all_cores(piece, range(3), 3)
+    assert len(seen) == 3
+    threads.on_all_cores(lambda number: seen.add(threading.get_ident()), range(9), 1)
+    assert threading.get_ident() in seen
+    assert len(seen) == 3
 
 
 def test_an_error_comes_out_and_blas_has_its_threads_again(on_cores):

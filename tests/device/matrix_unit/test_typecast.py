@@ -46,16 +46,13 @@ def test_groups_that_are_not_full_are_filled_with_zeros():
     assert typecast(x, BFLOAT16, BFLOAT8_B).tolist() == x.tolist()
 
 
-@pytest.mark.parametrize("columns", [GROUP, 3 * GROUP, 5, 0])
-@pytest.mark.parametrize(("source", "target"), [(BFLOAT16, BFLOAT8_B), (FLOAT32, BFLOAT8_B), (FLOAT32, BFLOAT4_B)])
-def test_chunks_change_nothing(monkeypatch, columns, source, target):
-    rng = np.random.default_rng(3)
-    x = rng.standard_normal((7, 3, columns)) * 2.0 ** rng.integers(-140, 124, (7, 3, 1))
-    x = quantize(x.astype(np.float32), source)
-    whole = typecast(x, source, target)
-    for numbers in (1, 40, 16 * GROUP):
-        monkeypatch.setattr("device.matrix_unit.typecast.CHUNK_NUMBERS", numbers)
-        got = typecast(x, source, target)
-        assert got.shape == x.shape
-        assert got.dtype == target.storage
-        assert got.tobytes() == whole.tobytes()
+@pytest.mark.parametrize("target", [BFLOAT8_B, BFLOAT4_B], ids=str)
+def test_a_large_tensor_is_converted_in_parts(target):
+    """65 rows at a time; the rows of a turned array do not lie one after the other."""
+    x = np.random.default_rng(3).standard_normal((1000, 2, 70)).astype(np.float32).T
+    whole = typecast(x, FLOAT32, target)
+    assert whole.shape == (70, 2, 1000)
+    for image, rows in zip(whole, x, strict=True):
+        for made, row in zip(image, rows, strict=True):
+            assert np.array_equal(made, typecast(row, FLOAT32, target))
+    assert typecast(x[:0], FLOAT32, target).shape == (0, 2, 1000)

@@ -22,6 +22,7 @@ from ttsim.experiments.points.version import model_version
 # One thread each: as many processes as cores share the cores.
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 CONNECT_SECONDS: Final = 10
+FEW: Final = 64  # quick points, which are looked into sooner than a process is started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +78,13 @@ def same_spec(spec: DeviceSpec) -> DeviceSpec:
 
 
 @contextmanager
-def crew_of(*, processes: int | None, scheduler: str | None) -> Iterator[Crew]:
+def crew_of(*, processes: int | None, scheduler: str | None, quick: int | None = None) -> Iterator[Crew]:
     """A crew, as long as the ``with`` block lasts.
 
     Args:
-        processes: How many; 1 for this process alone, None for one on each core.
+        processes: How many; 1 for this process alone, None for one on each core where there is much to do.
         scheduler: Address of a scheduler of dask.distributed, such as tcp://10.0.0.1:8786, whose workers are the crew.
+        quick: How many points there are, if each is looked into quickly; None where one takes long.
 
     Raises:
         ArgumentError: There cannot be so many processes; dask.distributed is missing, or no scheduler answers.
@@ -93,15 +95,21 @@ def crew_of(*, processes: int | None, scheduler: str | None) -> Iterator[Crew]:
         with _cluster(scheduler) as crew:
             yield crew
         return
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = count if processes is None else processes
+    count = _usual_count(quick) if processes is None else processes
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ArgumentError(f"sweep: processes must be an integer of at least 1, not {shown(count)}")
+        raise ArgumentError(f"processes must be an integer of at least 1, not {shown(count)}")
     if count == 1:
         yield Crew(executor=InProcess, lanes=1, where="in this process")
         return
     with _one_thread_each():
         yield Crew(executor=lambda: _pool(count), lanes=count, where=f"in {count} processes")
+
+
+def _usual_count(quick: int | None) -> int:
+    """Processes where nobody says how many."""
+    if quick is not None and quick <= FEW:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Pool(ProcessPoolExecutor):

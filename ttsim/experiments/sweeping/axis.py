@@ -80,7 +80,8 @@ def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:
     """
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence) or not values:
         raise ArgumentError(f"sweep: {name} needs a list of values, not {shown(values)}")
-    if any(one in values[:at] and type(one) is type(values[values.index(one)]) for at, one in enumerate(values)):
+    told = [(type(one), one) for one in values]  # 1 and true are two values
+    if any(one in told[:at] for at, one in enumerate(told)):
         raise ArgumentError(f"sweep: {name} has a value twice: {shown(values)}; give each once")
     kind, field = setting_of(name, device)
     return Axis(kind=kind, field=field, values=tuple(_value(kind, field, value, device) for value in values))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec
@@ -21,8 +21,6 @@ from ttsim.experiments.sweeping.store import Store
 from ttsim.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.types.layer import Layer
-
-FEW: Final = 64  # points that are looked into sooner than a process is started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +127,8 @@ def _rows(
 
     tell()
     if missing:
-        quick = len(missing) <= FEW and all(point.values == "off" for point in missing)
-        alone = quick and processes is None and scheduler is None
-        with crew_of(processes=1 if alone else processes, scheduler=scheduler) as crew:
+        quick = len(missing) if all(point.values == "off" for point in missing) else None
+        with crew_of(processes=processes, scheduler=scheduler, quick=quick) as crew:
             Run(missing, crew, take).go()
     return rows
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from ttsim.experiments.points.row import Verdict
 from ttsim.experiments.sweeping.result import Best, SweepResult
 from ttsim.report.columns import fitted
-from ttsim.report.cycles.explain import cycles, percent, time
+from ttsim.report.cycles.explain import counted, cycles, percent, time
 from ttsim.report.printable import printable, short_name
 
 HEADINGS: Final = ("layer", "device", "fit", "cycles", "+-", "time", "slowest", "L1 peak B", "headroom B", "fastest")
@@ -25,7 +25,7 @@ def best_table(result: SweepResult, width: int | None = None) -> str:
         width: Characters of a line; None: all columns stay.
     """
     lines = fitted([HEADINGS, *map(_cells, result.best())], width, words=WORDS, least_needed=LEAST_NEEDED)
-    told = f"{len(result.samples)} points, {result.plans} different plans"
+    told = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
     parts = [f"{count} {what}" for what, count in result.verdicts.items()]
     return "\n".join([*lines, f"{told}: {', '.join(parts)}", *_mistakes(result), ""])
 

@@ -7,13 +7,13 @@ zeros. Rows are sorted by HOST START TS; the host's clock is not simulated, so t
 from typing import Final
 
 from device.memory.layouts import TensorSpec
+from ttsim.report.cycles.explain import FIDELITIES
 from ttsim.report.cycles.figures import OperationTime
 from ttsim.report.export.spelling import dtype_text, operation_name, place_text
 from ttsim.report.plain import csv_text
 from ttsim.report.printable import printable
 from ttsim.report.record.figures import KernelTime, Record, RecordedOperation
 
-FIDELITIES: Final = ("", "LoFi", "HiFi2", "HiFi3", "HiFi4")
 INPUTS: Final = 3
 AXES: Final = "WZYX"
 HEAD: Final = (
@@ -48,7 +48,7 @@ def _row(one: RecordedOperation, record: Record) -> dict[str, object]:
         "DEVICE ID": record.device.device_id,
         "DEVICE ARCH": record.arch,
         "ATTRIBUTES": _attributes(one.attributes),
-        "MATH FIDELITY": FIDELITIES[one.fidelity_phases],
+        "MATH FIDELITY": FIDELITIES.get(one.fidelity_phases, ""),
         "CORE COUNT": one.core_count,
         "AVAILABLE WORKER CORE COUNT": record.device.num_compute_cores,
         "HOST START TS": one.number + 1,

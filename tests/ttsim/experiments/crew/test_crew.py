@@ -75,6 +75,13 @@ def test_in_this_process():
     assert isinstance(failed.exception(), TypeError)
 
 
+@pytest.mark.parametrize(("quick", "lanes"), [(64, 1), (65, 3), (None, 3)])
+def test_few_quick_points_are_looked_into_here(monkeypatch, quick, lanes):
+    monkeypatch.setattr(crew.os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    with crew_of(processes=None, scheduler=None, quick=quick) as made:
+        assert made.lanes == lanes
+
+
 @pytest.mark.parametrize("processes", [0, -1, 1.5, True, "2"])
 def test_so_many_processes_there_are_not(processes):
     with (

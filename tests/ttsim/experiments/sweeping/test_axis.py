@@ -36,6 +36,7 @@ def test_settings_by_their_names(name, found):
         ("shard_layout", [], ArgumentError, "needs a list of values"),
         ("shard_layout", "abc", ArgumentError, "needs a list of values"),
         ("act_block_h_override", [32, 32], ArgumentError, "a value twice"),
+        ("force_split_reader", [1, True, True], ArgumentError, "a value twice"),
         ("shard_layout", ["DIAGONAL"], ArgumentError, "shard_layout must be one of"),
         ("enable_act_double_buffer", ["maybe"], ArgumentTypeError, "enable_act_double_buffer"),
         ("math_fidelity", [[1]], ArgumentError, "must be a plain value"),

@@ -31,7 +31,7 @@ def test_flags_stand_above_the_file(capsys, tmp_path):
     assert main(["sweep", str(path), "--only", "b", "--vary", "lowering=frame", "--file", str(tmp_path / "rows")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[1:-1]] == [["b", "blackhole_p150"]]
-    assert lines[-1] == "1 points, 1 different plans: 1 fits"
+    assert lines[-1] == "one point, one different plan: 1 fits"
 
 
 def test_the_seed_of_layers_of_a_file(capsys, tmp_path):

@@ -16,7 +16,7 @@ def test_the_table_of_the_best():
         "layer  device     fit  cycles     +-     time  slowest  L1 peak B  headroom B  fastest\n"
         "up     d       1 of 1   1,234  2.7 %  1.23 us    1,234      5,000       6,000  x=none\n"
         "down   d       0 of 1                                                          nothing runs: too large\n"
-        "2 points, 1 different plans: 1 fits, 1 does not fit\n"
+        "2 points, one different plan: 1 fits, 1 does not fit\n"
     )
 
 

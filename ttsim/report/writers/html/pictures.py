@@ -6,9 +6,9 @@ from typing import Final
 
 from ttsim.report.cycles.explain import count_of, cycles, percent, time
 from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
+from ttsim.report.memory.summary import DEVICE_OPERATION
 from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, RoofChart, RoofPoint, Tick
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
-from ttsim.report.writers.html.tables import DEVICE_OPERATION
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}

@@ -1,7 +1,6 @@
 """Tables of a page. Every figure is taken from the reports as it is."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from ttsim.report.cycles.advice import Advice, Change
 from ttsim.report.cycles.advise import SENSITIVITY_HEADINGS, sensitivity_rows
@@ -10,11 +9,11 @@ from ttsim.report.cycles.figures import MathUse, Totals
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import OperationUse, Partition
 from ttsim.report.memory.l1_map import L1Map
+from ttsim.report.memory.summary import DEVICE_OPERATION
 from ttsim.report.network.figures import Sum
 from ttsim.report.page.figures import Deed, Excess, Grid, Page, Roof
 from ttsim.report.writers.html.elements import Markup, table
 
-DEVICE_OPERATION: Final = "DeviceOperation"  # the end of most names, left out where there is little room
 DEED_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
                  "issued FLOP", "useful FLOP", "DRAM read B", "DRAM written B", "network B", "L1 B a core", "of L1",
                  "of roof", "error expected", "not timed")  # fmt: skip
