@@ -5,7 +5,6 @@ are short, so that on two cores that are not idle nine tenths of the time went t
 number of cores, and each is computed in one thread: neither changes a bit.
 """
 
-import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
+
+from device.host.blas import library
 
 PieceT = TypeVar("PieceT")
 NAMES: Final = ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads")
@@ -88,13 +89,10 @@ if hasattr(os, "register_at_fork"):
 @cache
 def openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     """Functions that tell and set the number of threads of numpy's OpenBLAS; None if it has another BLAS."""
-    try:
-        library: Any = ctypes.CDLL(sys.modules["numpy._core._multiarray_umath"].__file__)
-    except (KeyError, OSError, TypeError):  # an older numpy, or one that is built in another way
-        return None
+    blas = library()
     for name in NAMES:
-        if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
-            return getattr(library, name.format("get")), getattr(library, name.format("set"))
+        if hasattr(blas, name.format("get")) and hasattr(blas, name.format("set")):
+            return getattr(blas, name.format("get")), getattr(blas, name.format("set"))
     return None
 
 

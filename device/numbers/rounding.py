@@ -17,7 +17,7 @@ _SEVEN_BITS: Final = np.uint32(0xFFFE0000)  # sign, exponent and a significand o
 _FRACTION_BITS: Final = 6  # of those, behind the leading one
 _STRETCH: Final = np.float32(1.0 + 2.0**-13)
 _MAGIC: Final = np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS))
-_SMALLEST: Final = np.uint32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
+_SMALLEST: Final = np.int32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
 _PASS_SECONDS: Final = 0.2e-9  # what numpy takes for a number, each time it goes over all of them
 _PASSES_OF_SHARING: Final = 6
 
@@ -62,18 +62,18 @@ def share(values: Array, mantissa_bits: int) -> Array:
         values: float32, neighbors along the last axis.
         mantissa_bits: Width of a magnitude, 7 or less.
     """
+    _, smallest, stretch, rounder, unit = sharing(mantissa_bits)
     groups = values.reshape(-1, GROUP)
-    unit = np.float32(2.0 ** (1 - mantissa_bits) if mantissa_bits <= _FRACTION_BITS else 0.0)
     loops = _loops(values, _PASSES_OF_SHARING)
     if loops is not None:
-        loops.share(groups.view(np.int32), np.int32(_SMALLEST), _STRETCH, _MAGIC, unit)
+        loops.share(groups.view(np.int32), smallest, stretch, rounder, unit)
         return values
     bits = values.view(np.uint32)
     bits += np.uint32(1 << 16)
     bits &= _SEVEN_BITS
-    binade = np.maximum(largest_exponents(bits), _SMALLEST).view(np.float32)
-    groups *= _STRETCH
-    magic = spread(binade * _MAGIC)
+    binade = np.maximum(largest_exponents(bits), np.uint32(smallest)).view(np.float32)
+    groups *= stretch
+    magic = spread(binade * rounder)
     groups += magic
     groups -= magic
     if unit:
@@ -81,6 +81,12 @@ def share(values: Array, mantissa_bits: int) -> Array:
         np.trunc(groups / units, out=groups)
         groups *= units
     return groups.reshape(values.shape)
+
+
+def sharing(mantissa_bits: int) -> tuple[int, np.int32, np.float32, np.float32, np.float32]:
+    """What `share` rounds with: members of a group, and what `device.numbers.loops.share` is given of that name."""
+    unit = 2.0 ** (1 - mantissa_bits) if mantissa_bits <= _FRACTION_BITS else 0.0
+    return GROUP, _SMALLEST, _STRETCH, _MAGIC, np.float32(unit)
 
 
 def _loops(values: Array, passes: int) -> Any:

@@ -7,6 +7,7 @@ side.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -136,6 +137,11 @@ class Strip:
     def width(self) -> int:
         """Outputs of a row, in each of the phases."""
         return self.across[0].axis.outputs
+
+    def by_block(self, operand: Array) -> list[Array]:
+        """The weights of all K blocks [columns of the blocks, columns], block by block."""
+        ends = list(accumulate(len(block.columns) for block in self.blocks))
+        return [operand[end - len(block.columns) : end] for end, block in zip(ends, self.blocks, strict=True)]
 
     def place(self, result: Array, image: int, first: int, count: int) -> Array:
         """Where outputs of some rows belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""

@@ -29,6 +29,7 @@ from ops.programs.conv2d.gather import (
     runs,
     strips,
 )
+from ops.programs.conv2d.whole_runs import compute_whole, is_matrix_product, whole_run_of
 from ops.programs.conv2d.work import ConvWork
 
 
@@ -85,17 +86,15 @@ def convolve_into(
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
     parts = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
     operands = _operands(reading, parts, weights[:, :width])
+    whole = whole_run_of(reading, made, result.size)
 
     def compute(piece: tuple[int, Run]) -> None:
         number, run = piece
-        phases = len(run.strip.across)
-        dst = _multiply(reading, image, run, operands[number], has_bias=row is not None)
-        if dst is None:
-            dst = np.zeros((run.outputs, width * phases), np.float32)
-        place = run.place(result)
-        added = None if row is None else np.tile(row, phases)
-        values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], width)
-        _store(values[..., : result.shape[-1]], made, place)
+        added = None if row is None else np.tile(row, len(run.strip.across))
+        if whole is not None and is_matrix_product(run, operands[number]):
+            compute_whole(whole, reading, image, run, operands[number], added, result)
+        else:
+            _compute_stepwise(reading, image, run, operands[number], added, result, made)
 
     pieces = [
         (number, run)
@@ -105,17 +104,36 @@ def convolve_into(
     reading.arithmetic.each(compute, pieces)
 
 
-def _operands(reading: Reading, parts: Sequence[Strip], weights: Array) -> list[list[Array]]:
-    """The weights of every K block as strips multiply with it: float32 [columns of the block, phases * O] each."""
-    work, arithmetic = reading.work, reading.arithmetic
-    operands: list[list[Array]] = []
-    for strip in parts:
-        operands.append([])
-        for number, block in enumerate(work.k_blocks):
-            taps = len(block.kernel_rows) * work.problem.kernel[1]
-            rows = [block.weight_rows(met[number].columns, taps) for met in strip.met]
-            seen = _unpacked(reading, gathered_weights(weights, rows))
-            operands[-1].append(arithmetic.weight_operand(seen, reading.mode))
+def _compute_stepwise(
+    reading: Reading, image: Image, run: Run, operand: Array, bias: Array | None, result: Array, made: DataFormat
+) -> None:
+    """All outputs of a run, one step of all of them after the other; arguments as of `compute_whole`."""
+    dst = _multiply(reading, image, run, operand, has_bias=bias is not None)
+    if dst is None:
+        dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
+    place = run.place(result)
+    values = _finish(reading, dst, bias, made).reshape(*place.shape[:-1], -1)
+    _store(values[..., : result.shape[-1]], made, place)
+
+
+def _operands(reading: Reading, parts: Sequence[Strip], weights: Array) -> list[Array]:
+    """The weights of all K blocks as each strip multiplies with them: float32 [columns of the blocks, phases * O]."""
+    work, operands = reading.work, [np.empty((0, 0), np.float32)] * len(parts)
+
+    def prepare(part: int) -> None:
+        rows = [
+            np.concatenate(
+                [
+                    block.weight_rows(met.columns, len(block.kernel_rows) * work.problem.kernel[1])
+                    for block, met in zip(work.k_blocks, phase, strict=True)
+                ]
+            )
+            for phase in parts[part].met
+        ]
+        seen = _unpacked(reading, gathered_weights(weights, rows))
+        operands[part] = reading.arithmetic.weight_operand(seen, reading.mode)
+
+    reading.arithmetic.each(prepare, range(len(parts)))
     return operands
 
 
@@ -143,7 +161,7 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
     return replace(work, problem=replace(work.problem, frame=dense)), filled
 
 
-def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array], *, has_bias: bool) -> Array | None:
+def _multiply(reading: Reading, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
     """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
 
     A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
@@ -153,7 +171,7 @@ def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array
         reading: The convolution.
         image: The input.
         run: The outputs.
-        operands: The weights of every K block.
+        operand: The weights of all K blocks.
         has_bias: Whether a bias is added, so that the last block makes the trip, too.
 
     Returns:
@@ -163,7 +181,7 @@ def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array
     partials, accumulates = reading.work.partials_format, reading.work.l1_accumulation
     packed: Array | None = None
     dst: Array | None = None
-    for block, weights in zip(run.strip.blocks, operands, strict=True):
+    for block, weights in zip(run.strip.blocks, run.strip.by_block(operand), strict=True):
         final = block is run.strip.blocks[-1] and not has_bias
         dst = None
         if packed is not None and (final or not accumulates):
