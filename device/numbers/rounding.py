@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.host.compiling import worth_loading
-from device.numbers.block_floats import GROUP, Array, largest_exponents, spread
+from device.numbers.block_floats import GROUP, Array, largest_exponents, spread, to_read
 
 _HALF: Final = np.uint32(0x8000)
 _BFLOAT16: Final = np.uint32(0xFFFF0000)
@@ -19,6 +19,7 @@ _STRETCH: Final = np.float32(1.0 + 2.0**-13)
 _MAGIC: Final = np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS))
 _SMALLEST: Final = np.int32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
 _PASS_SECONDS: Final = 0.2e-9  # what numpy takes for a number, each time it goes over all of them
+_WIDEN_SECONDS: Final = 1e-9
 _PASSES_OF_SHARING: Final = 6
 
 
@@ -45,7 +46,7 @@ def add(values: Array, rows: Array, *, rounds: bool) -> Array:
     loops = _loops(values, 4 if rounds else 1)
     if loops is not None and rows.flags.c_contiguous:
         sums = values.reshape(-1, values.shape[-1])
-        loops.add(sums, _to_read(rows.reshape(-1, values.shape[-1])), rounds)
+        loops.add(sums, to_read(rows.reshape(-1, values.shape[-1])), rounds)
         return values
     values += rows
     return round_half_up(values) if rounds else values
@@ -96,8 +97,24 @@ def _loops(values: Array, passes: int) -> Any:
     return importlib.import_module("device.numbers.loops")
 
 
-def _to_read(values: Array) -> Array:
-    """A view that is not written to: loops are compiled anew for arrays that are."""
-    seen = values[...]
-    seen.flags.writeable = False
-    return seen
+def widened_rows(values: Array, rows: Array, out: Array, first: int) -> None:
+    """Rows of numbers as float32, side by side with others.
+
+    Args:
+        values: [rows, width], bfloat16 or float32.
+        rows: int64, the row of each row of ``out``; none of them for zeros.
+        out: float32 [len(rows), first + width or more].
+        first: First column that is written.
+    """
+    worth = values.itemsize == 2 and values.flags.c_contiguous and out.flags.c_contiguous
+    if worth and worth_loading("device.numbers.loops", _WIDEN_SECONDS * len(rows) * values.shape[1]):
+        loops = importlib.import_module("device.numbers.loops")
+        loops.widen_rows(to_read(values.view(np.uint16)), rows, out.view(np.int32), first)
+        return
+    target = out[:, first : first + values.shape[1]]
+    there = (rows >= 0) & (rows < len(values))
+    if there.all() and len(rows) and (np.diff(rows) == 1).all():
+        target[...] = values[rows[0] : rows[0] + len(rows)]
+    else:
+        target[there] = values[rows[there]]
+        target[~there] = 0

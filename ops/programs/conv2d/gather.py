@@ -16,6 +16,7 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
 from device.numbers.formats import Array
 from device.numbers.integers import Integers, div_up
+from device.numbers.rounding import widened_rows
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import OutputPhase, margins, output_phases
 from ops.programs.conv2d.blocks import KBlock
@@ -297,14 +298,9 @@ def gathered_weights(weights: Array, rows_of: Sequence[Integers]) -> Array:
         another use and end before it.
     """
     width = weights.shape[1]
-    found = np.zeros((len(rows_of[0]), len(rows_of) * width), np.float32)
+    found = np.empty((len(rows_of[0]), len(rows_of) * width), np.float32)
     for n, rows in enumerate(rows_of):
-        there = (rows >= 0) & (rows < len(weights))
-        target = found[:, n * width : (n + 1) * width]
-        if there.all() and len(rows) and (np.diff(rows) == 1).all():
-            target[...] = weights[rows[0] : rows[0] + len(rows)]
-        else:
-            target[there] = weights[rows[there]]
+        widened_rows(weights, rows, found, n * width)
     return found
 
 

@@ -4,7 +4,7 @@ How a block is multiplied and what is rounded where is the arithmetic's choice (
 device does, or fast in floats.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from ops.meaning import ValuesReading, given, matrix, row
 from ops.programs.conv2d.gather import (
     HALF,
     Image,
+    MetBlock,
     Reading,
     Run,
     Strip,
@@ -121,20 +122,18 @@ def _operands(reading: Reading, parts: Sequence[Strip], weights: Array) -> list[
     work, operands = reading.work, [np.empty((0, 0), np.float32)] * len(parts)
 
     def prepare(part: int) -> None:
-        rows = [
-            np.concatenate(
-                [
-                    block.weight_rows(met.columns, len(block.kernel_rows) * work.problem.kernel[1])
-                    for block, met in zip(work.k_blocks, phase, strict=True)
-                ]
-            )
-            for phase in parts[part].met
-        ]
+        rows = [np.concatenate([np.empty(0, np.int64), *_weight_rows(work, phase)]) for phase in parts[part].met]
         seen = _unpacked(reading, gathered_weights(weights, rows))
         operands[part] = reading.arithmetic.weight_operand(seen, reading.mode)
 
     reading.arithmetic.each(prepare, range(len(parts)))
     return operands
+
+
+def _weight_rows(work: ConvWork, met: Sequence[MetBlock]) -> Iterator[Array]:
+    """The rows of the weight matrix under the columns of each gathered block."""
+    for block, one in zip(work.k_blocks, met, strict=True):
+        yield block.weight_rows(one.columns, len(block.kernel_rows) * work.problem.kernel[1])
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:
