@@ -22,6 +22,7 @@ from ops.frame.axis import OutputPhase, margins, output_phases
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
+FILLED_TOGETHER = 1 << 18  # numbers of an image that one thread converts at a time
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
 
 
@@ -242,11 +243,24 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
     (top, bottom), (left, right) = (margins(phase.axis for phase in output_phases(axis)) for axis in (rows, columns))
     channels = reading.work.layout.shards.in_channels
     height, width = top + rows.input_length + bottom, left + columns.input_length + right
-    pixels = np.zeros((problem.frame.batch, height, width, channels), np.float32)
-    inside = pixels[:, top : top + rows.input_length, left : left + columns.input_length, : problem.in_channels]
-    inside[...] = sticks.reshape(inside.shape)
-    if reading.converts_per_pixel:
-        pixels = seen(reading, pixels.reshape(-1, channels)).reshape(pixels.shape)
+    shape = (problem.frame.batch, height, width, channels)
+    filled = shape == (problem.frame.batch, rows.input_length, columns.input_length, problem.in_channels)
+    pixels = (np.empty if filled else np.zeros)(shape, np.float32)
+    given = sticks.reshape(problem.frame.batch, rows.input_length, columns.input_length, -1)
+
+    def fill(piece: tuple[int, int]) -> None:
+        image, first = piece
+        part = pixels[image, top + first : min(top + first + step, top + rows.input_length)]
+        part[:, left : left + columns.input_length, : problem.in_channels] = given[image, first : first + step]
+        if reading.converts_per_pixel:
+            values = part.reshape(-1, channels)
+            converted = seen(reading, values)
+            if not np.may_share_memory(converted, values):
+                values[...] = converted
+
+    step = max(1, FILLED_TOGETHER // (width * channels))
+    pieces = ((image, first) for image in range(problem.frame.batch) for first in range(0, rows.input_length, step))
+    reading.arithmetic.each(fill, pieces)
     return Image(pixels, top, left)
 
 
