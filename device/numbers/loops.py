@@ -115,19 +115,21 @@ def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
 
 
 @apart
-def widen_rows(halves: Array, rows: Array, out: Array, first: int) -> None:
+def widen_rows(halves: Array, column: int, width: int, rows: Array, out: Array, first: int) -> None:
     """Rows of bfloat16 numbers become float32, side by side with others.
 
     Args:
-        halves: uint16 [rows, width].
+        halves: uint16 [rows, at least column + width].
+        column: First column that is read.
+        width: Columns.
         rows: int64, the row of each row of ``out``; none of them for zeros.
         out: int32 [len(rows), at least first + width], bit patterns.
         first: First column that is written.
     """
     for n in range(rows.size):
-        target = out[n, first : first + halves.shape[1]]
+        target = out[n, first : first + width]
         if 0 <= rows[n] < halves.shape[0]:
-            source = halves[rows[n]]
+            source = halves[rows[n], column : column + width]
             for i in range(source.size):
                 target[i] = int32(source[i]) << 16
         else:

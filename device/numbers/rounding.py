@@ -97,24 +97,26 @@ def _loops(values: Array, passes: int) -> Any:
     return importlib.import_module("device.numbers.loops")
 
 
-def widened_rows(values: Array, rows: Array, out: Array, first: int) -> None:
+def widened_rows(values: Array, columns: slice, rows: Array, out: Array, first: int) -> None:
     """Rows of numbers as float32, side by side with others.
 
     Args:
-        values: [rows, width], bfloat16 or float32.
+        values: A matrix, bfloat16 or float32.
+        columns: Which of its columns.
         rows: int64, the row of each row of ``out``; none of them for zeros.
         out: float32 [len(rows), first + width or more].
         first: First column that is written.
     """
-    worth = values.itemsize == 2 and values.flags.c_contiguous and out.flags.c_contiguous
-    if worth and worth_loading("device.numbers.loops", _WIDEN_SECONDS * len(rows) * values.shape[1]):
+    width = columns.stop - columns.start
+    fits = values.itemsize == 2 and values.flags.c_contiguous and out.flags.c_contiguous
+    if fits and worth_loading("device.numbers.loops", _WIDEN_SECONDS * len(rows) * width):
         loops = importlib.import_module("device.numbers.loops")
-        loops.widen_rows(to_read(values.view(np.uint16)), rows, out.view(np.int32), first)
+        loops.widen_rows(to_read(values.view(np.uint16)), columns.start, width, rows, out.view(np.int32), first)
         return
-    target = out[:, first : first + values.shape[1]]
+    target = out[:, first : first + width]
     there = (rows >= 0) & (rows < len(values))
     if there.all() and len(rows) and (np.diff(rows) == 1).all():
-        target[...] = values[rows[0] : rows[0] + len(rows)]
+        target[...] = values[rows[0] : rows[0] + len(rows), columns]
     else:
-        target[there] = values[rows[there]]
+        target[there] = values[rows[there], columns]
         target[~there] = 0

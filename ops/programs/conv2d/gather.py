@@ -6,7 +6,7 @@ side.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -275,7 +275,8 @@ def met_blocks(
         if key not in alike:
             alike[key] = _met_block(block, kernel_columns, down, across, image)
         channels = slice(block.first_channel, block.first_channel + block.channels)
-        met.append(replace(alike[key], channels=channels))
+        one = alike[key]
+        met.append(MetBlock(one.taps, channels, one.half_counts, one.columns))
     return tuple(met)
 
 
@@ -300,21 +301,22 @@ def _met_block(block: KBlock, kernel_columns: int, down: OutputPhase, across: Ou
     return MetBlock(taps, channels, counts, columns)
 
 
-def gathered_weights(weights: Array, rows_of: Sequence[Integers]) -> Array:
-    """The weights of a K block under the columns of its gathered block, those of some output phases side by side.
+def gathered_weights(weights: Array, channels: slice, rows_of: Sequence[Integers]) -> Array:
+    """The weights under the columns of gathered blocks, those of some output phases side by side.
 
     Args:
-        weights: [rows, width] as prepared, as far as it is read.
-        rows_of: For each of the output phases, the row under each column; -1 for none.
+        weights: The prepared matrix.
+        channels: Which of its columns, for each of the phases.
+        rows_of: For each of the phases, the row under each column of the blocks; -1 for none.
 
     Returns:
-        float32 [columns, phases * width], zero where there is no row: none is meant, or they were prepared for
+        float32 [columns, phases * channels], zero where there is no row: none is meant, or they were prepared for
         another use and end before it.
     """
-    width = weights.shape[1]
+    width = channels.stop - channels.start
     found = np.empty((len(rows_of[0]), len(rows_of) * width), np.float32)
     for n, rows in enumerate(rows_of):
-        widened_rows(weights, rows, found, n * width)
+        widened_rows(weights, channels, rows, found, n * width)
     return found
 
 

@@ -5,11 +5,12 @@ device does, or fast in floats.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from device.matrix_unit.arithmetic import Arithmetic
+from device.matrix_unit.whole_runs import WholeRun, column_parts
 from device.numbers.activations import apply_activation
 from device.numbers.formats import BFLOAT16, Array, DataFormat
 from device.numbers.integers import round_up
@@ -17,10 +18,10 @@ from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis, output_phases
 from ops.frame.frame import Frame, frame_sources
 from ops.meaning import ValuesReading, given, matrix, row
+from ops.programs.conv2d.blocks import weight_rows_of
 from ops.programs.conv2d.gather import (
     HALF,
     Image,
-    MetBlock,
     Reading,
     Run,
     Strip,
@@ -82,58 +83,84 @@ def convolve_into(
         bias: [O_pad] or None.
         made: What a finished block is packed to.
     """
-    problem, out = reading.work.problem, reading.work.problem.out_format
+    arithmetic, problem, out = reading.arithmetic, reading.work.problem, reading.work.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
-    parts = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
-    operands = _operands(reading, parts, weights[:, :width])
+    every = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
     whole = whole_run_of(reading, made, result.size)
+    shares = [share for strip in every for share in _shares(reading, strip, width, whole)]
+    operands = list[Array | None]([None]) * len(shares)
+
+    def prepare(number: int) -> None:
+        operands[number] = _operand(reading, weights, shares[number])
 
     def compute(piece: tuple[int, Run]) -> None:
         number, run = piece
-        added = None if row is None else np.tile(row, len(run.strip.across))
-        if whole is not None and is_matrix_product(run, operands[number]):
-            compute_whole(whole, reading, image, run, operands[number], added, result)
+        share, operand = shares[number], operands[number]
+        if operand is None:  # nobody else needs it
+            operand = _operand(reading, weights, share)
+        added = None if row is None else np.tile(row[share.channels], len(share.strip.across[share.phases]))
+        place = run.place(result)[:, :, share.phases, share.channels]
+        if share.whole is not None:
+            compute_whole(share.whole, reading, image, run, operand, added, result, place)
         else:
-            _compute_stepwise(reading, image, run, operands[number], added, result, made)
+            _compute_stepwise(reading, image, run, operand, added, place, made)
 
-    pieces = [
-        (number, run)
-        for number, strip in enumerate(parts)
-        for run in runs(problem.frame.batch, strip, reading.arithmetic.run_elements // (width * len(strip.across)))
-    ]
-    reading.arithmetic.each(compute, pieces)
+    dealt = [list(runs(problem.frame.batch, one.strip, arithmetic.run_elements // one.columns)) for one in shares]
+    arithmetic.each(prepare, [number for number, several in enumerate(dealt) if len(several) > 1])
+    arithmetic.each(compute, [(number, run) for number, several in enumerate(dealt) for run in several])
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Outputs of a strip that are computed with the same weights.
+
+    Attributes:
+        strip: The strip.
+        rows: For each of its phases the row of the weight matrix under each column of the gathered blocks.
+        phases: Which of the phases.
+        channels: Which channels of theirs.
+        whole: Who computes runs of them at once; None if they go step by step.
+    """
+
+    strip: Strip
+    rows: tuple[Array, ...]
+    phases: slice
+    channels: slice
+    whole: WholeRun | None
+
+    @property
+    def columns(self) -> int:
+        """Columns of the weights."""
+        return len(self.strip.across[self.phases]) * int(self.channels.stop - self.channels.start)
+
+
+def _shares(reading: Reading, strip: Strip, width: int, whole: WholeRun | None) -> Iterator[_Share]:
+    """A strip of so many channels, cut where its products at once would not stay in the cache."""
+    work, phases = reading.work, len(strip.across)
+    rows = tuple(weight_rows_of(work.k_blocks, [one.columns for one in met], work.problem.kernel) for met in strip.met)
+    if whole is None or not is_matrix_product(strip, phases * width):
+        yield _Share(strip, rows, slice(0, phases), slice(0, width), None)
+        return
+    for some, channels in column_parts(phases, width, sum(1 for block in strip.blocks if block.taps)):
+        yield _Share(strip, rows, some, channels, whole)
+
+
+def _operand(reading: Reading, weights: Array, share: _Share) -> Array:
+    """The weights of all K blocks as a share multiplies with them: float32 [columns of the blocks, columns]."""
+    seen = _unpacked(reading, gathered_weights(weights, share.channels, share.rows[share.phases]))
+    return reading.arithmetic.weight_operand(seen, reading.mode)
 
 
 def _compute_stepwise(
-    reading: Reading, image: Image, run: Run, operand: Array, bias: Array | None, result: Array, made: DataFormat
+    reading: Reading, image: Image, run: Run, operand: Array, bias: Array | None, place: Array, made: DataFormat
 ) -> None:
     """All outputs of a run, one step of all of them after the other; arguments as of `compute_whole`."""
     dst = _multiply(reading, image, run, operand, has_bias=bias is not None)
     if dst is None:
         dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
-    place = run.place(result)
     values = _finish(reading, dst, bias, made).reshape(*place.shape[:-1], -1)
-    _store(values[..., : result.shape[-1]], made, place)
-
-
-def _operands(reading: Reading, parts: Sequence[Strip], weights: Array) -> list[Array]:
-    """The weights of all K blocks as each strip multiplies with them: float32 [columns of the blocks, phases * O]."""
-    work, operands = reading.work, [np.empty((0, 0), np.float32)] * len(parts)
-
-    def prepare(part: int) -> None:
-        rows = [np.concatenate([np.empty(0, np.int64), *_weight_rows(work, phase)]) for phase in parts[part].met]
-        seen = _unpacked(reading, gathered_weights(weights, rows))
-        operands[part] = reading.arithmetic.weight_operand(seen, reading.mode)
-
-    reading.arithmetic.each(prepare, range(len(parts)))
-    return operands
-
-
-def _weight_rows(work: ConvWork, met: Sequence[MetBlock]) -> Iterator[Array]:
-    """The rows of the weight matrix under the columns of each gathered block."""
-    for block, one in zip(work.k_blocks, met, strict=True):
-        yield block.weight_rows(one.columns, len(block.kernel_rows) * work.problem.kernel[1])
+    _store(values[..., : place.shape[-1]], made, place)
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun, column_parts
+from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun
 from device.numbers.formats import Array, DataFormat
-from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, gather
+from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, Strip, gather
 
 
 def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun | None:
@@ -33,13 +33,20 @@ def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun 
     return reading.arithmetic.whole_runs(trips, len(work.k_blocks) * elements)
 
 
-def is_matrix_product(run: Run, operand: Array) -> bool:
-    """Whether a run meets inputs, and numpy would not take its products for those of vectors."""
-    return run.strip.width > 1 and operand.shape[1] > 1 and any(block.taps for block in run.strip.blocks)
+def is_matrix_product(strip: Strip, columns: int) -> bool:
+    """Whether a strip of so many columns meets inputs, and numpy would not take its products for those of vectors."""
+    return strip.width > 1 and columns > 1 and any(block.taps for block in strip.blocks)
 
 
 def compute_whole(
-    whole: WholeRun, reading: Reading, image: Image, run: Run, operand: Array, bias: Array | None, result: Array
+    whole: WholeRun,
+    reading: Reading,
+    image: Image,
+    run: Run,
+    operand: Array,
+    bias: Array | None,
+    result: Array,
+    place: Array,
 ) -> None:
     """All outputs of a run.
 
@@ -48,24 +55,20 @@ def compute_whole(
         reading: The convolution.
         image: The input.
         run: The run; it meets inputs.
-        operand: The weights of all K blocks, [depths, phases * width].
-        bias: [phases * width] or None.
+        operand: The weights of all K blocks, [depths, columns].
+        bias: [columns] or None.
         result: The output buffer.
+        place: The outputs in it, [rows, outputs of a row, phases, channels].
     """
-    met, place = [block for block in run.strip.blocks if block.taps], run.place(result)
-    activations = _gathered(reading, image, run, met)
-    phases = len(run.strip.across)
-    width = operand.shape[1] // phases
-    for some, channels in column_parts(phases, width, len(met)):
-        columns = slice(some.start * width + channels.start, (some.stop - 1) * width + channels.stop)
-        operands = RunOperands(
-            activations=activations,
-            weights=operand[:, columns],
-            depths=[len(block.columns) for block in met],
-            bias=None if bias is None else bias[columns],
-            packs_last=bias is not None or not run.strip.blocks[-1].taps,
-        )
-        whole(operands, result, place[:, :, some, channels])
+    met = [block for block in run.strip.blocks if block.taps]
+    operands = RunOperands(
+        activations=_gathered(reading, image, run, met),
+        weights=operand,
+        depths=[len(block.columns) for block in met],
+        bias=bias,
+        packs_last=bias is not None or not run.strip.blocks[-1].taps,
+    )
+    whole(operands, result, place)
 
 
 def _gathered(reading: Reading, image: Image, run: Run, met: Sequence[MetBlock]) -> Array:
