@@ -1,25 +1,25 @@
-"""Pieces of work side by side: a thread for each core, each with products of BLAS that stay in it.
+"""Pieces of work side by side: a thread for each core, and products of BLAS that stay in their thread.
 
 BLAS deals a product to threads of its own, which turn while they wait for each other. Products of a network's layers
 are short, so that on two cores that are not idle nine tenths of the time went there. Pieces are as many, whatever the
 number of cores, and each is computed in one thread: neither changes a bit.
 """
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
-from typing import Final, TypeVar
+from threading import Lock, local
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from device.host.blas import library
-
 PieceT = TypeVar("PieceT")
 NAMES: Final = ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads")
+_THREAD: Final = local()  # knows whether it does a piece
 _ONE_AT_A_TIME: Final = Lock()  # the number of BLAS's threads belongs to the whole process
 
 
@@ -34,25 +34,27 @@ def in_turn(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
         work(piece)
 
 
-def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
-    """All pieces, begun in order, on all cores, this thread's included; in turn where numpy's BLAS is not OpenBLAS.
+def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threads: int | None = None) -> None:
+    """All pieces, begun in order, in threads that use no BLAS; pieces of a piece are done in turn, by its thread.
 
     Args:
         work: Does a piece; it must not depend on others.
         pieces: What there is to do.
+        threads: How many, this one included; None: one for each core.
 
     Raises:
         Exception: The first that a piece raises; pieces that were not begun are left.
     """
     every = list(pieces)
-    blas = openblas() if len(every) > 1 and cores() > 1 else None
-    if blas is None:
+    workers = min(threads or cores(), len(every))
+    if workers < 2 or _within_piece():
         in_turn(work, every)
         return
 
     waiting, turn, raised = enumerate(every), Lock(), dict[int, BaseException]()
 
     def take_pieces() -> None:
+        _THREAD.within_piece = True
         with np.errstate(over="ignore", invalid="ignore"):
             while not raised:
                 with turn:
@@ -65,15 +67,37 @@ def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> No
                 except BaseException as error:
                     raised[number] = error
 
-    with _one_thread(*blas):
-        helpers = [_helpers(cores() - 1).submit(take_pieces) for _ in range(min(cores(), len(every)) - 1)]
-        try:
-            take_pieces()
-        except BaseException as error:  # an interrupt between two pieces
-            raised[len(every)] = error
-        wait([helper for helper in helpers if not helper.cancel()])
+    helpers = [_helpers(workers - 1).submit(take_pieces) for _ in range(workers - 1)]
+    try:
+        take_pieces()
+    except BaseException as error:  # an interrupt between two pieces
+        raised[len(every)] = error
+    finally:
+        _THREAD.within_piece = False
+    wait([helper for helper in helpers if not helper.cancel()])
     if raised:
         raise raised[min(raised)]
+
+
+def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
+    """`on_all_cores` with one thread for each product of BLAS; in turn where numpy's BLAS is not OpenBLAS."""
+    every = list(pieces)
+    blas = openblas() if len(every) > 1 and free_threads() > 1 else None
+    if blas is None:
+        in_turn(work, every)
+        return
+    with _one_thread(*blas):
+        on_all_cores(work, every)
+
+
+def free_threads() -> int:
+    """Threads that work may be dealt to: as many as cores, or this one alone if it does a piece already."""
+    return 1 if _within_piece() else cores()
+
+
+def _within_piece() -> bool:
+    """Whether this thread is one of several already."""
+    return getattr(_THREAD, "within_piece", False)
 
 
 @cache
@@ -87,12 +111,21 @@ if hasattr(os, "register_at_fork"):
 
 
 @cache
+def numpy_library() -> Any:
+    """The library that numpy's BLAS was loaded with; None for an older numpy, or one that is built in another way."""
+    try:
+        return ctypes.CDLL(sys.modules["numpy._core._multiarray_umath"].__file__)
+    except (KeyError, OSError, TypeError):
+        return None
+
+
+@cache
 def openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     """Functions that tell and set the number of threads of numpy's OpenBLAS; None if it has another BLAS."""
-    blas = library()
+    library = numpy_library()
     for name in NAMES:
-        if hasattr(blas, name.format("get")) and hasattr(blas, name.format("set")):
-            return getattr(blas, name.format("get")), getattr(blas, name.format("set"))
+        if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
+            return getattr(library, name.format("get")), getattr(library, name.format("set"))
     return None
 
 

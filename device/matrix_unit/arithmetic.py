@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from device.host.threads import in_turn, side_by_side
+from device.host.threads import on_all_cores, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
@@ -123,8 +123,8 @@ EXACT: Final = Arithmetic(
     add_bias=packer.add_bias,
     whole_runs=_step_by_step,
     slice_by_slice=True,
-    run_elements=1 << 18,
-    each=in_turn,
+    run_elements=1 << 17,
+    each=on_all_cores,
 )
 
 FAST: Final = Arithmetic(

@@ -5,8 +5,7 @@ This is what operations call. Three engines give the same bits: "truth" (`exact`
 """
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import inf
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
@@ -14,20 +13,18 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from device.host.compiling import worth_loading
-from device.host.threads import cores
+from device.host.threads import free_threads, on_all_cores
 from device.matrix_unit.exact import (
-    MAX_ACTIVATION_EXPONENT,
-    MAX_EXPONENT_SUM,
-    MAX_WEIGHT_EXPONENT,
+    EXPONENT_BIAS,
     STEP_DEPTH,
     MatrixUnitMode,
     accumulate_step,
-    largest_exponent,
+    in_range,
     phase_of,
-    weight_parts,
 )
-from device.matrix_unit.packer import flushed, without_nan
+from device.matrix_unit.packer import flushed, signed, without_nan
 from device.matrix_unit.vectorized import multiply_rows
+from device.numbers.integers import div_up
 
 __all__ = ["Engine", "block_product"]
 
@@ -37,7 +34,14 @@ Engine: TypeAlias = Literal["auto", "compiled", "numpy", "truth"]
 STEP_SECONDS: Final = 160e-6  # that a step of numpy takes by itself, as measured
 MULTIPLY_ADD_SECONDS: Final = 2.5e-9  # and each multiply-add of it
 WORTH_THREADS: Final = 16_000_000  # multiply-adds from which a second core helps
-UNIT_ROWS: Final = 1024  # rows one thread works on at a time
+UNIT_ROWS: Final = 512  # rows and blocks of columns one thread works on at a time
+UNIT_BLOCKS: Final = 4
+LARGEST_LOWERING: Final = phase_of(3).lowered_by
+CANCELLED: Final = 23  # places that a sum may lose
+GROWTH: Final = 12  # places that Dst may gain, but for one with each doubling of the steps
+SMALLEST_NARROW: Final = 16  # exponent fields of numbers that are taken for narrow
+LARGEST_NARROW: Final = 249
+LOW_HALF: Final = np.uint32(0xFFFF)  # bits that a 16-bit Dst lacks
 
 
 class _Work(NamedTuple):
@@ -46,16 +50,21 @@ class _Work(NamedTuple):
     Attributes:
         activations: uint32 [rows, halves * 16].
         weights: uint32 [halves * 16, cols].
-        dst: uint32 [rows, cols], as steps leave it.
+        dst: uint32 [rows, cols]; None for zeros.
         half_counts: Halves of each K tile.
         mode: Set-up of the unit.
     """
 
     activations: Array
     weights: Array
-    dst: Array
+    dst: Array | None
     half_counts: tuple[int, ...]
     mode: MatrixUnitMode
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the result."""
+        return len(self.activations), self.weights.shape[1]
 
     @property
     def multiply_adds(self) -> int:
@@ -70,11 +79,18 @@ class _Work(NamedTuple):
         return steps * STEP_SECONDS + self.multiply_adds * MULTIPLY_ADD_SECONDS
 
 
-class _Unit(NamedTuple):
-    """Rows and columns that one call of the compiled kernel computes."""
+class _Fields(NamedTuple):
+    """The smallest exponent field above 0 (255 if there is none) and the largest one of some numbers."""
 
-    rows: slice
-    block: int
+    smallest: int
+    largest: int
+
+
+class _Unit(NamedTuple):
+    """A rectangle of the result that one call of the compiled kernel computes."""
+
+    rows: range
+    blocks: range
 
 
 def block_product(
@@ -115,12 +131,10 @@ def block_product(
     work = _checked(activations, weights, dst, half_counts, mode)
     compiled = _compiled_engine(work, engine)
     with np.errstate(all="ignore"):
-        if compiled is not None:
-            result = _multiply_compiled(work, compiled, threads or cores())
-        elif engine == "truth":
-            result = _multiply_truth(work)
-        else:
-            result = multiply_rows(work.activations, work.weights, work.dst, work.half_counts, work.mode)
+        result = None if compiled is None else _multiply_compiled(work, compiled, threads)
+        if result is None:  # nobody compiled, or operands too large for float32 arithmetic
+            multiply = _multiply_truth if engine == "truth" else multiply_rows
+            result = multiply(work.activations, work.weights, _begun(work), work.half_counts, mode)
     return result.view(np.float32)
 
 
@@ -141,21 +155,27 @@ def _checked(
             f"block_product: half_counts must name 0, 1 or 2 halves for every K tile and {halves} in all "
             f"(K is {depth}), not {list(counts) if half_counts is not None else 'None, which means whole tiles'}"
         )
-    start = np.zeros((rows, cols), np.uint32) if dst is None else _bits("dst", dst)
-    if start.shape != (rows, cols):
+    start = None if dst is None else _bits("dst", dst)
+    if start is not None and start.shape != (rows, cols):
         raise ValueError(f"block_product: dst must be [rows, cols] = {[rows, cols]}, not {list(start.shape)}")
-    if dst is not None:
-        if not mode.fp32_dest and (start & np.uint32(0xFFFF)).any():
-            raise ValueError(
-                "block_product: a 16-bit Dst holds bfloat16 values; cut dst first (device.matrix_unit.packer.unpack)"
-            )
-        start = _as_steps_leave_it(start)
     return _Work(activations, weights, start, tuple(count for count in counts if count), mode)
 
 
-def _as_steps_leave_it(dst: Array) -> Array:
-    """Bit patterns without denormals, negative zeros and NaNs, so that a step that adds nothing changes nothing."""
-    return without_nan(flushed(dst))
+def _begun(work: _Work) -> Array:
+    """Dst without denormals, negative zeros and NaNs, so that a step that adds nothing changes nothing: uint32."""
+    if work.dst is None:
+        return np.zeros(work.shape, np.uint32)
+    if not work.mode.fp32_dest:
+        _refuse_low_bits(np.bitwise_or.reduce(work.dst, axis=None))
+    return without_nan(flushed(work.dst))
+
+
+def _refuse_low_bits(seen: np.uint32) -> None:
+    """Raises where the bits that occur in a 16-bit Dst are not those of bfloat16 values."""
+    if seen & LOW_HALF:
+        raise ValueError(
+            "block_product: a 16-bit Dst holds bfloat16 values; cut dst first (device.matrix_unit.packer.unpack)"
+        )
 
 
 def _bits(name: str, array: Array) -> Array:
@@ -165,23 +185,27 @@ def _bits(name: str, array: Array) -> Array:
             f"block_product: {name} must be a matrix of float32 or uint32 bit patterns, not {array.dtype} "
             f"{list(array.shape)}"
         )
-    return np.require(array, requirements=["C", "A"]).view(np.uint32)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "A"])
+    return array.view(np.uint32)
 
 
-def _multiply_truth(work: _Work) -> Array:
-    dst = work.dst
+def _multiply_truth(
+    activations: Array, weights: Array, dst: Array, half_counts: tuple[int, ...], mode: MatrixUnitMode
+) -> Array:
+    """Step by step; arguments as of ``multiply_rows``."""
     first = 0
-    for count in work.half_counts:
-        for number in range(work.mode.fidelity_phases):
+    for count in half_counts:
+        for number in range(mode.fidelity_phases):
             for half in range(first, first + count):
                 depth = slice(half * STEP_DEPTH, (half + 1) * STEP_DEPTH)
                 dst = accumulate_step(
-                    work.activations[:, depth],
-                    work.weights[depth],
+                    activations[:, depth],
+                    weights[depth],
                     dst,
                     phase=phase_of(number),
-                    fp32_dest=work.mode.fp32_dest,
-                    minus_one_quirk=work.mode.minus_one_quirk,
+                    fp32_dest=mode.fp32_dest,
+                    minus_one_quirk=mode.minus_one_quirk,
                 )
         first += count
     return dst
@@ -198,82 +222,67 @@ def _compiled_engine(work: _Work, engine: Engine) -> Any:
     return None
 
 
-def _multiply_compiled(work: _Work, compiled: Any, threads: int) -> Array:
-    weight_exponent = largest_exponent(work.weights)
-    if weight_exponent > MAX_WEIGHT_EXPONENT or not work.weights.size or not work.dst.size:
-        return multiply_rows(work.activations, work.weights, work.dst, work.half_counts, work.mode)
-    result = np.empty_like(work.dst)
-    run = _unit_runner(work, compiled.multiply_column_block, compiled.LANES, weight_exponent, result)
-    units = list(_units(work.dst, compiled.LANES))
-    if threads == 1 or len(units) == 1 or work.multiply_adds < WORTH_THREADS:
-        for unit in units:
-            run(unit)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(run, units))
-    return result
-
-
-def _units(dst: Array, lanes: int) -> Iterator[_Unit]:
-    """Pieces of a result, in an order that changes no bit."""
-    rows, cols = dst.shape
-    for start in range(0, rows, UNIT_ROWS):
-        for block in range(-(-cols // lanes)):
-            yield _Unit(slice(start, min(start + UNIT_ROWS, rows)), block)
-
-
-def _unit_runner(
-    work: _Work, kernel: Callable[..., bool], lanes: int, weight_exponent: int, result: Array
-) -> Callable[[_Unit], None]:
-    """A function that computes one unit into ``result``; it may run in several threads."""
-    halves, cols = work.weights.shape[0] // STEP_DEPTH, work.weights.shape[1]
-    parts, exponents = _column_blocks(work.weights, lanes)
-    activations = work.activations.view(np.int32).reshape(len(work.activations), halves, STEP_DEPTH)
-    activations.flags.writeable = False  # always, so that the kernel is compiled for one kind of argument
+def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array | None:
+    """The result, uint32 [rows, cols]; None if an operand is too large for float32 arithmetic."""
+    (rows, cols), halves = work.shape, sum(work.half_counts)
+    packing = importlib.import_module("device.matrix_unit.compiled_packing")
+    activations, weights = signed(work.activations), signed(work.weights)
+    fields = _Fields(*packing.exponent_range(activations)), _Fields(*packing.exponent_range(weights))
+    if not in_range(fields[1].largest, fields[0].largest):
+        return None
+    blocks = div_up(cols, compiled.LANES)
+    dst = _begun_blocks(work, packing, blocks * compiled.LANES)
+    began = None if work.dst is None else _Fields(*packing.exponent_range(signed(dst)))
+    narrow = _are_narrow(*fields, began, halves * work.mode.fidelity_phases)
+    in_blocks = dst.reshape(rows, blocks, compiled.LANES)
+    activations = activations.reshape(rows, halves, STEP_DEPTH)
     tile_starts = np.array([0, *accumulate(work.half_counts)])
-    minus_one = np.int32(-1 if work.mode.minus_one_quirk else 0)
-    max_activation_exponent = min(MAX_ACTIVATION_EXPONENT, MAX_EXPONENT_SUM - weight_exponent)
 
     def run(unit: _Unit) -> None:
-        columns = slice(unit.block * lanes, min((unit.block + 1) * lanes, cols))
-        width = columns.stop - columns.start
-        dst = np.zeros((unit.rows.stop - unit.rows.start, lanes), np.int32)
-        dst[:, :width] = work.dst[unit.rows, columns].view(np.int32)
-        if kernel(
-            parts[unit.block],
-            exponents[unit.block],
-            activations[unit.rows],
-            dst,
+        compiled.multiply(
+            activations,
+            weights,
+            in_blocks,
+            (unit.rows.start, unit.rows.stop),
+            (unit.blocks.start, unit.blocks.stop),
             tile_starts,
             work.mode.fidelity_phases,
             work.mode.fp32_dest,
-            minus_one,
-            max_activation_exponent,
-        ):
-            result[unit.rows, columns] = dst[:, :width].view(np.uint32)
-        else:  # an activation too large for float32 arithmetic
-            result[unit.rows, columns] = multiply_rows(
-                work.activations[unit.rows],
-                work.weights[:, columns],
-                work.dst[unit.rows, columns],
-                work.half_counts,
-                work.mode,
-            )
+            np.int32(-1 if work.mode.minus_one_quirk else 0),
+            narrow,
+        )
 
-    return run
+    workers = (threads or free_threads()) if work.multiply_adds >= WORTH_THREADS else 1
+    on_all_cores(run, _units(rows, blocks) if workers > 1 else [_Unit(range(rows), range(blocks))], workers)
+    return np.ascontiguousarray(dst[:, :cols]).view(np.uint32)
 
 
-def _column_blocks(weights: Array, lanes: int) -> tuple[Array, Array]:
-    """Parts [blocks, 2, halves, 16 * lanes] and exponents [blocks, halves, 16 * lanes] of weights [K, cols]."""
-    depth, cols = weights.shape
-    halves, blocks = depth // STEP_DEPTH, -(-cols // lanes)
-    parts = np.empty((blocks, 2, halves, STEP_DEPTH * lanes), np.float32)
-    exponents = np.empty((blocks, halves, STEP_DEPTH * lanes), np.int16)
-    padded = np.zeros((depth, lanes), np.uint32)
-    for block in range(blocks):
-        part = weights[:, block * lanes : (block + 1) * lanes]
-        padded[:, : part.shape[1]] = part
-        padded[:, part.shape[1] :] = 0
-        found = weight_parts(padded.reshape(halves, STEP_DEPTH * lanes))
-        parts[block, 0], parts[block, 1], exponents[block] = found.high, found.low, found.exponents
-    return parts, exponents
+def _are_narrow(activations: _Fields, weights: _Fields, dst: _Fields | None, steps: int) -> bool:
+    """Whether numbers stay so far from both ends of the exponent that no step under- or overflows.
+
+    A sum loses 23 places at most when its terms cancel each other. A step adds less than 2**6 times the largest
+    product, and a sum of minus one unit, which may become 2**27 times as large, is one of terms that are no larger.
+    """
+    smallest = activations.smallest + weights.smallest - EXPONENT_BIAS - LARGEST_LOWERING
+    largest = activations.largest + weights.largest - EXPONENT_BIAS
+    if dst is not None:
+        smallest, largest = min(smallest, dst.smallest + CANCELLED), max(largest, dst.largest)
+    return smallest - CANCELLED >= SMALLEST_NARROW and largest + GROWTH + steps.bit_length() <= LARGEST_NARROW
+
+
+def _begun_blocks(work: _Work, packing: Any, columns: int) -> Array:
+    """`_begun` with zeros behind it: int32 [rows, columns]."""
+    if work.dst is None:
+        return np.zeros((work.shape[0], columns), np.int32)
+    dst = np.empty((work.shape[0], columns), np.int32)
+    seen = packing.begin(signed(work.dst), dst)
+    if not work.mode.fp32_dest:
+        _refuse_low_bits(np.uint32(seen & 0xFFFFFFFF))
+    return dst
+
+
+def _units(rows: int, blocks: int) -> Iterator[_Unit]:
+    """Rectangles of a result, in an order that changes no bit."""
+    for row in range(0, rows, UNIT_ROWS):
+        for block in range(0, blocks, UNIT_BLOCKS):
+            yield _Unit(range(row, min(row + UNIT_ROWS, rows)), range(block, min(block + UNIT_BLOCKS, blocks)))

@@ -129,10 +129,25 @@ def _settle(
 
 
 @apart
+def _widen(activations: Array, first: int, pitch: int, room: Array, rows: int) -> None:
+    """Rows of activations, as they are held, become float32."""
+    for n in range(rows):
+        source, target = activations[first + n * pitch :], room[n].view(np.int32)
+        if activations.itemsize == 2:
+            for i in range(target.size):
+                target[i] = int32(source[i]) << 16
+        else:
+            for i in range(target.size):
+                target[i] = source[i]
+
+
+@apart
 def run(
     sgemm: Any,
+    activations: Array,
     operands: Any,
     depths: Array,
+    room: Array,
     rows: int,
     sums: Array,
     bias: Array,
@@ -149,9 +164,11 @@ def run(
 
     Args:
         sgemm: BLAS's product.
-        operands: Addresses of the activations [outputs, depths] and of the weights [depths, columns], each with the
-            elements from one of its rows to the next, and how many outputs there are in a row of them.
+        activations: Integers, what the matrix [outputs, depths] of the activations lies in from its first element on.
+        operands: The address of the weights [depths, columns], the elements from one of their rows to the next and
+            from one row of the activations to the next, and how many outputs there are in a row of them.
         depths: int64, of each K block.
+        room: float32, room for the activations of the rows that are computed at a time.
         rows: Rows of outputs.
         sums: float32 [blocks, rows that are computed at a time, elements of a row], room for products.
         bias: float32 [columns], or nothing.
@@ -166,17 +183,18 @@ def run(
         place: The distance between rows, spans of a row in two dimensions and the distances between those, the
             elements of a span and those that are kept, and whether the upper halves of numbers are stored.
     """
-    activations, pitch, weights, weight_pitch, outputs = operands
-    columns, step = sums.shape[2] // outputs, sums.shape[1]
+    weights, weight_pitch, pitch, outputs = operands
+    columns, step, held = sums.shape[2] // outputs, sums.shape[1], room.shape[1]
     plain, one, zero = int32(111), np.float32(1), np.float32(0)
     for begin in range(0, rows, step):
         count, depth = min(step, rows - begin), 0
+        _widen(activations, begin * outputs * pitch, pitch, room, count * outputs)
         for block in range(depths.size):
-            left = np.uintp(activations + 4 * (begin * outputs * pitch + depth))
+            left = np.uintp(room.ctypes.data + 4 * depth)
             right = np.uintp(weights + 4 * depth * weight_pitch)
             sgemm(
                 int32(101), plain, plain, count * outputs, columns, depths[block],
-                one, left, pitch, right, weight_pitch, zero, sums[block].ctypes.data, columns,
+                one, left, held, right, weight_pitch, zero, sums[block].ctypes.data, columns,
             )  # fmt: skip
             depth += depths[block]
         _settle(

@@ -6,21 +6,20 @@ as long as the products themselves.
 """
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isqrt
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from device.host.blas import sgemm_address
 from device.host.compiling import worth_loading
+from device.host.products import sgemm_address
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.rounding import sharing
 
 CHUNK_ELEMENTS: Final = 1 << 16  # of products that are worked on at a time, so that they stay in the cache
-PART_COLUMNS: Final = 128  # columns of a product, or a multiple: whole groups of block floats, and what BLAS likes
 _SUM_SECONDS: Final = 1e-9  # what numpy takes for an element of a product on its way
 _TF32: Final = -0x2000  # masks as signed numbers
 _UPPER: Final = -0x10000
@@ -51,7 +50,7 @@ class RunOperands:
     """What a run of outputs is made of.
 
     Attributes:
-        activations: float32 [outputs, depth of all K blocks], elements of a row side by side.
+        activations: float32 or bfloat16 [outputs, depth of all K blocks], elements of a row side by side.
         weights: float32 [depth of all K blocks, columns], likewise.
         depths: Of each K block.
         bias: float32 [columns] as the matrix unit reads it, or None.
@@ -82,23 +81,6 @@ def whole_runs(trips: Trips, elements: int) -> WholeRun | None:
     return partial(run, loops, loops.Sgemm(address), trips)
 
 
-def column_parts(phases: int, width: int, blocks: int) -> Iterator[tuple[slice, slice]]:
-    """Phases and their channels whose products are computed together, about twice as wide as a square in the cache.
-
-    Args:
-        phases: Phases side by side.
-        width: Channels of each.
-        blocks: K blocks.
-    """
-    most = max(1, 2 * isqrt(CHUNK_ELEMENTS // blocks) // PART_COLUMNS) * PART_COLUMNS
-    if phases * width <= most:
-        yield slice(0, phases), slice(0, width)
-        return
-    for phase in range(phases):
-        for first in range(0, width, most):
-            yield slice(phase, phase + 1), slice(first, min(first + most, width))
-
-
 def run(loops: Any, sgemm: Any, trips: Trips, operands: RunOperands, result: Array, place: Array) -> None:
     """Compute outputs.
 
@@ -116,8 +98,10 @@ def run(loops: Any, sgemm: Any, trips: Trips, operands: RunOperands, result: Arr
     step = max(1, CHUNK_ELEMENTS // (len(operands.depths) * outputs * columns))
     loops.run(
         sgemm,
-        (*_addressed(operands.activations), *_addressed(operands.weights), outputs),
+        _flat(operands.activations),
+        (*_addressed(operands.weights), operands.activations.strides[0] // operands.activations.itemsize, outputs),
         np.array(operands.depths, np.int64),
+        np.empty((min(step, rows) * outputs, operands.activations.shape[1]), np.float32),
         rows,
         np.empty((len(operands.depths), min(step, rows), outputs * columns), np.float32),
         np.empty(0, np.float32) if bias is None else bias,
@@ -139,6 +123,13 @@ def _address(array: Array) -> int:
 def _addressed(matrix: Array) -> tuple[int, int]:
     """Where a matrix is, and the elements from one of its rows to the next."""
     return _address(matrix), matrix.strides[0] // matrix.itemsize
+
+
+def _flat(matrix: Array) -> Array:
+    """The integers that a matrix is made of, from its first element to its last, with what lies between its rows."""
+    length = (len(matrix) - 1) * (matrix.strides[0] // matrix.itemsize) + matrix.shape[1]
+    flat = as_strided(matrix, (length,), (matrix.itemsize,), writeable=False)
+    return flat.view(np.int32 if matrix.itemsize == 4 else np.uint16)
 
 
 def _spans(place: Array, width: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from device.host.compiling import worth_loading
 from device.numbers.block_floats import GROUP, Array, largest_exponents, spread, to_read
+from device.numbers.integers import Integers
 
 _HALF: Final = np.uint32(0x8000)
 _BFLOAT16: Final = np.uint32(0xFFFF0000)
@@ -97,26 +98,27 @@ def _loops(values: Array, passes: int) -> Any:
     return importlib.import_module("device.numbers.loops")
 
 
-def widened_rows(values: Array, columns: slice, rows: Array, out: Array, first: int) -> None:
+def widen_rows(values: Array, columns: slice, rows: slice | Integers, out: Array, first: int) -> None:
     """Rows of numbers as float32, side by side with others.
 
     Args:
         values: A matrix, bfloat16 or float32.
         columns: Which of its columns.
-        rows: int64, the row of each row of ``out``; none of them for zeros.
-        out: float32 [len(rows), first + width or more].
+        rows: The row of each row of ``out``; -1 or one behind the last for zeros.
+        out: float32 [rows, first + width or more].
         first: First column that is written.
     """
     width = columns.stop - columns.start
     fits = values.itemsize == 2 and values.flags.c_contiguous and out.flags.c_contiguous
-    if fits and worth_loading("device.numbers.loops", _WIDEN_SECONDS * len(rows) * width):
+    if fits and worth_loading("device.numbers.loops", _WIDEN_SECONDS * len(out) * width):
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         loops = importlib.import_module("device.numbers.loops")
-        loops.widen_rows(to_read(values.view(np.uint16)), columns.start, width, rows, out.view(np.int32), first)
+        loops.widen_rows(to_read(values.view(np.uint16)), columns.start, width, numbers, out.view(np.int32), first)
         return
     target = out[:, first : first + width]
+    if isinstance(rows, slice):
+        target[...] = values[rows, columns]
+        return
     there = (rows >= 0) & (rows < len(values))
-    if there.all() and len(rows) and (np.diff(rows) == 1).all():
-        target[...] = values[rows[0] : rows[0] + len(rows), columns]
-    else:
-        target[there] = values[rows[there], columns]
-        target[~there] = 0
+    target[there] = values[rows[there], columns]
+    target[~there] = 0

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from inspect import signature
-from math import prod
+from math import fsum, prod
 from typing import Any, Final
 
 from device.errors import ArgumentTypeError, shown
@@ -16,7 +16,7 @@ from ttsim.recording.network import report_network
 from ttsim.recording.pages import page_of_run
 from ttsim.recording.shown import shown_cycles, shown_network
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
-from ttsim.recording.timing import cycles_of, timed_call
+from ttsim.recording.timing import cycles_of, timed_call, timed_operations
 from ttsim.report.cycles.advice import Advice, machine_changes
 from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import CycleReport, cycle_report
@@ -63,7 +63,9 @@ class Profile:
 
         All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
         """
-        return shown_network(report_network(self.ran, self.device.spec, self.device.meanings))
+        spec, calls = self.device.spec, self.ran
+        operations = [timed_operations(call, spec, self.device.meanings) for call in calls]
+        return shown_network(report_network(calls, operations, spec))
 
     def _repr_html_(self) -> str:
         """A page in a frame, for notebooks."""
@@ -99,7 +101,7 @@ class Profile:
 
     def _cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the same plans on another machine, in fractions, so that small changes show."""
-        return sum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.ran)
+        return fsum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.ran)
 
 
 def _most_rows(plan: Plan) -> int:

@@ -7,23 +7,25 @@ side.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
+from typing import TypeAlias
 
 import numpy as np
 
+from device.host.parts import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
-from device.numbers.formats import Array
+from device.numbers.formats import Array, write_exactly
 from device.numbers.integers import Integers, div_up
-from device.numbers.rounding import widened_rows
+from device.numbers.rounding import widen_rows
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import OutputPhase, margins, output_phases
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
-FILLED_TOGETHER = 1 << 18  # numbers of an image that one thread converts at a time
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
+WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Image:
     """The input as the matrix unit sees it, with a margin of zeros where taps reach outside.
 
     Attributes:
-        pixels: [N, rows, columns, C_pad] float32.
+        pixels: [N, rows, columns, C_pad], bfloat16 where that holds them exactly, else float32.
         top: Rows of the margin above.
         left: Columns of the margin at the left.
     """
@@ -142,8 +144,8 @@ class Strip:
 
     def by_block(self, operand: Array) -> list[Array]:
         """The weights of all K blocks [columns of the blocks, columns], block by block."""
-        ends = list(accumulate(len(block.columns) for block in self.blocks))
-        return [operand[end - len(block.columns) : end] for end, block in zip(ends, self.blocks, strict=True)]
+        ends = list(accumulate((len(block.columns) for block in self.blocks), initial=0))
+        return [operand[end - len(block.columns) : end] for end, block in zip(ends[1:], self.blocks, strict=True)]
 
     def place(self, result: Array, image: int, first: int, count: int) -> Array:
         """Where outputs of some rows belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
@@ -237,30 +239,26 @@ def seen(reading: Reading, values: Array) -> Array:
 
 
 def prepare_image(reading: Reading, sticks: Array) -> Image:
-    """The input [N*H*W, C] with a margin, converted if that can be done once."""
-    problem = reading.work.problem
+    """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time."""
+    problem, converts = reading.work.problem, reading.converts_per_pixel
     rows, columns = problem.frame.rows, problem.frame.columns
     (top, bottom), (left, right) = (margins(phase.axis for phase in output_phases(axis)) for axis in (rows, columns))
     channels = reading.work.layout.shards.in_channels
     height, width = top + rows.input_length + bottom, left + columns.input_length + right
-    shape = (problem.frame.batch, height, width, channels)
-    filled = shape == (problem.frame.batch, rows.input_length, columns.input_length, problem.in_channels)
-    pixels = (np.empty if filled else np.zeros)(shape, np.float32)
-    given = sticks.reshape(problem.frame.batch, rows.input_length, columns.input_length, -1)
+    held = problem.out_format.storage if converts else sticks.dtype
+    pixels = np.zeros((problem.frame.batch, height, width, channels), held)
+    inside = pixels[:, top : top + rows.input_length, left : left + columns.input_length, : problem.in_channels]
+    given = sticks.reshape(inside.shape)
+    if not converts:
+        inside[...] = given
+        return Image(pixels, top, left)
 
-    def fill(piece: tuple[int, int]) -> None:
-        image, first = piece
-        part = pixels[image, top + first : min(top + first + step, top + rows.input_length)]
-        part[:, left : left + columns.input_length, : problem.in_channels] = given[image, first : first + step]
-        if reading.converts_per_pixel:
-            values = part.reshape(-1, channels)
-            converted = seen(reading, values)
-            if not np.may_share_memory(converted, values):
-                values[...] = converted
+    def convert(piece: tuple[int, slice]) -> None:
+        values = given[piece].astype(np.float32, order="C")
+        write_exactly(seen(reading, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
 
-    step = max(1, FILLED_TOGETHER // (width * channels))
-    pieces = ((image, first) for image in range(problem.frame.batch) for first in range(0, rows.input_length, step))
-    reading.arithmetic.each(fill, pieces)
+    parts = parts_of(rows.input_length, columns.input_length * problem.in_channels)
+    reading.arithmetic.each(convert, product(range(problem.frame.batch), parts))
     return Image(pixels, top, left)
 
 
@@ -301,40 +299,53 @@ def _met_block(block: KBlock, kernel_columns: int, down: OutputPhase, across: Ou
     return MetBlock(taps, channels, counts, columns)
 
 
-def gathered_weights(weights: Array, channels: slice, rows_of: Sequence[Integers]) -> Array:
+def rows_in_place(rows: Integers, end: int) -> WeightRows:
+    """Rows as a slice where they follow each other in a matrix of ``end`` rows, else as they are."""
+    follow = len(rows) > 0 and rows[0] >= 0 and rows[-1] < end and (np.diff(rows) == 1).all()
+    return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
+
+
+def gathered_weights(weights: Array, channels: slice, rows_of: Sequence[WeightRows]) -> Array:
     """The weights under the columns of gathered blocks, those of some output phases side by side.
 
     Args:
         weights: The prepared matrix.
         channels: Which of its columns, for each of the phases.
-        rows_of: For each of the phases, the row under each column of the blocks; -1 for none.
+        rows_of: For each of the phases, the row under each column (`rows_in_place`); -1 for none.
 
     Returns:
         float32 [columns, phases * channels], zero where there is no row: none is meant, or they were prepared for
         another use and end before it.
     """
-    width = channels.stop - channels.start
-    found = np.empty((len(rows_of[0]), len(rows_of) * width), np.float32)
+    width, first = channels.stop - channels.start, rows_of[0]
+    depth = first.stop - first.start if isinstance(first, slice) else len(first)
+    found = np.empty((depth, len(rows_of) * width), np.float32)
     for n, rows in enumerate(rows_of):
-        widened_rows(weights, channels, rows, found, n * width)
+        widen_rows(weights, channels, rows, found, n * width)
+    return found
+
+
+def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
+    """What each tap of a block meets of the image, [run.count, outputs of a row, channels of the block]."""
+    pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
+    found = []
+    for tap in block.taps:
+        row = tap.row + run.first * down.step
+        rows = slice(row, row + (run.count - 1) * down.step + 1, down.step)
+        columns = slice(tap.column, tap.column + (across.outputs - 1) * across.step + 1, across.step)
+        found.append(pixels[rows, columns, block.channels])
     return found
 
 
 def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
-    pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
-    views = []
-    for tap in block.taps:
-        row = tap.row + run.first * down.step
-        rows = slice(row, row + (run.count - 1) * down.step + 1, down.step)
-        columns = slice(tap.column, tap.column + (across.outputs - 1) * across.step + 1, across.step)
-        views.append(pixels[rows, columns, block.channels])
+    across, met = run.strip.across[0].axis, views(image, block, run)
     if block.is_one_tap and reading.converts_per_pixel:
-        whole: Array = views[0].reshape(run.outputs, -1)
-        return whole
-    filled = sum(view.shape[-1] for view in views) == len(block.columns)
+        whole: Array = met[0].astype(np.float32, copy=False)
+        return whole.reshape(run.outputs, -1)
+    filled = sum(view.shape[-1] for view in met) == len(block.columns)
     gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
-    for tap, view in zip(block.taps, views, strict=True):
+    for tap, view in zip(block.taps, met, strict=True):
         gathered[..., tap.target : tap.target + view.shape[-1]] = view
     flat = gathered.reshape(run.outputs, -1)
     return flat if reading.converts_per_pixel else seen(reading, flat)

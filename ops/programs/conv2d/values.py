@@ -6,14 +6,16 @@ device does, or fast in floats.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
 import numpy as np
 
+from device.host.shared import Shared
 from device.matrix_unit.arithmetic import Arithmetic
-from device.matrix_unit.whole_runs import WholeRun, column_parts
 from device.numbers.activations import apply_activation
-from device.numbers.formats import BFLOAT16, Array, DataFormat
-from device.numbers.integers import round_up
+from device.numbers.formats import Array, DataFormat, write_exactly
+from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis, output_phases
 from ops.frame.frame import Frame, frame_sources
@@ -25,14 +27,39 @@ from ops.programs.conv2d.gather import (
     Reading,
     Run,
     Strip,
+    WeightRows,
     gather,
     gathered_weights,
     prepare_image,
+    rows_in_place,
     runs,
     strips,
 )
 from ops.programs.conv2d.whole_runs import compute_whole, is_matrix_product, whole_run_of
 from ops.programs.conv2d.work import ConvWork
+
+OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, about what a cache of a core holds
+LEAST_COLUMNS: Final = 256  # of a product, since its activations are gathered for each part again
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Outputs that are computed together.
+
+    Attributes:
+        run: Rows of a strip.
+        channels: Which of the output channels.
+        operand: The weights of all K blocks for these.
+    """
+
+    run: Run
+    channels: slice
+    operand: Shared[Array]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of its products: the channels of all phases are side by side."""
+        return self.run.outputs, len(range(self.channels.stop)[self.channels]) * len(self.run.strip.across)
 
 
 def convolved(work: ConvWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
@@ -83,84 +110,49 @@ def convolve_into(
         bias: [O_pad] or None.
         made: What a finished block is packed to.
     """
-    arithmetic, problem, out = reading.arithmetic, reading.work.problem, reading.work.problem.out_format
+    problem, out = reading.work.problem, reading.work.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
-    every = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
+    found = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
+
     whole = whole_run_of(reading, made, result.size)
-    shares = [share for strip in every for share in _shares(reading, strip, width, whole)]
-    operands = list[Array | None]([None]) * len(shares)
 
-    def prepare(number: int) -> None:
-        operands[number] = _operand(reading, weights, shares[number])
+    def compute(piece: _Piece) -> None:
+        run, part = piece.run, piece.channels
+        place, operand = run.place(result[..., part]), piece.operand.taken()
+        added = None if row is None else np.tile(row[part], len(run.strip.across))
+        if whole is not None and is_matrix_product(run.strip, operand):
+            compute_whole(whole, reading, image, run, operand, added, result, place)
+            return
+        dst = _multiply(reading, image, run, operand, has_bias=row is not None)
+        if dst is None:
+            dst = np.zeros(piece.shape, np.float32)
+        values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
+        write_exactly(values[..., : place.shape[-1]], place)
 
-    def compute(piece: tuple[int, Run]) -> None:
-        number, run = piece
-        share, operand = shares[number], operands[number]
-        if operand is None:  # nobody else needs it
-            operand = _operand(reading, weights, share)
-        added = None if row is None else np.tile(row[share.channels], len(share.strip.across[share.phases]))
-        place = run.place(result)[:, :, share.phases, share.channels]
-        if share.whole is not None:
-            compute_whole(share.whole, reading, image, run, operand, added, result, place)
-        else:
-            _compute_stepwise(reading, image, run, operand, added, place, made)
-
-    dealt = [list(runs(problem.frame.batch, one.strip, arithmetic.run_elements // one.columns)) for one in shares]
-    arithmetic.each(prepare, [number for number, several in enumerate(dealt) if len(several) > 1])
-    arithmetic.each(compute, [(number, run) for number, several in enumerate(dealt) for run in several])
+    reading.arithmetic.each(compute, [piece for one in found for piece in _pieces(reading, one, weights, width)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """Outputs of a strip that are computed with the same weights.
-
-    Attributes:
-        strip: The strip.
-        rows: For each of its phases the row of the weight matrix under each column of the gathered blocks.
-        phases: Which of the phases.
-        channels: Which channels of theirs.
-        whole: Who computes runs of them at once; None if they go step by step.
-    """
-
-    strip: Strip
-    rows: tuple[Array, ...]
-    phases: slice
-    channels: slice
-    whole: WholeRun | None
-
-    @property
-    def columns(self) -> int:
-        """Columns of the weights."""
-        return len(self.strip.across[self.phases]) * int(self.channels.stop - self.channels.start)
+def _pieces(reading: Reading, strip: Strip, weights: Array, end: int) -> Iterator[_Piece]:
+    """The outputs of one strip in runs of rows and parts of the channels, which share their weights."""
+    depth, phases = sum(len(block.columns) for block in strip.blocks), len(strip.across)
+    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, depth))
+    step, work = round_up(div_up(columns, phases), HALF), reading.work
+    met = [weight_rows_of(work.k_blocks, [one.columns for one in phase], work.problem.kernel) for phase in strip.met]
+    rows = [rows_in_place(some, len(weights)) for some in met]
+    for first in range(0, end, step):
+        channels = slice(first, min(first + step, end))
+        outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
+        several = list(runs(work.problem.frame.batch, strip, outputs))
+        operand = Shared(partial(_operand, reading, weights, channels, rows), uses=len(several))
+        for run in several:
+            yield _Piece(run, channels, operand)
 
 
-def _shares(reading: Reading, strip: Strip, width: int, whole: WholeRun | None) -> Iterator[_Share]:
-    """A strip of so many channels, cut where its products at once would not stay in the cache."""
-    work, phases = reading.work, len(strip.across)
-    rows = tuple(weight_rows_of(work.k_blocks, [one.columns for one in met], work.problem.kernel) for met in strip.met)
-    if whole is None or not is_matrix_product(strip, phases * width):
-        yield _Share(strip, rows, slice(0, phases), slice(0, width), None)
-        return
-    for some, channels in column_parts(phases, width, sum(1 for block in strip.blocks if block.taps)):
-        yield _Share(strip, rows, some, channels, whole)
-
-
-def _operand(reading: Reading, weights: Array, share: _Share) -> Array:
-    """The weights of all K blocks as a share multiplies with them: float32 [columns of the blocks, columns]."""
-    seen = _unpacked(reading, gathered_weights(weights, share.channels, share.rows[share.phases]))
+def _operand(reading: Reading, weights: Array, channels: slice, rows: Sequence[WeightRows]) -> Array:
+    """The weights of all K blocks as they are multiplied: float32 [columns of the blocks, phases * channels]."""
+    seen = _unpacked(reading, gathered_weights(weights, channels, rows))
     return reading.arithmetic.weight_operand(seen, reading.mode)
-
-
-def _compute_stepwise(
-    reading: Reading, image: Image, run: Run, operand: Array, bias: Array | None, place: Array, made: DataFormat
-) -> None:
-    """All outputs of a run, one step of all of them after the other; arguments as of `compute_whole`."""
-    dst = _multiply(reading, image, run, operand, has_bias=bias is not None)
-    if dst is None:
-        dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
-    values = _finish(reading, dst, bias, made).reshape(*place.shape[:-1], -1)
-    _store(values[..., : place.shape[-1]], made, place)
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:
@@ -236,18 +228,3 @@ def _finish(reading: Reading, dst: Array, bias: Array | None, made: DataFormat) 
         packed = arithmetic.pack(dst, work.partials_format, fp32_dest=fp32_dest)
         dst = arithmetic.unpack(packed, work.partials_format, fp32_dest=fp32_dest)
     return arithmetic.pack(dst, made, fp32_dest=fp32_dest, relu=relu)
-
-
-def packed(values: Array, out: DataFormat) -> Array:
-    """float32 values, already rounded to the format, in its storage."""
-    made = np.empty(values.shape, out.storage)
-    _store(np.ascontiguousarray(values), out, made)
-    return made
-
-
-def _store(values: Array, out: DataFormat, place: Array) -> None:
-    """Write float32 values, already rounded to the format, into a strided part of the output."""
-    if out.storage == BFLOAT16.storage:
-        place.view(np.uint16)[...] = values.view(np.uint16)[..., 1::2]
-    else:
-        place[...] = values

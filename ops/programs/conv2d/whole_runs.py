@@ -7,7 +7,7 @@ import numpy as np
 
 from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun
 from device.numbers.formats import Array, DataFormat
-from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, Strip, gather
+from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, Strip, gather, views
 
 
 def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun | None:
@@ -33,9 +33,9 @@ def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun 
     return reading.arithmetic.whole_runs(trips, len(work.k_blocks) * elements)
 
 
-def is_matrix_product(strip: Strip, columns: int) -> bool:
-    """Whether a strip of so many columns meets inputs, and numpy would not take its products for those of vectors."""
-    return strip.width > 1 and columns > 1 and any(block.taps for block in strip.blocks)
+def is_matrix_product(strip: Strip, operand: Array) -> bool:
+    """Whether a strip meets inputs, and numpy would not take its products for those of vectors."""
+    return strip.width > 1 and operand.shape[1] > 1 and any(block.taps for block in strip.blocks)
 
 
 def compute_whole(
@@ -72,12 +72,15 @@ def compute_whole(
 
 
 def _gathered(reading: Reading, image: Image, run: Run, met: Sequence[MetBlock]) -> Array:
-    """The activations [run.outputs, depths] of K blocks side by side: a view where they are channels of one tap."""
+    """The activations [run.outputs, depths] of K blocks side by side: a view where they are channels of one tap.
+
+    They are in float32, or as the image holds them.
+    """
     if not (reading.converts_per_pixel and _are_one_tap(met)):
         return np.concatenate([gather(reading, image, block, run) for block in met], axis=1)
     channels = slice(met[0].channels.start, met[-1].channels.stop)
-    together = MetBlock(met[0].taps, channels, (), np.arange(channels.stop - channels.start))
-    return gather(reading, image, together, run)
+    (met_once,) = views(image, MetBlock(met[0].taps, channels, (), met[0].columns), run)
+    return met_once.reshape(run.outputs, -1)
 
 
 def _are_one_tap(met: Sequence[MetBlock]) -> bool:

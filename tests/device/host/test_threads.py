@@ -1,7 +1,6 @@
 """Pieces of work on several cores: all are done, errors come out, BLAS gets its threads back."""
 
-import multiprocessing
-import sys
+import os
 import threading
 
 import numpy as np
@@ -16,7 +15,7 @@ def on_cores(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("each", [threads.in_turn, threads.side_by_side])
+@pytest.mark.parametrize("each", [threads.in_turn, threads.on_all_cores, threads.side_by_side])
 def test_every_piece_is_done_once(each, on_cores):
     done = np.zeros(20, int)
 
@@ -38,6 +37,34 @@ def test_pieces_run_on_as_many_threads_as_there_are_cores(on_cores):
 
     threads.side_by_side(piece, range(2))
     assert len(seen) == on_cores
+
+
+@pytest.mark.parametrize("inner", [threads.on_all_cores, threads.side_by_side])
+def test_pieces_of_a_piece_are_done_by_its_thread(inner, on_cores):
+    """In turn, or threads would be as many as pieces, and a piece would wait for the BLAS that its caller holds."""
+    wrong = []
+
+    def piece(number):
+        mine = threading.get_ident()
+        inner(lambda part: threading.get_ident() == mine or wrong.append(part), range(3))
+
+    threads.side_by_side(piece, range(4))
+    threads.on_all_cores(piece, range(4))
+    assert wrong == []
+
+
+def test_pieces_run_on_as_many_threads_as_asked_for():
+    both, seen = threading.Barrier(3, timeout=30), set()
+
+    def piece(number):
+        both.wait()
+        seen.add(threading.get_ident())
+
+    threads.on_all_cores(piece, range(3), 3)
+    assert len(seen) == 3
+    threads.on_all_cores(lambda number: seen.add(threading.get_ident()), range(9), 1)
+    assert threading.get_ident() in seen
+    assert len(seen) == 3
 
 
 def test_an_error_comes_out_and_blas_has_its_threads_again(on_cores):
@@ -79,19 +106,23 @@ def test_no_piece_warns_of_infinities(monkeypatch, recwarn):
     assert not inside or threads.openblas() is None
 
 
-def _count_pieces(queue):
-    done = []
-    threads.side_by_side(done.append, range(3))
-    queue.put(sorted(done))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are not forked here")
-def test_a_forked_process_has_threads_of_its_own(monkeypatch):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_forked_process_has_helpers_of_its_own(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
-    threads.side_by_side(lambda number: None, range(3))
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    process = context.Process(target=_count_pieces, args=(queue,))
-    process.start()
-    assert queue.get(timeout=30) == [0, 1, 2]
-    process.join()
+    threads.side_by_side(lambda number: None, range(2))
+    child = os.fork()
+    if not child:
+        done = []
+        threads.side_by_side(done.append, range(2))
+        os._exit(0 if sorted(done) == [0, 1] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_helpers_wait_for_more_work(monkeypatch):
+    if threads.openblas() is None:
+        pytest.skip("numpy has another BLAS")
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    threads.side_by_side(lambda number: None, range(2))
+    before = threading.active_count()
+    threads.side_by_side(lambda number: None, range(2))
+    assert threading.active_count() == before

@@ -69,8 +69,8 @@ def test_what_does_not_lie_in_one_piece_is_rounded_too(way):
 def test_rows_become_float32_side_by_side(way):
     values = np.array([[1, 2], [3, 4]], BFLOAT16.storage)
     out = np.full((3, 4), 9, np.float32)
-    rounding.widened_rows(values, slice(0, 2), np.array([1, -1, 2]), out, 0)
-    rounding.widened_rows(values, slice(0, 2), np.array([0, 1, 5]), out, 2)
+    rounding.widen_rows(values, slice(0, 2), np.array([1, -1, 2]), out, 0)
+    rounding.widen_rows(values, slice(0, 2), np.array([0, 1, 5]), out, 2)
     assert out.tolist() == [[3, 4, 1, 2], [0, 0, 3, 4], [0, 0, 0, 0]]
 
 

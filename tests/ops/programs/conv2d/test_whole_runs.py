@@ -7,11 +7,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from device.host.blas import sgemm_address
 from device.host.compiling import numba_installed
+from device.host.products import sgemm_address
 from device.matrix_unit import whole_runs as device_whole_runs
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
+from ops.programs.conv2d import values
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.problem import ConvOptions
 from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, normal
@@ -29,7 +30,8 @@ def counted(monkeypatch):
     compute = device_whole_runs.run
     monkeypatch.setattr(device_whole_runs, "worth_loading", lambda module, seconds: True)
     monkeypatch.setattr(device_whole_runs, "CHUNK_ELEMENTS", 1 << 10)
-    monkeypatch.setattr(device_whole_runs, "PART_COLUMNS", 32)
+    monkeypatch.setattr(values, "LEAST_COLUMNS", 32)
+    monkeypatch.setattr(values, "OPERAND_ELEMENTS", 1 << 10)
     monkeypatch.setattr(device_whole_runs, "run", lambda *given: (counts.append(1), compute(*given)))
     return counts
 
@@ -75,11 +77,3 @@ def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, change
     case = replace(Case(kernel=(1, 1), stride=(1, 1)), **change)
     bits(case, 1, FAST)
     assert not counted
-
-
-def test_wide_outputs_are_computed_in_parts():
-    assert list(device_whole_runs.column_parts(2, 32, 1)) == [(slice(0, 2), slice(0, 32))]
-    parts = list(device_whole_runs.column_parts(2, 200, 8))
-    assert [(some.start, channels.start, channels.stop) for some, channels in parts] == [
-        (0, 0, 128), (0, 128, 200), (1, 0, 128), (1, 128, 200),
-    ]  # fmt: skip
