@@ -33,8 +33,8 @@ from ttsim.errors import (
 )
 from ttsim.experiments.design.result import DesignResult
 from ttsim.experiments.design.run import design
-from ttsim.experiments.result import SweepResult
-from ttsim.experiments.sweep import sweep
+from ttsim.experiments.sweeping.result import SweepResult
+from ttsim.experiments.sweeping.sweep import sweep
 from ttsim.experiments.tuning.network import tune_network
 from ttsim.experiments.tuning.tune import tune
 from ttsim.experiments.tuning.tuned import Choice, Tuned

@@ -30,14 +30,13 @@ from rich.console import Console
 from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
 from ops.fields.changed import load_spec, with_changes
-from ttsim.dropin.choices import add_changes, add_choices, chosen, chosen_device, environment
+from ttsim.dropin.choices import add_choices, chosen, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
-from ttsim.experiments.command import add_sweep, sweep_command
 from ttsim.experiments.design.command import add_design, design_command
+from ttsim.experiments.sweeping.command import add_sweep, sweep_command
 from ttsim.experiments.tuning.command import add_tune, faster_line, tune_command
-from ttsim.layers.flags import add_layer_flags, chosen_layers
-from ttsim.layers.read import DEFAULT_LAYERS
+from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.layers.run import Settings, run_layer
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
@@ -53,7 +52,8 @@ from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as
 from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
 from ttsim.report.writers.terminal import say
-from ttsim.runtime.defaults import DEFAULT_SPEC, SPEC_VARIABLE, USUAL_L1_SMALL_SIZE, Values
+from ttsim.runtime.defaults import Values
+from ttsim.runtime.flags import add_changes, add_device, chosen_device
 from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
@@ -114,8 +114,8 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add_choices(tests)
-    add_sweep(commands, add_changes)
-    add_tune(commands, add_changes)
+    add_sweep(commands)
+    add_tune(commands)
     add_design(commands)
     return parser
 
@@ -127,21 +127,12 @@ def _add_run(commands: Any) -> None:
         help="run layers and report what they use",
         description="Runs one layer from flags, the layers of a file, or the eight layers of two U-Nets.",
     )
-    run.add_argument(
-        "--layers", type=Path, metavar="FILE", help=f"TOML file of layers (default: {DEFAULT_LAYERS.name})"
-    )
-    run.add_argument("--only", default="", metavar="TEXT", help="of the file's layers, those whose name contains this")
-    run.add_argument(
-        "--device", metavar="NAME", help=f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_SPEC})"
-    )
-    add_changes(run)
+    add_layers_flags(run)
+    add_device(run)
     run.add_argument(
         "--values", choices=get_args(Values), default="exact", help="exact: bit for bit; off: plan memory only"
     )
-    run.add_argument(
-        "--l1-small-size", type=int, default=USUAL_L1_SMALL_SIZE, metavar="BYTES", help="L1 kept for index tables"
-    )
-    run.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
+    add_opening_flags(run)
     run.add_argument(
         "--no-suggestions",
         action="store_true",
@@ -154,7 +145,6 @@ def _add_run(commands: Any) -> None:
         "--report", type=Path, metavar="DIR", help="write what ttnn-visualizer and tt-perf-report open, for each layer"
     )
     run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
-    add_layer_flags(run)
 
 
 def _add_compare(commands: Any) -> None:
@@ -220,7 +210,8 @@ def devices_command(options: argparse.Namespace) -> int:
                 explained_devices.append(explained(name, options.only, watch=begin))
         if options.json:
             print(fields_as_json(explained_devices))
-        for device in () if options.json else explained_devices:
+            return 0
+        for device in explained_devices:
             print_fields(console(), device)
         return 0
     specs = [load_spec(name) for name in names]

@@ -49,16 +49,20 @@ def load_numba() -> Any:
         return None
 
 
-def compiled(function: Function) -> Function:
+def compiled(function: Function, *, fuses: bool = True) -> Function:
     """``function`` as machine code that lets other threads run; without numba as it is.
 
-    Multiply and add may fuse. The code is kept on disk, unless there is no place that may be written to. A function's
-    cache does not notice changes in other files: after editing what it takes from them, change its own file too.
+    The code is kept on disk, unless there is no place that may be written to. A function's cache does not notice
+    changes in other files: after editing what it takes from them, change its own file too.
+
+    Args:
+        function: What is compiled when it is first called.
+        fuses: Whether a multiplication and an addition may become one instruction, which rounds once.
     """
     numba = load_numba()
     if numba is None:
         return function
-    options = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+    options = {"nogil": True, "fastmath": {"contract"} if fuses else False, "error_model": "numpy"}
     try:
         return cast(Function, numba.njit(cache=True, **options)(function))
     except RuntimeError:

@@ -9,8 +9,9 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock, local
 from typing import Any, Final, TypeVar
 
@@ -66,15 +67,14 @@ def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threa
                 except BaseException as error:
                     raised[number] = error
 
-    with ThreadPoolExecutor(workers - 1) as pool:
-        for _ in range(workers - 1):
-            pool.submit(take_pieces)
-        try:
-            take_pieces()
-        except BaseException as error:  # an interrupt between two pieces
-            raised[len(every)] = error
-        finally:
-            _THREAD.within_piece = False
+    helpers = [_helpers(workers - 1).submit(take_pieces) for _ in range(workers - 1)]
+    try:
+        take_pieces()
+    except BaseException as error:  # an interrupt between two pieces
+        raised[len(every)] = error
+    finally:
+        _THREAD.within_piece = False
+    wait([helper for helper in helpers if not helper.cancel()])
     if raised:
         raise raised[min(raised)]
 
@@ -100,12 +100,29 @@ def _within_piece() -> bool:
     return getattr(_THREAD, "within_piece", False)
 
 
+@cache
+def _helpers(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for pieces: to start one takes a tenth of a small layer's time."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="pieces")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads stay behind
+
+
+@cache
+def numpy_library() -> Any:
+    """The library that numpy's BLAS was loaded with; None for an older numpy, or one that is built in another way."""
+    try:
+        return ctypes.CDLL(sys.modules["numpy._core._multiarray_umath"].__file__)
+    except (KeyError, OSError, TypeError):
+        return None
+
+
+@cache
 def openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     """Functions that tell and set the number of threads of numpy's OpenBLAS; None if it has another BLAS."""
-    try:
-        library: Any = ctypes.CDLL(sys.modules["numpy._core._multiarray_umath"].__file__)
-    except (KeyError, OSError, TypeError):  # an older numpy, or one that is built in another way
-        return None
+    library = numpy_library()
     for name in NAMES:
         if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
             return getattr(library, name.format("get")), getattr(library, name.format("set"))

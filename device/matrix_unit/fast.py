@@ -11,19 +11,14 @@ from typing import Final
 import numpy as np
 
 from device.matrix_unit.exact import MatrixUnitMode
-from device.numbers.block_floats import largest_exponents, spread
-from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, Array, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
+from device.numbers.rounding import add, round_half_up, share
 
 _TF32: Final = 0xFFFFE000  # sign, exponent and the ten mantissa bits an operand has
 _BFLOAT16: Final = 0xFFFF0000
 _WEIGHT_HIGH: Final = 0xFFF80000  # the four bits that fidelity phases 0 and 2 multiply
 _WEIGHT_BOTH: Final = 0xFFFFC000  # nine: the lowest of the ten is never used
 _ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that fidelity phases 0 and 1 multiply
-_HALF: Final = np.uint32(0x8000)
-_SEVEN_BITS: Final = 0xFFFE0000  # sign, exponent and a significand of seven bits
-_FRACTION_BITS: Final = 6  # of those, behind the leading one
-_STRETCH: Final = 1.0 + 2.0**-13
-_SMALLEST: Final = np.uint32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
 
 
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
@@ -63,8 +58,8 @@ def product(
     else:
         result = activations @ weights
     if dst is not None:
-        result += dst
-    return result if mode.fp32_dest else _rounded(result)
+        return add(result, dst, rounds=not mode.fp32_dest)
+    return result if mode.fp32_dest else round_half_up(result)
 
 
 def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
@@ -77,9 +72,9 @@ def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
 def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
     """Dst rounded to the format, in place."""
     if fmt == BFLOAT16 and fp32_dest:
-        _rounded(dst)
+        round_half_up(dst)
     elif fmt.is_block:
-        dst = _shared(dst, fmt)
+        dst = share(dst, fmt.mantissa_bits)
     return np.maximum(dst, np.float32(0), out=dst) if relu else dst
 
 
@@ -94,14 +89,12 @@ def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: 
 
 def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
     """The sum, rounded half up where L1 rounds to even."""
-    stored += packed
-    return stored if fmt == FLOAT32 else _rounded(stored)
+    return add(stored, packed, rounds=fmt != FLOAT32)
 
 
 def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
     """The sum, in place."""
-    dst += bias
-    return dst if fp32_dest else _rounded(dst)
+    return add(dst, bias, rounds=not fp32_dest)
 
 
 def _cut(values: Array, mask: int) -> Array:
@@ -112,34 +105,3 @@ def _cut_in_place(values: Array, mask: int) -> Array:
     bits = values.view(np.uint32)
     bits &= np.uint32(mask)
     return values
-
-
-def _rounded(values: Array) -> Array:
-    """Half up to bfloat16, in place."""
-    bits = values.view(np.uint32)
-    bits += _HALF
-    bits &= np.uint32(_BFLOAT16)
-    return values
-
-
-def _shared(values: Array, fmt: DataFormat) -> Array:
-    """Groups of 16 neighbors under the exponent of their largest, in place, rounded twice as `packer` does.
-
-    First every value to as many bits as a bfloat8_b magnitude has, half up; then, by adding and subtracting
-    1.5 * 2**23 units, to a multiple of the unit. That addition rounds ties to even, so values are stretched a little
-    beforehand, which makes ties go up and moves nothing else.
-    """
-    bits = values.view(np.uint32)
-    bits += np.uint32(1 << 16)
-    bits &= np.uint32(_SEVEN_BITS)
-    groups = values.reshape(-1, GROUP)
-    binade = np.maximum(largest_exponents(bits), _SMALLEST).view(np.float32)
-    groups *= np.float32(_STRETCH)
-    magic = spread(binade * np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS)))
-    groups += magic
-    groups -= magic
-    if fmt.mantissa_bits < _FRACTION_BITS + 1:
-        unit = spread(binade * np.float32(2.0 ** (1 - fmt.mantissa_bits)))
-        np.trunc(groups / unit, out=groups)
-        groups *= unit
-    return groups.reshape(values.shape)

@@ -17,6 +17,7 @@ from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
+    ShardSpec,
     TensorMemoryLayout,
     check_shards,
 )
@@ -105,6 +106,14 @@ class TensorSpec:
     def matrix(self) -> tuple[int, int]:
         """Rows and columns of the padded matrix."""
         return prod(self.padded_shape[:-1]), self.padded_shape[-1] if self.padded_shape else 1
+
+    @property
+    def shards(self) -> ShardSpec:
+        """The shards of a tensor that is known to have some: of any other it is an error of the program."""
+        shards = self.memory_config.shard_spec
+        if shards is None:
+            raise AssertionError("an interleaved tensor has no shards")
+        return shards
 
     def buffer(self, spec: DeviceSpec) -> BufferSpec:
         """The buffer that holds this tensor on a device.

@@ -148,7 +148,7 @@ def test_the_default_layers():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--only", "nothing"], "ttsim: run: no layer of .* has 'nothing' in its name"),
+        (["--only", "nothing"], "ttsim: run: no layer has 'nothing' in its name; leave --only away"),
         (["--layers", "missing.toml"], "ttsim: .*missing.toml"),
         ([*SMALL, "--layers", "x.toml"], r"ttsim: run: give --layers FILE \(with --only\) or the flags of one layer"),
         ([*SMALL, "--device", "wormhole_n15"], "ttsim: .*wormhole_n150"),

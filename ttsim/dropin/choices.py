@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import get_args
 
-from ops.fields.changed import load_spec, with_changes
-from ttsim.runtime.defaults import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE, Values, default_spec
+from ops.fields.changed import load_spec
+from ttsim.runtime.defaults import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE, Values
+from ttsim.runtime.flags import add_changes, chosen_device
 
 
 def add_choices(parser: ArgumentParser) -> None:
@@ -18,27 +19,6 @@ def add_choices(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-strict", action="store_true", help=f"accept what the real library gets wrong; sets {STRICT_VARIABLE}=0"
     )
-
-
-def add_changes(parser: ArgumentParser) -> None:
-    """Adds the flag that changes fields of the device."""
-    parser.add_argument(
-        "--set",
-        dest="changes",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="change a field of the device, such as dram.banks=16, l1.bytes=2MiB, grid=9x7; may be repeated",
-    )
-
-
-def chosen_device(options: Namespace) -> str:
-    """The device that parsed flags name, or else the environment, with its changes: a text for `load_spec`.
-
-    Raises:
-        SpecError: A change is no FIELD=VALUE.
-    """
-    return with_changes(options.device or default_spec(), options.changes)
 
 
 def chosen(options: Namespace) -> dict[str, str]:

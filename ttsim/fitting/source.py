@@ -8,8 +8,8 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, MemoryConfig
 from device.numbers.formats import DataFormat
-from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
-from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.dtypes import DataType
 
 _SLICE_TYPES = {
@@ -30,7 +30,7 @@ def estimate_source(call: ConvArguments) -> str:
     """
     weights = _weights_format(call)
     tensors = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
-    tensors["weight_tensor"] = _raw(call.weight, _raw_weight_shape(call))
+    tensors["weight_tensor"] = _raw(call.weight, raw_weight_shape(call))
     if call.bias is not None:
         tensors["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
     lines = [f"{name}={text}" for name, text in tensors.items()]
@@ -41,12 +41,11 @@ def estimate_source(call: ConvArguments) -> str:
     if (config := replace(call.conv_config, weights_format=weights)) != ConvConfig():
         lines.append(f"conv_config={conv_config_source(config)}")
     if call.compute_config is not None:
-        lines.append(f"compute_config={compute_config_source(_compute_config(call.compute_config))}")
+        lines.append(f"compute_config={compute_config_source(WormholeComputeKernelConfig.of(call.compute_config))}")
     if call.memory_config is not None:
         lines.append(f"memory_config={memory_config_source(call.memory_config)}")
     if call.slice_config is not None:
-        slices = "dram_slice_config" if call.rules.transposed else "slice_config"
-        lines.append(f"{slices}={slice_config_source(call.slice_config)}")
+        lines.append(f"{slice_argument(call)}={slice_config_source(call.slice_config)}")
     if call.rules.by_phases:
         lines.append('lowering="phase"')
     arguments = [f"ttnn.{call.rules.function}", "device=device", *lines]
@@ -93,14 +92,20 @@ def compute_config_source(config: WormholeComputeKernelConfig) -> str:
     return f"ttnn.WormholeComputeKernelConfig({told})"
 
 
+def raw_weight_shape(call: ConvArguments) -> tuple[int, ...]:
+    """[C, O / groups, *kernel] of a transposed convolution, [O, C / groups, *kernel] of another."""
+    sides = (call.in_channels, call.out_channels) if call.rules.transposed else (call.out_channels, call.in_channels)
+    return (sides[0], sides[1] // call.groups, *call.kernel_size)
+
+
+def slice_argument(call: ConvArguments) -> str:
+    """What the call's function names its slices."""
+    return "dram_slice_config" if call.rules.transposed else "slice_config"
+
+
 def _weights_format(call: ConvArguments) -> DataFormat | None:
     """What weights are prepared as; None where that follows from the raw ones."""
     return call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
-
-
-def _raw_weight_shape(call: ConvArguments) -> tuple[int, ...]:
-    sides = (call.in_channels, call.out_channels) if call.rules.transposed else (call.out_channels, call.in_channels)
-    return (sides[0], sides[1] // call.groups, *call.kernel_size)
 
 
 def _raw(operand: Operand, shape: tuple[int, ...]) -> str:
@@ -119,14 +124,6 @@ def _description(spec: TensorSpec, *, on_host: bool) -> str:
 
 def _dtype(data_format: DataFormat) -> str:
     return f"ttnn.{DataType.of(data_format).name.lower()}"
-
-
-def _compute_config(config: ComputeConfig) -> WormholeComputeKernelConfig:
-    return WormholeComputeKernelConfig(
-        math_fidelity=next(one for one in MathFidelity if one.fidelity_phases == config.fidelity_phases),
-        fp32_dest_acc_en=config.fp32_dest,
-        packer_l1_acc=config.packer_l1_acc,
-    )
 
 
 def _field(name: str, value: object) -> Iterator[str]:

@@ -116,14 +116,14 @@ def _copy(ground: Ground, l1_small_bytes: int | None, *, cached: bool) -> Machin
     skipped = kept | {one.number for one in ground.held.values()}
     reopened = Machine(ground.machine.spec, l1_small_bytes=l1_small_bytes)
     live = [one for one in ground.machine.memory.live() if one.number not in skipped]
-    for one in sorted(live, key=_fill_order):
+    for one in sorted(live, key=lambda buffer: fill_order(buffer.spec.buffer_type, buffer.address)):
         reopened.allocate(one.spec, one.name)
     return reopened
 
 
-def _fill_order(buffer: Buffer) -> int:
-    """In this order buffers fill an empty memory as it is filled; L1 fills from the top."""
-    return buffer.address if buffer.spec.buffer_type is BufferType.DRAM else -buffer.address
+def fill_order(memory: BufferType, address: int) -> int:
+    """In this order buffers fill an empty memory as it is filled: DRAM from below, L1 from the top."""
+    return address if memory is BufferType.DRAM else -address
 
 
 def _input(machine: Machine, name: str, buffer: Buffer, call: ConvArguments, *, twins: bool) -> Buffer:

@@ -142,8 +142,7 @@ def empty_like(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """A tensor whose numbers do not matter, with the shape of another; the arguments are those of `full_like`."""
-    require_type("empty_like", Tensor, tensor=tensor)
-    return _alike(tensor, 0.0, dtype, layout, device, memory_config)
+    return _filled("empty_like", tensor, 0.0, dtype, layout, device, memory_config, on_host=True)
 
 
 def arange(
@@ -227,14 +226,17 @@ def _filled(
     layout: Layout | None,
     device: Device | None,
     memory_config: MemoryConfig | None,
+    *,
+    on_host: bool = False,
 ) -> Tensor:
-    """One number with the shape of a tensor, by the function of that name."""
+    """One number with the shape of a tensor, by the function of that name; made on the host if that is asked for."""
     require_type(function, Tensor, tensor=tensor)
-    require_type(function, int | float | np.number, fill_value=fill_value)  # type: ignore[arg-type]
+    require_type(function, Real, fill_value=fill_value)
     home = tensor.device()
     stays = layout in (None, tensor.layout) and dtype in (None, tensor.dtype) and device in (None, home)
-    if home is None or not stays or tensor.layout is not Layout.TILE or not tensor.dtype.format.is_float:
-        return _alike(tensor, fill_value, dtype, layout, device, memory_config)
+    if on_host or home is None or not stays or tensor.layout is not Layout.TILE or not tensor.dtype.format.is_float:
+        place = memory_config or (None if home is None else tensor.spec.memory_config)
+        return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, device or home, place)
     require_allocated(tensor)
 
     def call() -> Tensor:
@@ -243,20 +245,6 @@ def _filled(
             return run(plan, {"input": tensor}, home)["output"]
 
     return in_turn_on(home, call)
-
-
-def _alike(
-    tensor: Tensor,
-    fill_value: float,
-    dtype: DataType | None,
-    layout: Layout | None,
-    device: Device | None,
-    memory_config: MemoryConfig | None,
-) -> Tensor:
-    """One number with the shape of a tensor, made on the host."""
-    place = memory_config or (None if tensor.device() is None else tensor.spec.memory_config)
-    home = device or tensor.device()
-    return full(tensor.shape, fill_value, dtype or tensor.dtype, layout or tensor.layout, home, place)
 
 
 def _sides(function: str, shape: Sequence[int]) -> tuple[int, ...]:

@@ -1,12 +1,14 @@
-"""A layer out of command-line flags: one flag for each field of `Layer`, and two that take settings by name."""
+"""Layers out of command-line flags: those of a file, or one by a flag for each field of `Layer`; and how they run."""
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from device.errors import ArgumentError, shown
 from ttsim.layers.read import CHOICES, DEFAULT_LAYERS, LEAST, LENGTHS, layer_of, read_layers
+from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE
 from ttsim.types.layer import Layer, Setting
 
 HELP = {
@@ -26,6 +28,28 @@ SETTINGS = {
 }
 NUMBERS = [name for name in LEAST if name != "seed"]
 TEXTS = ("name", "slice")
+
+
+def add_layers_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags that `chosen_layers` reads."""
+    parser.add_argument(
+        "--layers", type=Path, metavar="FILE", help=f"TOML file of layers (default: {DEFAULT_LAYERS.name})"
+    )
+    parser.add_argument("--only", default="", metavar="TEXT", help="of several layers, those whose name contains this")
+    add_layer_flags(parser)
+
+
+def add_opening_flags(parser: argparse.ArgumentParser, *, l1_small_size: int | None = USUAL_L1_SMALL_SIZE) -> None:
+    """Adds the flags of how a device is opened.
+
+    Args:
+        parser: Of a command.
+        l1_small_size: Bytes that are kept without the flag; None where something else may say them.
+    """
+    parser.add_argument(
+        "--l1-small-size", type=int, default=l1_small_size, metavar="BYTES", help="L1 kept for index tables"
+    )
+    parser.add_argument("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
 
 
 def add_layer_flags(parser: argparse.ArgumentParser) -> None:
@@ -69,8 +93,12 @@ def setting(text: str) -> tuple[str, Setting]:
     return key, int(value) if value.lstrip("-").isdecimal() else value
 
 
-def layer_from_flags(options: argparse.Namespace) -> Layer | None:
+def layer_from_flags(options: argparse.Namespace, *, where: str) -> Layer | None:
     """The layer that the flags describe; None if none of them was given.
+
+    Args:
+        options: The flags of a layer.
+        where: The command, for errors.
 
     Raises:
         ArgumentError: They do not describe a layer.
@@ -78,29 +106,30 @@ def layer_from_flags(options: argparse.Namespace) -> Layer | None:
     given = {name: value for name, value in vars(options).items() if value is not None and is_layer_flag(name)}
     if not given or set(given) == {"seed"}:
         return None
-    return layer_of(fields_of(given), where="run")
+    return layer_of(fields_of(given, where), where=where)
 
 
-def chosen_layers(options: argparse.Namespace, *, where: str) -> tuple[Layer, ...]:
+def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Layer] | None = None) -> tuple[Layer, ...]:
     """The layers of a command: the one that flags describe, or those of a file whose names have a text in them.
 
     Args:
         options: The flags of a layer, ``layers``, ``only`` and ``seed``.
         where: The command, for errors.
+        said: Layers that something else says, where no flag does; those of the usual file without it.
 
     Raises:
         ArgumentError: Flags and a file were given together, or no layer is left.
         OSError: The file cannot be read.
     """
-    layer = layer_from_flags(options)
+    layer = layer_from_flags(options, where=where)
     if layer is not None:
         if options.layers is not None or options.only:
             raise ArgumentError(f"{where}: give --layers FILE (with --only) or the flags of one layer, not both")
         return (layer,)
-    path = options.layers or DEFAULT_LAYERS
-    layers = tuple(layer for layer in read_layers(path) if options.only in layer.name)
+    every = read_layers(options.layers or DEFAULT_LAYERS) if options.layers is not None or said is None else said
+    layers = tuple(layer for layer in every if options.only in layer.name)
     if not layers:
-        raise ArgumentError(f"{where}: no layer of {path} has {shown(options.only)} in its name")
+        raise ArgumentError(f"{where}: no layer has {shown(options.only)} in its name; leave --only away for all")
     return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
 
 
@@ -109,11 +138,11 @@ def is_layer_flag(name: str) -> bool:
     return name == "shape" or name in Layer.__dataclass_fields__
 
 
-def fields_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a layer out of the flags that were given."""
+def fields_of(given: dict[str, Any], where: str) -> dict[str, Any]:
+    """Fields of a layer out of the flags that were given; errors as of `sizes_of`."""
     fields = dict(given)
     if "shape" in fields:
-        fields.update(sizes_of(fields.pop("shape")))
+        fields.update(sizes_of(fields.pop("shape"), where))
     if "in_channels" in fields:
         fields.setdefault("out_channels", fields["in_channels"])
     for name, lengths in LENGTHS.items():
@@ -125,12 +154,12 @@ def fields_of(given: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def sizes_of(shape: Sequence[int]) -> dict[str, int]:
+def sizes_of(shape: Sequence[int], where: str) -> dict[str, int]:
     """The four sizes of an input.
 
     Raises:
         ArgumentError: There are not four.
     """
     if len(shape) != 4:
-        raise ArgumentError(f"run: --shape must be N,H,W,C, not {','.join(map(str, shape))}")
+        raise ArgumentError(f"{where}: --shape must be N,H,W,C, not {','.join(map(str, shape))}")
     return dict(zip(("batch_size", "input_height", "input_width", "in_channels"), shape, strict=True))

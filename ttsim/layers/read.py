@@ -4,14 +4,13 @@ A file holds one ``[[layer]]`` table per layer, whose keys are the fields of `La
 all of them share; ``config`` and ``compute`` of a layer add to the common ones key by key.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from device.errors import ArgumentError, shown
+from ttsim.layers.toml import check_keys, read_toml
 from ttsim.types.layer import Layer, Setting
 
 DEFAULT_LAYERS = Path(__file__).parent / "unet_conv_transpose2d.toml"
@@ -43,11 +42,7 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
         ArgumentError: The file is no TOML, or says something that is no layer; the message names file, layer and key.
         OSError: The file cannot be read.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # no TOML, no text, or no path at all
-        raise ArgumentError(f"{path}: a file of layers is TOML: {error}") from error
-    return layers_of(document, str(path))
+    return layers_of(read_toml(path, "a file of layers"), str(path))
 
 
 def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
@@ -71,6 +66,31 @@ def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
         layer_of(merged(common, table), where=f"{path}: layer {number} {shown(table.get('name', ''))}")
         for number, table in enumerate(tables, start=1)
     )
+
+
+def layers_said(document: Mapping[str, Any], path: Path) -> tuple[Layer, ...] | None:
+    """The layers that a file about something else says: tables of its own, or those of a file that it names.
+
+    Args:
+        document: What it says; ``layers = "FILE"`` names a file, from the folder of this one.
+        path: This file.
+
+    Returns:
+        In order; None if it says nothing of layers.
+
+    Raises:
+        ArgumentError: It says both, or something that is no layer.
+        OSError: The file that it names cannot be read.
+    """
+    own = {name: document[name] for name in ("common", "layer") if name in document}
+    if "layers" not in document:
+        return layers_of(own, str(path)) if own else None
+    named = document["layers"]
+    if not isinstance(named, str):
+        raise ArgumentError(f'{path}: layers must be a file of layers, not {shown(named)}; write layers = "FILE"')
+    if own:
+        raise ArgumentError(f'{path}: give layers = "FILE" or [[layer]] tables (with [common]), not both')
+    return read_layers(path.parent / named)
 
 
 def merged(common: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,15 +117,6 @@ def layer_of(table: Mapping[str, Any], *, where: str = "layer") -> Layer:
     if missing:
         raise ArgumentError(f"{where}: a layer needs {', '.join(REQUIRED)}; {', '.join(missing)} is missing")
     return Layer(**{name: checked(where, name, value) for name, value in table.items()})
-
-
-def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a key that is not known, naming the nearest right spelling."""
-    for key in table:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-            raise ArgumentError(f"{where}: unknown key {shown(key)}; {hint}")
 
 
 def checked(where: str, name: str, value: Any) -> Any:

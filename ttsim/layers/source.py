@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ttsim.layers.arguments import dtype
 from ttsim.recording.changes import arguments_source
 from ttsim.types.layer import Layer
 
@@ -19,11 +18,10 @@ def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
         arguments: Of its call, by name.
     """
     tensors = {name: arguments[name] for name in TENSORS if arguments[name] is not None}
-    given = {"input_tensor": layer.input_dtype}
     lines = ["import numpy as np", "import ttsim as ttnn", ""]
     for name, tensor in tensors.items():
-        kind = dtype(given.get(name, layer.weights_dtype)).name.lower()
-        layout = f", layout=ttnn.{layer.input_layout.upper()}_LAYOUT" if name in given else ""
+        kind = tensor.dtype.name.lower()
+        layout = f", layout=ttnn.{tensor.layout.name}_LAYOUT" if name == "input_tensor" else ""
         lines.append(f"{name} = ttnn.from_torch(np.zeros({tuple(tensor.shape)}, np.float32), ttnn.{kind}{layout})")
     if layer.input_memory != "host":
         lines.append(f"input_tensor = ttnn.to_device(input_tensor, device, memory_config={MEMORY[layer.input_memory]})")
@@ -31,6 +29,6 @@ def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
     lines += [f"    {name}={name}," for name in (*tensors, "device")]
     for name, value in arguments.items():
         if name not in tensors and name != "device" and value is not None:
-            told = f"ttnn.{value.name.lower()}" if name == "dtype" else arguments_source({name: value})[len(name) + 1 :]
-            lines.append(f"    {name}={told},")
+            told = f"dtype=ttnn.{value.name.lower()}" if name == "dtype" else arguments_source({name: value})
+            lines.append(f"    {told},")
     return "\n".join([*lines, ")"])

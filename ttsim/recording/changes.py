@@ -143,8 +143,7 @@ def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[At
 def _default_compute(source: DataType | None, weights: DataType | None) -> WormholeComputeKernelConfig:
     """What a call computes with that says nothing; an input or weights that it lacks count as bfloat16."""
     default = default_compute_config((source or bfloat16).format, (weights or bfloat16).format)
-    fidelity = next(one for one in MathFidelity if one.fidelity_phases == default.fidelity_phases)
-    return WormholeComputeKernelConfig(math_fidelity=fidelity, fp32_dest_acc_en=default.fp32_dest)
+    return WormholeComputeKernelConfig.of(default)
 
 
 def _place(tensor: Any) -> MemoryConfig | None:

@@ -9,8 +9,7 @@ from device.memory.memory_config import BufferType
 from device.plan import Operation
 from device.spec.device_spec import DeviceSpec
 from ops.launch.queue import Launch
-from ops.meaning import Meanings
-from ops.readings.cycles import TimedOperation, operations_of, run_cycles
+from ops.readings.cycles import TimedOperation, operations_of
 from ops.readings.launches import launches_of
 from ttsim.report.cycles.whole import whole
 from ttsim.report.network.figures import LivingBuffer
@@ -22,19 +21,20 @@ from ttsim.runtime.sites import CallSite
 Maker = tuple[str, str]
 
 
-def report_network(calls: Sequence[RanCall], spec: DeviceSpec, meanings: Meanings) -> NetworkReport:
+def report_network(
+    calls: Sequence[RanCall], operations: Sequence[Sequence[TimedOperation]], spec: DeviceSpec
+) -> NetworkReport:
     """The report on calls that ran one after the other.
 
     Args:
         calls: What ran.
+        operations: Of each of them the device operations that ran, with what they take.
         spec: The device.
-        meanings: What the works of the plans mean.
     """
     makers: dict[int, Maker] = {}
     ran: list[RanOperation] = []
     launches: list[Launch] = []
-    for number, (call, where) in enumerate(zip(calls, places(calls), strict=True)):
-        timed = run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+    for number, (call, timed, where) in enumerate(zip(calls, operations, places(calls), strict=True)):
         made = (event.number for event in call.events if isinstance(event, BufferAllocated))
         makers.update((buffer, (call.function, where)) for buffer in made)
         for step, one, live in zip(operations_of(call.plan, call.ran), timed, fullest_moments(call), strict=True):

@@ -8,14 +8,15 @@ from device.memory.circular_buffers import place
 from device.memory.layouts import TensorSpec
 from device.plan import Allocate, Operation, Plan, Step
 from device.spec.device_spec import DeviceSpec
-from ops.meaning import Ends, meaning_of
-from ops.readings.cycles import operations_of
+from ops.meaning import meaning_of
+from ops.readings.cycles import TimedOperation, operations_of
 from ttsim.recording import capture_nodes
 from ttsim.recording.capture_nodes import Node, Told
-from ttsim.recording.network import places, sources
+from ttsim.recording.network import places, report_network, sources
 from ttsim.recording.profiling import Profile
-from ttsim.recording.timing import timed_call
+from ttsim.recording.timing import call_of_operations, timed_operations
 from ttsim.report.cycles.report import cycle_report
+from ttsim.report.memory.summary import living_after
 from ttsim.report.record.figures import Record, RecordedCall, RecordedOperation
 from ttsim.report.record.figures_of import (
     RanStep,
@@ -24,7 +25,7 @@ from ttsim.report.record.figures_of import (
     numbered,
     recorded_operations,
 )
-from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, living_after, until_refused
+from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
 from ttsim.report.record.timelines import Timeline, timeline
 from ttsim.runtime.device import RanCall
 
@@ -38,11 +39,12 @@ def record_of(profile: Profile, name: str) -> Record:
     """
     device, spec = profile.device, profile.device.spec
     told = [call for call in profile.calls if call.ran or call.error]
-    calls = profile.ran
-    timed = [timed_call(call, spec, meanings=device.meanings) for call in calls]
-    cycles, network = cycle_report(timed, spec), profile.network()
+    calls = [call for call in told if call.ran]
+    read = [timed_operations(call, spec, device.meanings, device.plans) for call in calls]
+    timed = [call_of_operations(call, ran, spec) for call, ran in zip(calls, read, strict=True)]
+    cycles, network = cycle_report(timed, spec), report_network(calls, read, spec)
     operations = recorded_operations(
-        [step for call in calls for step in _steps(call, profile)],
+        [step for call, ran in zip(calls, read, strict=True) for step in _steps(call, ran)],
         network.operations,
         cycles.operations,
         [launch for call in timed for launch in call.launches],
@@ -73,22 +75,18 @@ def record_of(profile: Profile, name: str) -> Record:
     )
 
 
-def _steps(call: RanCall, profile: Profile) -> Iterator[RanStep]:
+def _steps(call: RanCall, ran: Sequence[TimedOperation]) -> Iterator[RanStep]:
     """The device operations of a call that ran."""
     steps = operations_of(call.plan, call.ran)
-    for step, end in zip(steps, _ends_of_operations(call.events), strict=True):
-        inputs = tuple(call.plan.tensors[name] for name in _reads(step))
-        output = _output(step, call.plan)
-        meaning = meaning_of(step.work, profile.device.meanings)
-        account = meaning.account(step.work, Ends(read=inputs[0], written=output), profile.device.spec)
+    for step, one, end in zip(steps, ran, _ends_of_operations(call.events), strict=True):
         yield RanStep(
             name=step.name,
             key=step.key,
             cached=end.cached,
-            inputs=inputs,
-            output=output,
-            attributes=account.attributes,
-            fidelity_phases=meaning.fidelity_phases(step.work),
+            inputs=tuple(call.plan.tensors[name] for name in _reads(step)),
+            output=_output(step, call.plan),
+            attributes=one.account.attributes,
+            fidelity_phases=one.fidelity_phases,
         )
 
 
@@ -137,7 +135,7 @@ def _call(
     spec: DeviceSpec,
 ) -> RecordedCall:
     """A call, whose device operations are known."""
-    living = living_after(call.before, until_refused(call.events))
+    living = tuple(living_after(call.before, until_refused(call.events)).values())
     read = {name for step in operations_of(call.plan) for name in _reads(step)}
     return RecordedCall(
         number=number,

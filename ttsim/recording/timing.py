@@ -1,12 +1,14 @@
 """The cycles of a call that ran: the third reading of its plan, without what did not run."""
 
+from collections.abc import Sequence
 from functools import partial
 from math import fsum
 
 from device.spec.device_spec import DeviceSpec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
-from ops.readings.cycles import run_cycles
+from ops.readings.cycles import TimedOperation, run_cycles
+from ops.readings.kept_plans import KeptPlans
 from ops.readings.launches import launches_of
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
@@ -16,7 +18,27 @@ from ttsim.runtime.device import RanCall
 
 def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> TimedCall:
     """What a call took on a device; `meanings` say what its works mean."""
-    ran = run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+    return call_of_operations(call, timed_operations(call, spec, meanings), spec)
+
+
+def timed_operations(
+    call: RanCall, spec: DeviceSpec, meanings: Meanings, plans: KeptPlans | None = None
+) -> tuple[TimedOperation, ...]:
+    """The device operations of a call that ran, each with what it takes on a device.
+
+    Args:
+        call: The call.
+        spec: The device.
+        meanings: What its works mean.
+        plans: Where the device keeps plans and what they take, if it does.
+    """
+    if plans is None:
+        return run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+    return plans.cycles_of(call.plan, spec, ran=call.ran, meanings=meanings).operations
+
+
+def call_of_operations(call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec) -> TimedCall:
+    """A call whose `timed_operations` are known."""
     return TimedCall(
         name=call.function,
         operations=tuple(
@@ -38,5 +60,4 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
 
 def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> float:
     """Cycles of what a call ran, on any machine; operations without a model count nothing."""
-    ran = run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
-    return fsum(one.cycles.cycles for one in ran if one.cycles is not None)
+    return fsum(one.cycles.cycles for one in timed_operations(call, spec, meanings) if one.cycles is not None)

@@ -1,12 +1,24 @@
-"""Frozen figures as JSON text: the same bytes for the same figures."""
+"""Frozen figures as JSON and CSV text: the same bytes for the same figures."""
 
+import csv
 import json
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from typing import Any
 
 
 def text(document: dict[str, Any]) -> str:
     """Indented, without NaN (which is no JSON): an infinite or undefined figure becomes null."""
     return json.dumps(plain(document), indent=1, allow_nan=False)
+
+
+def csv_text(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
+    """A line of column names, then one for each record; what a record does not know is empty."""
+    written = StringIO(newline="")
+    writer = csv.DictWriter(written, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return written.getvalue()
 
 
 def plain(value: Any) -> Any:

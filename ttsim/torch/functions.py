@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 
@@ -19,67 +19,63 @@ LEAST: Final = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}
 Sizes = int | Sequence[int]
 
 
-def conv_transpose1d(
-    input: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-    *,
-    device: Device | None = None,
-    precision: str = PRECISION,
-    lowering: str = LOWERING,
-) -> torch.Tensor:
-    """torch.nn.functional.conv_transpose1d on a simulated device, with gradients.
+class Function(Protocol):
+    """The type of the functions below, for type checkers; each says itself what it takes."""
+
+    def __call__(
+        self,
+        input: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        dilation: Sizes = 1,
+        *,
+        device: Device | None = None,
+        precision: str = PRECISION,
+        lowering: str = LOWERING,
+    ) -> torch.Tensor:
+        """The result."""
+
+
+def _function(spatial: str, kernel: str, outputs: str) -> Function:
+    """The function of some spatial axes.
 
     Args:
-        input: [N, C, L] or [C, L].
-        weight: [C, O / groups, kernel].
-        bias: See `conv_transpose2d`, as for all that follows.
-        stride: An integer, as padding, output_padding and dilation are; or one in a sequence.
-        padding: Cut off at both ends.
-        output_padding: Added at the end.
-        groups: Groups of channels.
-        dilation: Distance between taps.
-        device: Where to run.
-        precision: "ieee", "device" or "float64".
-        lowering: "frame" or "phase".
-
-    Returns:
-        [N, O, OL], or without N as the input is.
-
-    Raises:
-        ArgumentError: An argument breaks a rule.
-        DeviceError: The call does not fit the device.
+        spatial: The names of the input's axes, for its documentation.
+        kernel: Those of the weight.
+        outputs: Those of the result.
     """
-    sizes = (stride, padding, output_padding, dilation)
-    return _conv_transpose(1, (input, weight, bias), sizes, groups, (device, precision, lowering))
+    rank = len(spatial.split(", "))
+    name = f"conv_transpose{rank}d"
 
+    def function(
+        input: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        dilation: Sizes = 1,
+        *,
+        device: Device | None = None,
+        precision: str = PRECISION,
+        lowering: str = LOWERING,
+    ) -> torch.Tensor:
+        sizes = (stride, padding, output_padding, dilation)
+        return _conv_transpose(name, rank, (input, weight, bias), sizes, groups, (device, precision, lowering))
 
-def conv_transpose2d(
-    input: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-    *,
-    device: Device | None = None,
-    precision: str = PRECISION,
-    lowering: str = LOWERING,
-) -> torch.Tensor:
-    """torch.nn.functional.conv_transpose2d on a simulated device, with gradients of any order.
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""torch.nn.functional.{name} on a simulated device, with gradients of any order.
 
     Args:
-        input: [N, C, H, W] or [C, H, W]: float32, float16 or bfloat16.
-        weight: [C, O / groups, kh, kw], of the type of input.
+        input: [N, C, {spatial}] or [C, {spatial}]: float32, float16 or bfloat16.
+        weight: [C, O / groups, {kernel}], of the type of input.
         bias: [O], of the type of input.
-        stride: Down and across, or one for both, as padding, output_padding and dilation are.
+        stride: An integer, or one for each of ({spatial}), as padding, output_padding and dilation are.
         padding: Cut off at both ends.
         output_padding: Added at the end; smaller than stride or dilation.
         groups: Groups of channels.
@@ -89,65 +85,31 @@ def conv_transpose2d(
         lowering: Of the forward pass, "frame" or "phase".
 
     Returns:
-        [N, O, OH, OW], or without N as the input is.
+        [N, O, {outputs}], or without N as the input is.
 
     Raises:
+        ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: An argument breaks a rule.
         DeviceError: The call does not fit the device.
     """
-    sizes = (stride, padding, output_padding, dilation)
-    return _conv_transpose(2, (input, weight, bias), sizes, groups, (device, precision, lowering))
+    return function
 
 
-def conv_transpose3d(
-    input: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-    *,
-    device: Device | None = None,
-    precision: str = PRECISION,
-    lowering: str = LOWERING,
-) -> torch.Tensor:
-    """torch.nn.functional.conv_transpose3d on a simulated device, with gradients.
-
-    Args:
-        input: [N, C, D, H, W] or [C, D, H, W].
-        weight: [C, O / groups, kd, kh, kw].
-        bias: See `conv_transpose2d`, as for all that follows.
-        stride: An integer or three, as padding, output_padding and dilation are.
-        padding: Cut off at both ends.
-        output_padding: Added at the end.
-        groups: Groups of channels.
-        dilation: Distance between taps.
-        device: Where to run.
-        precision: "ieee", "device" or "float64".
-        lowering: "frame" or "phase".
-
-    Returns:
-        [N, O, OD, OH, OW], or without N as the input is.
-
-    Raises:
-        ArgumentError: An argument breaks a rule.
-        DeviceError: The call does not fit the device.
-    """
-    sizes = (stride, padding, output_padding, dilation)
-    return _conv_transpose(3, (input, weight, bias), sizes, groups, (device, precision, lowering))
+conv_transpose1d = _function("L", "k", "OL")
+conv_transpose2d = _function("H, W", "kh, kw", "OH, OW")
+conv_transpose3d = _function("D, H, W", "kd, kh, kw", "OD, OH, OW")
 
 
 def _conv_transpose(
+    name: str,
     rank: int,
     tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None],
     sizes: tuple[Sizes, Sizes, Sizes, Sizes],
     groups: int,
     how: tuple[Device | None, str, str],
 ) -> torch.Tensor:
-    """The function of so many spatial axes."""
-    name, (source, weight, bias) = f"conv_transpose{rank}d", tensors
+    """The result of a function by its name and its number of spatial axes."""
+    source, weight, bias = tensors
     device, precision, lowering = how
     given = {"input": source, "weight": weight, **({} if bias is None else {"bias": bias})}
     _check_tensors(name, rank, given, precision)

@@ -13,6 +13,7 @@ from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import DeviceSpec
 from ops.calls.conv2d.folding import folds
 from ops.calls.convolution.arguments import ConvArguments, Operand
+from ops.calls.convolution.l1_path import halo_arguments, reads_input
 from ops.calls.convolution.laid_out import LaidOut, lay_out_call, output_spec
 from ops.calls.convolution.micro_op import micro_op_work
 from ops.calls.convolution.phase_program import runs_by_phases
@@ -22,9 +23,9 @@ from ops.calls.convolution.slicing import OutputSlice, input_cores, input_memory
 from ops.programs.conv2d.circular_buffers import buffer_requests, local_bytes
 from ops.programs.conv2d.layout import buffers_arguments
 from ops.programs.conv2d.least import least_cycles
-from ops.programs.conv2d.partition import WIDTH
 from ops.programs.conv2d.walk import time_conv
 from ops.programs.conv2d.work import ConvWork
+from ops.programs.halo.plan import halo_output
 from ops.programs.halo.transfers import most_sticks
 
 
@@ -129,7 +130,7 @@ def _in_one_piece(call: ConvArguments, device_spec: DeviceSpec) -> Least:
     layout, problem = laid_out.layout, laid_out.problem
     buffers = buffers_arguments(problem, laid_out.options, layout, halo_bytes=0, reader_indices_bytes=0)
     work = micro_op_work(call, problem, laid_out.options, layout, k_blocks=(), buffers=buffers)
-    halo, output = _halo_bytes(laid_out), output_spec(laid_out).buffer(device_spec).bank_bytes
+    halo, output = _halo_bytes(laid_out, device_spec), output_spec(laid_out).buffer(device_spec).bank_bytes
     return Least(
         cycles=least_cycles(work, device_spec),
         l1_bytes=halo + max(_input_bytes(laid_out), local_bytes(buffer_requests(buffers)) + output),
@@ -139,13 +140,13 @@ def _in_one_piece(call: ConvArguments, device_spec: DeviceSpec) -> Least:
     )
 
 
-def _halo_bytes(laid_out: LaidOut) -> int:
-    """The halo's output on a core; 0 where the program may read its input itself."""
-    layout, problem = laid_out.layout, laid_out.problem
-    if layout.scheme is WIDTH and laid_out.arguments.rules.skips_halo:
+def _halo_bytes(laid_out: LaidOut, device_spec: DeviceSpec) -> int:
+    """The halo's output on a core; 0 where the program reads its input itself."""
+    if reads_input(laid_out):
         return 0
-    sticks = most_sticks(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
-    return sticks * layout.shards.in_width * (problem.act_format.element_bytes or 0)
+    halo = halo_arguments(laid_out, device_spec)
+    sticks = most_sticks(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
+    return halo_output(halo, sticks).buffer(device_spec).bank_bytes
 
 
 def _input_bytes(laid_out: LaidOut) -> int:

@@ -17,7 +17,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.memory.tiles import TILE
-from device.plan import CircularBuffer, Plan
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.concatenation.refusals import joins_in_place, require_one_shape, shards_refusal
@@ -103,14 +103,14 @@ def _of_shards(
     )
     by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     pair = len(inputs) == 2 and by_height and axis == last
-    buffers = turned_buffers if pair and tiled else _views
+    buffers = turned_buffers if pair and tiled else shard_views
     work = Concatenate(axis=axis, shapes=tuple(one.spec.shape for one in inputs), groups=groups if pair else 1)
     builder.run(
         CONCAT,
         work,
         inputs,
         output=made,
-        circular_buffers=() if refused else buffers(inputs, made),
+        circular_buffers=() if refused else buffers(inputs, made, builder.device_spec),
         dataflow=pair,
         key=("concat", work, tuple(one.spec for one in inputs), made.spec),
         refused=refused,
@@ -122,24 +122,14 @@ def _of_shards(
     return result
 
 
-def _views(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuffer, ...]:
-    return shard_views([*inputs, made])
-
-
 def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:
     """The cores of the first tensor, with all columns (or rows) side by side."""
-    first = inputs[0].spec.memory_config
-    shapes = [one.spec.memory_config.shard_spec for one in inputs]
-    if None in shapes:
+    if any(one.spec.memory_config.shard_spec is None for one in inputs):
         raise DeviceError("bad optional access\nconcat: shard all tensors, or none")
-    rows = [0 if one is None else one.shape[0] for one in shapes]
-    columns = [0 if one is None else one.shape[1] for one in shapes]
+    first, shards = inputs[0].spec.memory_config, inputs[0].spec.shards
+    rows, columns = zip(*(one.spec.shards.shape for one in inputs), strict=True)
     shape = (rows[0], sum(columns)) if by_columns else (sum(rows), columns[0])
-    if first.shard_spec is None:
-        raise AssertionError("a sharded tensor has shards")
-    return MemoryConfig(
-        first.memory_layout, first.buffer_type, ShardSpec(first.shard_spec.grid, shape, first.shard_spec.orientation)
-    )
+    return MemoryConfig(first.memory_layout, first.buffer_type, ShardSpec(shards.grid, shape, shards.orientation))
 
 
 def _interleaved(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig) -> PlanTensor:

@@ -63,7 +63,7 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         upload_weights(builder, laid_out)
     else:
         upload_phase_weights(builder, laid_out)
-    if not _reads_input(laid_out):
+    if not reads_input(laid_out):
         activations = _halo(builder, laid_out, sharded)
         if activations.name == sharded.name:  # it is refused, and nothing after it is reached
             return activations
@@ -91,7 +91,7 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
     return output
 
 
-def _reads_input(laid_out: LaidOut) -> bool:
+def reads_input(laid_out: LaidOut) -> bool:
     """Whether the micro-op reads the sharded input itself: all rows of it are on every core, as it wants them."""
     whole = laid_out.layout.scheme is WIDTH and laid_out.problem.row_major
     return whole and not any(laid_out.arguments.padding) and laid_out.arguments.rules.skips_halo

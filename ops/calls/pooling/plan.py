@@ -54,9 +54,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
 
 
 def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards, spec: DeviceSpec) -> HaloArguments:
-    held = sharded.spec.memory_config.shard_spec
-    if held is None:
-        raise AssertionError("the input of a pool is sharded")
+    held = sharded.spec.shards
     return HaloArguments(
         frame=call.frame,
         scheme=shards.config.scheme,
@@ -107,9 +105,9 @@ def _pool(
     shape = (1, 1, call.frame.outputs, call.channels)
     layout = Layout.TILE if call.tiled else Layout.ROW_MAJOR
     made = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
-    held = sticks.spec.memory_config.shard_spec
+    held = sticks.spec.shards
     channels = div_up(call.channels, shards.config.channel_cores)
-    stick_elements = 0 if held is None else held.shape[0] * min(held.shape[1], call.channels)
+    stick_elements = held.shape[0] * min(held.shape[1], call.channels)
     sizes = PoolSizes(
         taps=work.taps,
         channels=channels,

@@ -99,9 +99,7 @@ def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTen
             "fold: in HEIGHT shards, rows and columns of tiles, and both beside channels, are not padded here; pad the "
             "images before"
         )
-    (batch, height, width, depth), shards = given.spec.shape, given.spec.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("a halo wants shards")
+    (batch, height, width, depth), shards = given.spec.shape, given.spec.shards
     axes = [
         FrameAxis(input_length=side, before=before, after=after, taps=1, spacing=1, step=1)
         for side, before, after in ((height, top, bottom), (width, left, right))

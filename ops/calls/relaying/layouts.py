@@ -14,6 +14,7 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
+from ops.programs.actions.pieces import tile_buffer
 from ops.programs.actions.work_cores import page_cores
 from ops.programs.eltwise.circular_buffers import BUFFERING
 from ops.programs.movement.work import Typecast
@@ -166,27 +167,14 @@ def _typecast_buffers(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> t
     source, shards = read.spec, read.spec.memory_config.shard_spec
     as_large = source.data_format.tile_bytes == made.spec.data_format.tile_bytes
     if shards is not None and as_large and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0):
-        page_bytes = source.data_format.tile_bytes
+        tiles = prod(shards.shape) // TILE**2
         return tuple(
-            CircularBuffer(
-                name=name,
-                size_bytes=prod(shards.shape) * page_bytes // TILE**2,
-                page_bytes=page_bytes,
-                data_format=tensor.spec.data_format,
-                cores=shards.grid,
-                view_of=tensor.name,
-            )
+            tile_buffer(name, tiles, tensor.spec.data_format, shards.grid, tensor.name)
             for name, tensor in (("argument", read), ("result", made))
         )
     pages = source.buffer(spec)
     cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid, row_wise=source.layout is Layout.ROW_MAJOR)
     return tuple(
-        CircularBuffer(
-            name=name,
-            size_bytes=BUFFERING * tensor.spec.data_format.tile_bytes,
-            page_bytes=tensor.spec.data_format.tile_bytes,
-            data_format=tensor.spec.data_format,
-            cores=cores,
-        )
+        tile_buffer(name, BUFFERING, tensor.spec.data_format, cores)
         for name, tensor in (("argument", read), ("result", made))
     )

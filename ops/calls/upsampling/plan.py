@@ -170,25 +170,21 @@ def _stick_bytes(source: TensorSpec) -> int:
 
 def _lists(source: TensorSpec, scale: tuple[float, float]) -> TensorSpec:
     """The lists of sticks, a row for every core that has pixels."""
-    shards = source.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards")
+    shards = source.shards
     batch, height, width, _ = source.shape
     words = interval_words(batch * height, width, int(scale[0]), shards.shape[0])
     blocks = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     orientation = ShardOrientation.COL_MAJOR if blocks else shards.orientation
-    cores = _working_cores(source.memory_config, div_up(batch * height * width, shards.shape[0]))
+    cores = _working_cores(source, div_up(batch * height * width, shards.shape[0]))
     held = MemoryConfig(
         TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1_SMALL, ShardSpec(cores, (1, words), orientation)
     )
     return TensorSpec((cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, held)
 
 
-def _working_cores(place: MemoryConfig, parts: int) -> CoreRangeSet:
+def _working_cores(source: TensorSpec, parts: int) -> CoreRangeSet:
     """The cores of a sharded tensor that hold pixels, of which there are so many parts."""
-    shards = place.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards")
+    shards, place = source.shards, source.memory_config
     if parts >= _sharing_cores(place):
         return shards.grid
     by_rows = shards.orientation is ShardOrientation.ROW_MAJOR

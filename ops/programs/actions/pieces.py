@@ -1,4 +1,4 @@
-"""What the buffers of programs that move data are made of: buffers, scratchpads, views."""
+"""What the circular buffers of programs are made of: pages, tiles, scratchpads, views of shards."""
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec, aligned_page_bytes
@@ -16,8 +16,36 @@ def buffer(
     name: str, size_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
 ) -> CircularBuffer:
     """A buffer of one page."""
+    return paged_buffer(name, 1, size_bytes, data_format, cores, view_of)
+
+
+def tile_buffer(
+    name: str, tiles: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
+) -> CircularBuffer:
+    """A buffer of so many tiles, each a page."""
+    return paged_buffer(name, tiles, data_format.tile_bytes, data_format, cores, view_of)
+
+
+def paged_buffer(
+    name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
+) -> CircularBuffer:
+    """A buffer of so many pages.
+
+    Args:
+        name: The role it has in its operation.
+        pages: How many have room on each of its cores.
+        page_bytes: Bytes of one.
+        data_format: Element format of a page.
+        cores: Where it lives.
+        view_of: Name of the tensor whose shard it lies on; None if it takes L1 of its own.
+    """
     return CircularBuffer(
-        name=name, size_bytes=size_bytes, page_bytes=size_bytes, data_format=data_format, cores=cores, view_of=view_of
+        name=name,
+        size_bytes=pages * page_bytes,
+        page_bytes=page_bytes,
+        data_format=data_format,
+        cores=cores,
+        view_of=view_of,
     )
 
 
@@ -30,10 +58,7 @@ def scratchpad(name: str, size_bytes: int, data_format: DataFormat, cores: CoreR
 
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:
     """A buffer on the shards of a tensor, on their cores or on others."""
-    place, data_format = tensor.spec.memory_config, tensor.spec.data_format
-    shards = place.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards to lie on")
+    place, data_format, shards = tensor.spec.memory_config, tensor.spec.data_format, tensor.spec.shards
     if tensor.spec.layout is Layout.TILE:
         size = shards.shape[0] * shards.shape[1] // TILE**2 * data_format.tile_bytes
     else:

@@ -4,40 +4,39 @@ Source: tt-metal 0.81.1 (data_movement/concat), compared with recorded plans.
 """
 
 from collections.abc import Sequence
-from math import prod
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.actions.pieces import paged_buffer, shard_view, tile_buffer
 from ops.programs.actions.work_cores import page_cores
 
 BUFFERING = 2
 
 
-def shard_views(tensors: Sequence[PlanTensor]) -> tuple[CircularBuffer, ...]:
+def shard_views(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Views of the shards of all inputs and of the result."""
-    return tuple(_view(f"shards_{number}", tensor) for number, tensor in enumerate(tensors))
+    return tuple(shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate([*inputs, made]))
 
 
-def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor) -> tuple[CircularBuffer, ...]:
+def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of two tensors in tiles of HEIGHT shards: views, and rows of tiles that are turned, joined and turned back.
 
     bfloat8_b is bfloat16 while it is turned.
     """
-    tensors = [*inputs, made]
-    views = shard_views(tensors)
+    views = shard_views(inputs, made, spec)
     data_format = made.spec.data_format
     turned = BFLOAT16 if data_format == BFLOAT8_B else data_format
-    widths = [_shard(tensor)[1] // TILE for tensor in tensors]
+    widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, made)]
     cores = views[0].cores
-    rows = [buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
-    return (*views, *rows, buffer("turned_back", widths[-1], data_format, cores))
+    rows = [tile_buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
+    return (*views, *rows, tile_buffer("turned_back", widths[-1], data_format, cores))
 
 
 def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -53,15 +52,7 @@ def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpe
     cores = page_cores(pages, spec.grid)
     in_dram = any(one.memory_config.buffer_type is BufferType.DRAM for one in (inputs[0], made))
     aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
-    return (
-        CircularBuffer(
-            name="pages",
-            size_bytes=BUFFERING * aligned,
-            page_bytes=aligned,
-            data_format=made.data_format,
-            cores=cores,
-        ),
-    )
+    return (paged_buffer("pages", BUFFERING, aligned, made.data_format, cores),)
 
 
 def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -73,29 +64,4 @@ def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceS
     chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
     cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
     sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
-    return tuple(buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())
-
-
-def buffer(name: str, tiles: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
-    """So many tiles."""
-    page_bytes = data_format.tile_bytes
-    return CircularBuffer(
-        name=name, size_bytes=tiles * page_bytes, page_bytes=page_bytes, data_format=data_format, cores=cores
-    )
-
-
-def _view(name: str, tensor: PlanTensor) -> CircularBuffer:
-    shards, data_format = tensor.spec.memory_config.shard_spec, tensor.spec.data_format
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards to lie on")
-    size = prod(shards.shape) * data_format.tile_bytes // TILE**2
-    return CircularBuffer(
-        name=name, size_bytes=size, page_bytes=size, data_format=data_format, cores=shards.grid, view_of=tensor.name
-    )
-
-
-def _shard(tensor: PlanTensor) -> tuple[int, int]:
-    shards = tensor.spec.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards")
-    return shards.shape
+    return tuple(tile_buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())

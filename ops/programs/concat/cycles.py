@@ -7,19 +7,18 @@ Source of the order of work: tt-metal 0.81.1 (data_movement/concat).
 """
 
 from functools import partial
-from math import prod
 
-from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import OperationCycles, Stage
 from ops.meaning import Account, CyclesReading, Ends
+from ops.programs.actions.alike import alike_cycles
 from ops.programs.actions.compute import pack_tile_cycles, unpack_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, StickCosts
+from ops.programs.actions.costs import ComputeCosts
 from ops.programs.actions.transfers import local_sticks_cycles
 from ops.programs.concat.work import Concatenate
 from ops.programs.movement.account import movement_account
@@ -34,14 +33,7 @@ def concat_cycles(work: Concatenate, ends: Ends, reading: CyclesReading) -> Oper
     if not _joins_shards(ends):
         return movement_cycles(_page_by_page(ends, spec), spec, contention=reading.contention)
     body, busy = _turned(work, ends, spec) if is_turned(work, ends) else _copied(work, ends, spec)
-    start = spec.costs_of(StickCosts).start_cycles
-    stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy.items())
-    shown = (StageCycles(Stage.START, start), *stages)
-    return OperationCycles(
-        cycles=start + body,
-        groups=(CoreGroupCycles(cores=_shards(ends)[0], cycles=start + body, stages=shown),),
-        bound_by=binding_stage(stages),
-    )
+    return alike_cycles(ends.written.shards.grid, body, busy, spec)
 
 
 def is_turned(work: Concatenate, ends: Ends) -> bool:
@@ -54,8 +46,7 @@ def is_turned(work: Concatenate, ends: Ends) -> bool:
 def _copied(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
     """Sticks or tiles of every tensor in turn, half of them by each of two kernels, or all by the only processor."""
     kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
-    _, rows, columns = _shards(ends)
-    made = ends.written
+    made, (rows, columns) = ends.written, ends.written.shards.shape
     copying = 0.0
     together = sum(shape[work.axis] for shape in work.shapes)
     for shape in work.shapes:
@@ -72,7 +63,7 @@ def _copied(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dic
 
 def _turned(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
     """For each row of tiles: turned, put side by side by a reader, turned back; one after the other."""
-    _, rows, columns = _shards(ends)
+    rows, columns = ends.written.shards.shape
     tile_rows, tiles = div_up(rows, TILE), div_up(columns, TILE)
     data_format = ends.written.data_format
     between = BFLOAT16 if data_format.is_block else data_format
@@ -115,11 +106,3 @@ def _page_by_page(ends: Ends, spec: DeviceSpec) -> Movement:
 
 def _joins_shards(ends: Ends) -> bool:
     return ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()
-
-
-def _shards(ends: Ends) -> tuple[CoreRangeSet, int, int]:
-    """Cores, rows and columns of the result's shards."""
-    shards = ends.written.memory_config.shard_spec
-    if shards is None:
-        return CoreRangeSet(), prod(ends.written.shape[:-1]), ends.written.shape[-1]
-    return shards.grid, *shards.shape

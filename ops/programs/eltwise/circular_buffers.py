@@ -3,7 +3,6 @@
 Source: tt-metal 0.81.1, compared with recorded runs and with its planner.
 """
 
-from dataclasses import replace
 from math import prod
 from typing import Final
 
@@ -14,6 +13,7 @@ from device.numbers.formats import DataFormat
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.actions.pieces import tile_buffer
 from ops.programs.eltwise.sharding import lies_in_place
 
 BUFFERING: Final = 2  # tiles of each buffer
@@ -30,18 +30,21 @@ def added_row_buffers(matrix: TensorSpec, row: TensorSpec, spec: DeviceSpec) -> 
         row: The row.
         spec: The device.
     """
-    spread = (_buffer("spread_row", row.data_format, spec),) if matrix.shape[-2] > 1 else ()
+    spread = (tiles_of("spread_row", BUFFERING, row.data_format, spec),) if matrix.shape[-2] > 1 else ()
     return (
-        _buffer("matrix", matrix.data_format, spec),
-        _buffer("row", row.data_format, spec),
+        tiles_of("matrix", BUFFERING, matrix.data_format, spec),
+        tiles_of("row", BUFFERING, row.data_format, spec),
         *spread,
-        _buffer("sum", matrix.data_format, spec),
+        tiles_of("sum", BUFFERING, matrix.data_format, spec),
     )
 
 
 def activation_buffers(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program of a function of every element: two tiles each of argument and result."""
-    return (_buffer("argument", read.data_format, spec), _buffer("result", written.data_format, spec))
+    return (
+        tiles_of("argument", BUFFERING, read.data_format, spec),
+        tiles_of("result", BUFFERING, written.data_format, spec),
+    )
 
 
 def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -53,29 +56,13 @@ def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
 
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
     """A buffer on all cores of a device that lies on the shards of a tensor, in tiles or in rows as long as tiles."""
-    shards = tensor.spec.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards to lie on")
-    pages = prod(shards.shape) // TILE**2
-    return replace(
-        _buffer(name, tensor.spec.data_format, spec),
-        size_bytes=pages * tensor.spec.data_format.tile_bytes,
-        view_of=tensor.name,
-    )
+    tiles = prod(tensor.spec.shards.shape) // TILE**2
+    return tiles_of(name, tiles, tensor.spec.data_format, spec, view_of=tensor.name)
 
 
-def tiles_of(name: str, tiles: int, data_format: DataFormat, spec: DeviceSpec) -> CircularBuffer:
-    """So many tiles of a format on all cores of a device."""
-    return _buffer(name, data_format, spec, tiles)
-
-
-def _buffer(name: str, data_format: DataFormat, spec: DeviceSpec, tiles: int = BUFFERING) -> CircularBuffer:
-    """Tiles of a format on all cores of a device."""
-    page_bytes = data_format.tile_bytes
-    return CircularBuffer(
-        name=name,
-        size_bytes=tiles * page_bytes,
-        page_bytes=page_bytes,
-        data_format=data_format,
-        cores=first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows),
-    )
+def tiles_of(
+    name: str, tiles: int, data_format: DataFormat, spec: DeviceSpec, *, view_of: str | None = None
+) -> CircularBuffer:
+    """So many tiles of a format on all cores of a device; a view of a tensor's shards if it is named."""
+    grid = spec.grid
+    return tile_buffer(name, tiles, data_format, first_cores(grid.cores, grid.cols, grid.rows), view_of)

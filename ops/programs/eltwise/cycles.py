@@ -16,9 +16,10 @@ from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.data_movement import hands
 from device.time.dram import shared_cycles
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import OperationCycles, Stage
+from ops.programs.actions.alike import alike_cycles, pipelined_cycles
 from ops.programs.actions.compute import pack_tile_cycles, unpack_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, StickCosts
+from ops.programs.actions.costs import ComputeCosts
 from ops.programs.actions.pages import waited_read_cycles
 from ops.programs.actions.transfers import read_page_cycles, write_page_cycles
 from ops.programs.eltwise.binary import Binary
@@ -149,16 +150,13 @@ def _operation_cycles(
     share = div_up(tiles, cores.num_cores())
     if shards is not None:
         share = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
-    start = spec.costs_of(StickCosts).start_cycles
-    parts = steps.parts(spec)
-    alone = sum(parts) + (share - 1) * max(parts)
+    alone = pipelined_cycles(steps.parts(spec), share)
     in_dram = [tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written)]
     read_bytes = tiles * step_bytes if in_dram[0] else 0
     written_bytes = tiles * written.data_format.tile_bytes if in_dram[1] else 0
     shared = shared_cycles(spec, read_bytes + written_bytes) if contention else 0.0
     body = max(alone, shared)
     busy = {
-        Stage.START: start,
         Stage.READER: share * steps.read,
         Stage.UNPACK: share * steps.unpack,
         Stage.MATH: share * steps.math,
@@ -166,11 +164,11 @@ def _operation_cycles(
         Stage.WRITER: share * steps.write,
         Stage.DRAM: shared,
     }
-    stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy.items() if cycles)
-    return OperationCycles(
-        cycles=start + body,
-        groups=(CoreGroupCycles(cores=cores, cycles=start + body, stages=stages),),
-        bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
+    return alike_cycles(
+        cores,
+        body,
+        busy,
+        spec,
         dram_read_bytes=read_bytes,
         dram_written_bytes=written_bytes,
         network_bytes=tiles * (step_bytes + (written.data_format.tile_bytes if steps.write else 0)),

@@ -24,6 +24,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
 from ops.frame.frame import Frame
 from ops.frame.phases import dense_bounds
+from ops.programs.actions.pieces import paged_buffer
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
 from ops.programs.halo.transfers import StickRanges, ranges_between, stick_ranges
 
@@ -224,14 +225,7 @@ def _circular_buffers(
     def buffer(
         name: str, pages: int, page_bytes: int, data_format: DataFormat, view_of: str | None = None
     ) -> CircularBuffer:
-        return CircularBuffer(
-            name=name,
-            size_bytes=pages * page_bytes,
-            page_bytes=page_bytes,
-            data_format=data_format,
-            cores=halo.cores,
-            view_of=view_of,
-        )
+        return paged_buffer(name, pages, page_bytes, data_format, halo.cores, view_of)
 
     made = [
         buffer("input", in_pages, in_page, halo.data_format, input_tensor),

@@ -10,6 +10,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up
 from device.plan import CircularBuffer
+from ops.programs.actions.pieces import tile_buffer
 from ops.programs.actions.work_cores import page_cores
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks, partials_format
 
@@ -54,16 +55,7 @@ def matmul_circular_buffers(
     made: list[CircularBuffer] = []
 
     def add(name: str, tiles: int, data_format: DataFormat, view_of: str | None = None) -> None:
-        page = data_format.tile_bytes
-        one = CircularBuffer(
-            name=name,
-            size_bytes=tiles * page,
-            page_bytes=page,
-            data_format=data_format,
-            cores=cores,
-            view_of=view_of,
-        )
-        made.append(one)
+        made.append(tile_buffer(name, tiles, data_format, cores, view_of))
 
     if config.program is MatmulProgram.SINGLE_TILES:
         add("in0", BUFFERING, problem.in_format)

@@ -16,6 +16,7 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.programs.actions.compute import turn_tile_cycles
+from ops.programs.actions.pieces import tile_buffer
 from ops.programs.actions.work_cores import page_cores
 from ops.programs.matmul.circular_buffers import BUFFERING
 from ops.programs.movement.cycles import movement_cycles
@@ -87,11 +88,5 @@ def transposed_spec(spec: TensorSpec) -> TensorSpec:
 
 def transpose_buffers(spec: TensorSpec, grid: GridSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles in and two tiles out, on as many cores as there are tiles, column by column."""
-    page = spec.data_format.tile_bytes
     cores = page_cores(prod(spec.padded_shape) // TILE**2, grid)
-    return tuple(
-        CircularBuffer(
-            name=name, size_bytes=BUFFERING * page, page_bytes=page, data_format=spec.data_format, cores=cores
-        )
-        for name in ("in", "out")
-    )
+    return tuple(tile_buffer(name, BUFFERING, spec.data_format, cores) for name in ("in", "out"))

@@ -9,7 +9,7 @@ recorded runs.
 from math import prod
 from typing import Final
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
@@ -18,6 +18,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.actions.pieces import paged_buffer, tile_buffer
 from ops.programs.movement.ends import dealt_pieces
 
 SLICE_ROWS_OF_TILES: Final = 4  # rows of tiles on their way through a core that slices
@@ -38,9 +39,7 @@ def padded_slice_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec)
         made: The slice, sharded.
         spec: The device.
     """
-    shards = made.spec.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("a slice needs shards")
+    shards = made.spec.shards
     channels, (rows, width) = source.spec.shape[-1], shards.shape
     in_format, out_format = source.spec.data_format, made.spec.data_format
     stick_bytes = width * (out_format.element_bytes or 0)
@@ -48,7 +47,7 @@ def padded_slice_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec)
     def buffer(
         name: str, pages: int, page_bytes: int, data_format: DataFormat, view_of: str | None = None
     ) -> CircularBuffer:
-        return _buffer(name, pages, page_bytes, data_format, shards.grid, view_of)
+        return paged_buffer(name, pages, page_bytes, data_format, shards.grid, view_of)
 
     tiled = source.spec.layout is Layout.TILE
     buffers = []
@@ -84,7 +83,7 @@ def slice_write_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularB
     at_once = next(rows for rows in range(min(most, core_rows), 0, -1) if core_rows % rows == 0)
     page_bytes = round_up(row_bytes, spec.dram.alignment_bytes)
     grid = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
-    return (_buffer("rows", BUFFERING * at_once, page_bytes, source.data_format, grid),)
+    return (paged_buffer("rows", BUFFERING * at_once, page_bytes, source.data_format, grid),)
 
 
 def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -98,8 +97,7 @@ def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceS
     cores, pieces = dealt_pieces(source, spec)
     tiles = BUFFERING * (source.matrix[1] // TILE // pieces)
     return tuple(
-        _buffer(name, tiles, tensor.data_format.tile_bytes, tensor.data_format, cores)
-        for name, tensor in (("tiles", source), ("rows", made))
+        tile_buffer(name, tiles, tensor.data_format, cores) for name, tensor in (("tiles", source), ("rows", made))
     )
 
 
@@ -107,16 +105,3 @@ def _tiles_across(channels: int, width: int) -> int:
     """Most tiles that one shard of ``width`` channels lies in; it need not start where a tile does."""
     starts = range(0, channels, width)
     return max(div_up(min(start + width, channels), TILE) - start // TILE for start in starts)
-
-
-def _buffer(
-    name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
-) -> CircularBuffer:
-    return CircularBuffer(
-        name=name,
-        size_bytes=pages * page_bytes,
-        page_bytes=page_bytes,
-        data_format=data_format,
-        cores=cores,
-        view_of=view_of,
-    )

@@ -94,6 +94,15 @@ def do(piece: Piece) -> None:
     piece()
 
 
+def put(sums: Array, bias: Array | None, place: Array) -> None:
+    """Sums in their place, in the format there; float32 [..., O] with a bias [O] or without."""
+    if bias is not None:
+        np.add(sums, bias, out=place, casting="unsafe")
+    else:
+        with np.errstate(over="ignore"):
+            place[...] = sums
+
+
 def merges(array: Array, axes: tuple[int, ...]) -> bool:
     """Whether some axes lie in memory as one."""
     wide = [axis for axis in axes if array.shape[axis] > 1]

@@ -10,6 +10,7 @@ from device.memory.tiles import FACE, TILE
 from device.numbers.formats import BFLOAT16, UINT16, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
+from ops.programs.actions.pieces import buffer
 
 WIDEST = 8  # tiles of channels that are reduced at once
 BUFFERING = 2
@@ -77,27 +78,20 @@ def pool_buffers(
         cores: Where the program runs.
     """
 
-    def buffer(
+    def one_page(
         name: str, size_bytes: int, view_of: str | None = None, data_format: DataFormat = BFLOAT16
     ) -> CircularBuffer:
-        return CircularBuffer(
-            name=name,
-            size_bytes=size_bytes,
-            page_bytes=size_bytes,
-            data_format=data_format,
-            cores=cores,
-            view_of=view_of,
-        )
+        return buffer(name, size_bytes, data_format, cores, view_of)
 
     tile = BFLOAT16.tile_bytes
     made = [
-        buffer("scalar", BUFFERING * tile),
-        buffer("least", tile),
-        buffer("sticks", halo_bytes, halo),
-        buffer("reader_indices", round_up(indices_bytes // 2, 4), indices, UINT16),
-        *(buffer(f"windows_{reader}", BUFFERING * sizes.window_bytes) for reader in (0, 1)),
+        one_page("scalar", BUFFERING * tile),
+        one_page("least", tile),
+        one_page("sticks", halo_bytes, halo),
+        one_page("reader_indices", round_up(indices_bytes // 2, 4), indices, UINT16),
+        *(one_page(f"windows_{reader}", BUFFERING * sizes.window_bytes) for reader in (0, 1)),
     ]
     if sizes.tiled:
-        made.append(buffer("untilized", tile * sizes.channel_tiles))
-    made.append(buffer("output", sizes.out_bytes, output, sizes.data_format))
+        made.append(one_page("untilized", tile * sizes.channel_tiles))
+    made.append(one_page("output", sizes.out_bytes, output, sizes.data_format))
     return tuple(made)

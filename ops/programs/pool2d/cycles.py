@@ -4,15 +4,15 @@ Composed of measured actions: a reader's bursts are those of a convolution's rea
 and its tiles pass once through the matrix unit and the packer. The whole is not measured.
 """
 
-from device.cores import CoreRangeSet
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.data_movement import hands
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import OperationCycles, Stage
 from ops.meaning import CyclesReading, Ends
+from ops.programs.actions.alike import alike_cycles
 from ops.programs.actions.compute import pack_tile_cycles, unpack_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.actions.costs import ComputeCosts, TransferCosts
 from ops.programs.pool2d.circular_buffers import WIDEST, PoolSizes
 from ops.programs.pool2d.work import MaxPool
 
@@ -20,26 +20,17 @@ from ops.programs.pool2d.work import MaxPool
 def pool_cycles(work: MaxPool, ends: Ends, reading: CyclesReading) -> OperationCycles:
     """Cycles of the core that has most outputs; all have as many, but for the last."""
     spec = reading.spec
-    shards = ends.written.memory_config.shard_spec
-    cores = CoreRangeSet() if shards is None else shards.grid
     read, reduced, packed = window_cycles(work, spec)
     outputs = work.core_outputs
-    start = spec.costs_of(StickCosts).start_cycles
     readers = hands(spec, 2)
     body = read + reduced + packed + (outputs - 1) * max(read / readers, reduced, packed)
     busy = {
-        Stage.START: start,
         Stage.READER: div_up(outputs, readers) * read,
         Stage.SECOND_READER: (outputs - div_up(outputs, readers)) * read,
         Stage.MATH: outputs * reduced,
         Stage.PACK: outputs * packed,
     }
-    stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy.items() if cycles)
-    return OperationCycles(
-        cycles=start + body,
-        groups=(CoreGroupCycles(cores=cores, cycles=start + body, stages=stages),),
-        bound_by=binding_stage(stage for stage in stages if stage.stage is not Stage.START),
-    )
+    return alike_cycles(ends.written.shards.grid, body, busy, spec)
 
 
 def window_cycles(work: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:

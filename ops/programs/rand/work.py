@@ -18,6 +18,7 @@ from device.plan import CircularBuffer, Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading
+from ops.programs.actions.pieces import tile_buffer
 from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.ends import got_at, pages_of
@@ -47,17 +48,9 @@ class EvenlyDistributed(Work):
 
 def rand_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles on as many cores as there are, column by column; source: tt-metal 0.81.1 (rand)."""
-    page_bytes = made.data_format.tile_bytes
     used = min(pages_of(made, 1).all_pages, spec.grid.cores)
-    return (
-        CircularBuffer(
-            name="tiles",
-            size_bytes=BUFFERING * page_bytes,
-            page_bytes=page_bytes,
-            data_format=made.data_format,
-            cores=first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False),
-        ),
-    )
+    cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
+    return (tile_buffer("tiles", BUFFERING, made.data_format, cores),)
 
 
 def evenly_distributed(work: EvenlyDistributed, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:

@@ -18,8 +18,9 @@ from device.memory.memory_config import BufferType, Layout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import OperationCycles, Stage
 from ops.meaning import Account, CyclesReading, Ends, Meaning, values_of_first
+from ops.programs.actions.alike import alike_cycles, pipelined_cycles
 from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
 from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
 from ops.programs.actions.pages import core_round_trip_cycles, waited_read_cycles, write_latency_cycles
@@ -42,13 +43,11 @@ def permute_cycles(work: Permute, ends: Ends, reading: CyclesReading) -> Operati
         movement = turned_movement(ends.read, ends.written, work.axes, spec)
         return movement_cycles(movement, spec, contention=reading.contention)
     cores, body, busy = model(work, ends, spec)
-    start = spec.costs_of(StickCosts).start_cycles
-    stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy.items() if cycles)
-    shown = (StageCycles(Stage.START, start), *stages)
-    return OperationCycles(
-        cycles=start + body,
-        groups=(CoreGroupCycles(cores=cores, cycles=start + body, stages=shown),),
-        bound_by=binding_stage(stages),
+    return alike_cycles(
+        cores,
+        body,
+        busy,
+        spec,
         dram_read_bytes=_bytes(ends.read) if _in_dram(ends.read) else 0,
         dram_written_bytes=_bytes(ends.written) if _in_dram(ends.written) else 0,
     )
@@ -84,7 +83,7 @@ def _by_tiles(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet
     written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, told, link)
     tilized, turned = _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1)
     blocks, each = div_up(count, used), (read, tilized + turned, written)
-    body = sum(each) + (blocks - 1) * max(each)
+    body = pipelined_cycles(each, blocks)
     stages = (Stage.READER, read), (Stage.TILIZE, tilized), (Stage.UNTILIZE, turned), (Stage.WRITER, written)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows)
     return cores, body, {stage: blocks * cycles for stage, cycles in stages}
@@ -93,18 +92,19 @@ def _by_tiles(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet
 def _fetched(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
     """Two kernels fetch half of a core's sticks each from where they lie, one after the other; or one all."""
     kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
-    cores, rows, columns = _shards(ends.written)
+    shards = ends.written.shards
+    rows, columns = shards.shape
     stick_bytes = columns * (ends.read.data_format.element_bytes or 0)
     issue, link = spec.costs_of(TransferCosts).read_issue_cycles, spec.noc.link_bytes_per_cycle
     share = burst_cycles(issue, div_up(rows, len(kernels)), stick_bytes, core_round_trip_cycles(spec), link)
-    return cores, share, dict.fromkeys(kernels, share)
+    return shards.grid, share, dict.fromkeys(kernels, share)
 
 
 def _turned_in_place(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
     """Image by image of a core's shard: sticks are copied to where they are tilized, and turned."""
-    cores, rows, _ = _shards(ends.read)
+    shards = ends.read.shards
     height, width = work.shape[-2:]
-    images = div_up(rows, height)
+    images = div_up(shards.shape[0], height)
     element_bytes = ends.read.data_format.element_bytes or 0
     down, across = div_up(height, TILE), div_up(width, TILE)
     read = down * local_sticks_cycles(spec, min(TILE, height), width * element_bytes)
@@ -112,21 +112,14 @@ def _turned_in_place(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreR
     turned = down * across * untilize_tile_cycles(spec, down)
     written = local_sticks_cycles(spec, width, height * element_bytes) if down > DIRECT_TILES else 0.0
     each = (read, tilized + turned, written)
-    body = sum(each) + (images - 1) * max(each)
+    body = pipelined_cycles(each, images)
     stages = (Stage.READER, read), (Stage.TILIZE, tilized), (Stage.UNTILIZE, turned), (Stage.WRITER, written)
-    return cores, body, {stage: images * cycles for stage, cycles in stages}
+    return shards.grid, body, {stage: images * cycles for stage, cycles in stages}
 
 
 def _tilized(tiles: int, tensor: TensorSpec, spec: DeviceSpec) -> float:
     one = tilize_tile_cycles(spec, tensor.data_format, tensor.data_format)
     return spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * one
-
-
-def _shards(tensor: TensorSpec) -> tuple[CoreRangeSet, int, int]:
-    shards = tensor.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards")
-    return shards.grid, *shards.shape
 
 
 def _in_dram(tensor: TensorSpec) -> bool:

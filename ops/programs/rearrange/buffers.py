@@ -24,9 +24,7 @@ def hwc_block(pixels: int) -> int:
 
 def hwc_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Circular buffers of a program that puts channels last: shards, gathered pixels, tiles in three stages, result."""
-    held, given = made.spec.memory_config.shard_spec, source.spec.memory_config.shard_spec
-    if held is None or given is None:
-        raise AssertionError("channels are put last in shards")
+    held, given = made.spec.shards, source.spec.shards
     element_bytes = source.spec.data_format.element_bytes or 0
     in_dram = source.spec.memory_config.buffer_type is BufferType.DRAM
     channels, pixels = source.spec.shape[2], held.shape[0]
@@ -46,9 +44,7 @@ def hwc_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, .
 
 def chw_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Circular buffers of a program that puts channels first: both shards, and tiles on their way."""
-    held, given = made.spec.memory_config.shard_spec, source.spec.memory_config.shard_spec
-    if held is None or given is None:
-        raise AssertionError("channels are put first in shards")
+    held, given = made.spec.shards, source.spec.shards
     in_bytes = prod(given.shape) // TILE**2 * source.spec.data_format.tile_bytes
     out_bytes = prod(held.shape) * (made.spec.data_format.element_bytes or 0)
     return (

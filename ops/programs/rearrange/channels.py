@@ -4,20 +4,18 @@ Composed of measured actions: sticks are gathered, tilized, turned while they ar
 The whole is not measured. Source of the order of work: tt-metal 0.81.1 (experimental/cnn).
 """
 
-from math import prod
 from typing import Final
 
-from device.cores import CoreRangeSet
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from device.time.stages import OperationCycles, Stage
 from ops.meaning import Account, CyclesReading, Ends, Fact, Meaning, values_of_first
+from ops.programs.actions.alike import alike_cycles, pipelined_cycles
 from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
+from ops.programs.actions.costs import ComputeCosts, TransferCosts
 from ops.programs.actions.pages import waited_read_cycles
 from ops.programs.actions.transfers import local_sticks_cycles
 from ops.programs.rearrange.buffers import CHW_TILES, hwc_block
@@ -30,7 +28,8 @@ CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels
 def channels_last_cycles(work: ChannelsLast, ends: Ends, reading: CyclesReading) -> OperationCycles:
     """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
     spec = reading.spec
-    cores, pixels, channels = _shards(ends.written)
+    shards = ends.written.shards
+    pixels, channels = shards.shape
     block = hwc_block(pixels)
     tiles, blocks = div_up(block, TILE), div_up(pixels, block)
     data_format = ends.read.data_format
@@ -50,43 +49,25 @@ def channels_last_cycles(work: ChannelsLast, ends: Ends, reading: CyclesReading)
         Stage.UNTILIZE: blocks * tiles * turned,
         Stage.WRITER: blocks * div_up(tiles, WRITERS) * copied,
     }
-    return _operation(cores, blocks * of_block, busy, spec)
+    return alike_cycles(shards.grid, blocks * of_block, busy, spec)
 
 
 def channels_first_cycles(work: ChannelsFirst, ends: Ends, reading: CyclesReading) -> OperationCycles:
     """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
     spec = reading.spec
-    cores, rows, columns = _shards(ends.read)
-    tiles = div_up(rows, TILE) * div_up(columns, TILE)
+    shards = ends.read.shards
+    tiles = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
     batches = div_up(tiles, CHW_BATCH)
     turned = CHW_BATCH * untilize_tile_cycles(spec, 1)
     stick_bytes = TILE * (BFLOAT16.element_bytes or 0)
     copied = local_sticks_cycles(spec, CHW_BATCH * work.shape[-1], stick_bytes)
-    body = turned + copied + (batches - 1) * max(turned, copied)
-    return _operation(cores, body, {Stage.UNTILIZE: batches * turned, Stage.WRITER: batches * copied}, spec)
-
-
-def _shards(tensor: TensorSpec) -> tuple[CoreRangeSet, int, int]:
-    """Cores, rows and columns of a tensor's shards; an interleaved one, which no such program has, is one shard."""
-    shards = tensor.memory_config.shard_spec
-    if shards is None:
-        return CoreRangeSet(), prod(tensor.shape[:-1]), tensor.shape[-1]
-    return shards.grid, *shards.shape
-
-
-def _operation(cores: CoreRangeSet, body: float, busy: dict[Stage, float], spec: DeviceSpec) -> OperationCycles:
-    start = spec.costs_of(StickCosts).start_cycles
-    stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy.items())
-    shown = (StageCycles(Stage.START, start), *stages)
-    return OperationCycles(
-        cycles=start + body,
-        groups=(CoreGroupCycles(cores=cores, cycles=start + body, stages=shown),),
-        bound_by=binding_stage(stages),
-    )
+    body = pipelined_cycles((turned, copied), batches)
+    busy = {Stage.UNTILIZE: batches * turned, Stage.WRITER: batches * copied}
+    return alike_cycles(shards.grid, body, busy, spec)
 
 
 def _last_account(work: ChannelsLast, ends: Ends, spec: DeviceSpec) -> Account:
-    pixels = _shards(ends.written)[1]
+    pixels = ends.written.shards.shape[0]
     block = hwc_block(pixels)
     told = f"{pixels:,} pixels of a core in blocks of {block:,}"
     return Account(

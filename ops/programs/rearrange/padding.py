@@ -87,11 +87,8 @@ def pad_buffers(source: PlanTensor, made: PlanTensor, front: int, spec: DeviceSp
 
 def _shard_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Views of both shards, of no more rows than there are, and a row of the number."""
-    shards = source.spec.memory_config.shard_spec
     result = shard_view("padded", made, spec)
-    if shards is None:
-        raise AssertionError("the source lies in shards")
-    rows = min(shards.shape[0], source.spec.matrix[0])
+    rows = min(source.spec.shards.shape[0], source.spec.matrix[0])
     row, data_format = row_bytes(made.spec), made.spec.data_format
     given = buffer(
         "shards", rows * row_bytes(source.spec, source.spec.shape[-1]), data_format, result.cores, source.name

@@ -92,11 +92,9 @@ def _tiles(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
 
 def _tile_shards(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Views of as many tiles as a shard of the source has, on all cores."""
-    shards, data_format = source.spec.memory_config.shard_spec, source.spec.data_format
-    if shards is None:
-        raise AssertionError("tiles are turned in shards")
+    data_format = source.spec.data_format
     cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
-    size = prod(shards.shape) // TILE**2 * data_format.tile_bytes
+    size = prod(source.spec.shards.shape) // TILE**2 * data_format.tile_bytes
     return tuple(buffer(one.name, size, data_format, cores, one.name) for one in (source, made))
 
 
@@ -121,9 +119,7 @@ def _row_image_shards(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuf
 
 def _row_shards(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Views of as many sticks as a shard of the source has."""
-    shards, given = source.spec.memory_config.shard_spec, source.spec
-    if shards is None:
-        raise AssertionError("rows are swapped in shards")
+    given, shards = source.spec, source.spec.shards
     size = shards.shape[0] * row_bytes(given, given.shape[-1])
     return tuple(buffer(one.name, size, given.data_format, shards.grid, one.name) for one in (source, made))
 

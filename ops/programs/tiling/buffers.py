@@ -15,6 +15,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.actions.pieces import tile_buffer
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.unpadding import images_of_shard
 
@@ -59,8 +60,8 @@ def tiling_buffers(
         cores = first_cores(1, spec.grid.cols, spec.grid.rows)
         across = _shard_tiles(read.spec)[1] if untilizes and read.spec.memory_config.is_sharded() else across
     return (
-        _buffer("argument", read.spec, depth * across, cores),
-        _buffer("result", made.spec, depth * across, cores),
+        tile_buffer("argument", depth * across, read.spec.data_format, cores),
+        tile_buffer("result", depth * across, made.spec.data_format, cores),
     )
 
 
@@ -75,7 +76,7 @@ def _tilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tup
     if before.shard_spec.shape[0] % TILE:
         return ()
     view = _view("argument", read, spec)
-    return view, _buffer("result", made.spec, made.spec.matrix[1] // TILE, view.cores)
+    return view, tile_buffer("result", made.spec.matrix[1] // TILE, made.spec.data_format, view.cores)
 
 
 def _padded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -90,7 +91,7 @@ def _padded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tupl
     tiles = BUFFERING * made.spec.padded_shape[-2] // TILE * across
     stick = across * TILE * (read.spec.data_format.element_bytes or 0)
     pad = replace(_view("padding", read, spec), size_bytes=stick, page_bytes=stick, view_of=None, scratchpad=True)
-    return _buffer("argument", read.spec, tiles, view.cores), view, pad
+    return tile_buffer("argument", tiles, read.spec.data_format, view.cores), view, pad
 
 
 def _untilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -103,10 +104,10 @@ def _untilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> t
     high, across = _shard_tiles(read.spec)
     tiles, cores = (BUFFERING if high > 1 else 1) * across, _holders(read.spec, shards.grid)
     even = all(side % part == 0 for side, part in zip(read.spec.matrix, shards.shape, strict=True))
-    first = (
-        replace(_view("argument", read, spec), cores=cores) if even else _buffer("argument", read.spec, tiles, cores)
-    )
-    return first, _buffer("result", made.spec, tiles, cores)
+    first = tile_buffer("argument", tiles, read.spec.data_format, cores)
+    if even:
+        first = replace(_view("argument", read, spec), cores=cores)
+    return first, tile_buffer("result", tiles, made.spec.data_format, cores)
 
 
 def _unpadded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -117,20 +118,19 @@ def _unpadded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tu
     high, across = _shard_tiles(read.spec)
     view = _view("argument", read, spec)
     if not made.spec.memory_config.is_sharded():
-        return view, _buffer("result", made.spec, BUFFERING * across, view.cores)
+        return view, tile_buffer("result", BUFFERING * across, made.spec.data_format, view.cores)
     if place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED or images_of_shard(read.spec):
         high = read.spec.padded_shape[-2] // TILE
     is_half_tile = made.spec.padded_shape[-1] == HALF_TILE and made.spec.shape[-2] % TILE == 0
-    rows = _buffer("rows", made.spec, HALF_TILES if is_half_tile else BUFFERING * high * across, view.cores)
+    tiles = HALF_TILES if is_half_tile else BUFFERING * high * across
+    rows = tile_buffer("rows", tiles, made.spec.data_format, view.cores)
     return view, rows, _last_view("result", made, spec)
 
 
 def _shard_tiles(tensor: TensorSpec) -> tuple[int, int]:
     """Tiles down and across a shard."""
-    shards = tensor.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards")
-    return div_up(shards.shape[0], TILE), div_up(shards.shape[1], TILE)
+    rows, columns = tensor.shards.shape
+    return div_up(rows, TILE), div_up(columns, TILE)
 
 
 def _dealt(rows: int, spec: DeviceSpec, *, by_columns: bool) -> tuple[CoreRangeSet, int]:
@@ -140,18 +140,9 @@ def _dealt(rows: int, spec: DeviceSpec, *, by_columns: bool) -> tuple[CoreRangeS
     return first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not by_columns).merged(), core_rows
 
 
-def _buffer(name: str, tensor: TensorSpec, tiles: int, cores: CoreRangeSet) -> CircularBuffer:
-    page_bytes = tensor.data_format.tile_bytes
-    return CircularBuffer(
-        name=name, size_bytes=tiles * page_bytes, page_bytes=page_bytes, data_format=tensor.data_format, cores=cores
-    )
-
-
 def _view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
     """A buffer on the shards of a tensor."""
-    shards, data_format = tensor.spec.memory_config.shard_spec, tensor.spec.data_format
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards to lie on")
+    shards, data_format = tensor.spec.shards, tensor.spec.data_format
     page_bytes = data_format.tile_bytes
     size = prod(shards.shape) * page_bytes // TILE**2
     if tensor.spec.layout is Layout.ROW_MAJOR:
@@ -169,10 +160,7 @@ def _view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
 
 def _last_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
     """A buffer on the shards of rows, as long as the last of them."""
-    view, shards = _view(name, tensor, spec), tensor.spec.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards")
-    rows, shard_rows = tensor.spec.matrix[0], shards.shape[0]
+    view, rows, shard_rows = _view(name, tensor, spec), tensor.spec.matrix[0], tensor.spec.shards.shape[0]
     last = rows - (div_up(rows, shard_rows) - 1) * shard_rows
     return replace(view, size_bytes=view.size_bytes // shard_rows * last)
 
@@ -206,7 +194,7 @@ def shard_buffers(
         pad = _unaligned_pad(read.spec, view, spec)
     if shards.spec.data_format == other.spec.data_format:
         return (view, *pad)
-    return view, _buffer("converted", other.spec, view.size_bytes // view.page_bytes, view.cores)
+    return view, tile_buffer("converted", view.size_bytes // view.page_bytes, other.spec.data_format, view.cores)
 
 
 def _unaligned_pad(read: TensorSpec, view: CircularBuffer, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

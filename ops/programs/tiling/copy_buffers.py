@@ -3,21 +3,20 @@
 Source: tt-metal 0.81.1 (data_movement/copy, data_movement/move), compared with recorded plans.
 """
 
-from dataclasses import replace
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import BufferSpec, TensorSpec, aligned_page_bytes
 from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
-from device.numbers.formats import DataFormat
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
+from ops.programs.actions.pieces import paged_buffer, scratchpad
 from ops.programs.actions.work_cores import page_cores
 
 BUFFERING = 2
-MOVED_ALIGNMENT_BYTES = 32  # of pages that wait until all have been read
+MOVED_ALIGNMENT_BYTES = 32  # of pages that wait until all have been read: the program's own, on every device
 MOST_BYTES = 1 << 18  # of a row that is copied at once
 
 
@@ -31,20 +30,20 @@ def copy_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tupl
         cores = page_cores(source.volume // source.shape[-1], spec.grid)
         page_bytes = min(_aligned(written, spec), MOST_BYTES)
         return (
-            _buffer("written", BUFFERING, page_bytes, made.data_format, cores),
-            replace(_buffer("read", 1, min(read.page_bytes, MOST_BYTES), source.data_format, cores), scratchpad=True),
+            paged_buffer("written", BUFFERING, page_bytes, made.data_format, cores),
+            scratchpad("read", min(read.page_bytes, MOST_BYTES), source.data_format, cores),
         )
     cores = page_cores(_pages(made), spec.grid)
-    pages = _buffer("read", BUFFERING, _aligned(read, spec), source.data_format, cores)
+    pages = paged_buffer("read", BUFFERING, _aligned(read, spec), source.data_format, cores)
     if source.data_format == made.data_format:
         return (pages,)
-    return pages, _buffer("written", BUFFERING, _aligned(written, spec), made.data_format, cores)
+    return pages, paged_buffer("written", BUFFERING, _aligned(written, spec), made.data_format, cores)
 
 
 def moved_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Circular buffers of Move: two pages on their way through each core."""
     page_bytes = _aligned(source.buffer(spec), spec)
-    return (_buffer("pages", BUFFERING, page_bytes, source.data_format, _moving_cores(made, spec)),)
+    return (paged_buffer("pages", BUFFERING, page_bytes, source.data_format, _moving_cores(made, spec)),)
 
 
 def overlapping_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -77,9 +76,3 @@ def _pages(tensor: TensorSpec) -> int:
 
 def _aligned(buffer: BufferSpec, spec: DeviceSpec) -> int:
     return aligned_page_bytes(buffer.page_bytes, buffer.buffer_type, spec)
-
-
-def _buffer(name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
-    return CircularBuffer(
-        name=name, size_bytes=pages * page_bytes, page_bytes=page_bytes, data_format=data_format, cores=cores
-    )

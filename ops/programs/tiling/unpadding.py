@@ -94,10 +94,7 @@ def _of_blocks(source: TensorSpec, place: MemoryConfig, after: TensorMemoryLayou
 def _of_columns(
     source: TensorSpec, made: TensorSpec, place: MemoryConfig, after: TensorMemoryLayout, *, batched: bool
 ) -> str:
-    shards = source.memory_config.shard_spec
-    if shards is None:
-        raise AssertionError("a sharded tensor has shards")
-    width = source.padded_shape[-1]
+    shards, width = source.shards, source.padded_shape[-1]
     if after is HEIGHT:
         return (
             f"Output memory config layout ({_named(after)}) must match input tensor memory layout ({_named(WIDTH)}) "

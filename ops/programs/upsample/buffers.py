@@ -3,15 +3,15 @@
 Source: tt-metal 0.81.1 (pool/upsample), compared with recorded plans.
 """
 
-from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
-from device.numbers.formats import UINT16, DataFormat
+from device.numbers.formats import UINT16
 from device.numbers.integers import round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
+from ops.programs.actions.pieces import buffer, paged_buffer, row_bytes
 from ops.programs.actions.work_cores import page_cores
 
 BUFFERING = 2
@@ -32,7 +32,7 @@ def interleaved_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) 
         pages *= BUFFERING
     cores = page_cores(units, spec.grid)
     formats = {"tiles": source.data_format, "sticks": made.data_format}
-    return tuple(_buffer(name, pages, size, formats[name], cores) for name, size in page_bytes.items())
+    return tuple(paged_buffer(name, pages, size, formats[name], cores) for name, size in page_bytes.items())
 
 
 def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -40,7 +40,7 @@ def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ..
     pages = made.buffer(spec)
     page_bytes = aligned_page_bytes(pages.page_bytes, pages.buffer_type, spec)
     cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid)
-    return (_buffer("pages", PAGES_IN_FLIGHT, page_bytes, made.data_format, cores),)
+    return (paged_buffer("pages", PAGES_IN_FLIGHT, page_bytes, made.data_format, cores),)
 
 
 def shard_buffers(
@@ -55,32 +55,9 @@ def shard_buffers(
         stick_bytes: Bytes of a core's part of a pixel.
         spec: The device.
     """
-    page_bytes = round_up(stick_bytes, spec.l1.alignment_bytes)
-    views = []
-    for name, tensor in (("source", source), ("result", made)):
-        shards = tensor.spec.memory_config.shard_spec
-        if shards is None:
-            raise AssertionError("an interleaved tensor has no shards to lie on")
-        views.append(
-            _buffer(name, shards.shape[0], page_bytes, tensor.spec.data_format, _grid(source.spec), tensor.name)
-        )
-    words = lists.spec.shape[-1] * (UINT16.element_bytes or 0)
-    return (*views, _buffer("lists", 1, words, UINT16, _grid(lists.spec), lists.name))
-
-
-def _grid(tensor: TensorSpec) -> CoreRangeSet:
-    shards = tensor.memory_config.shard_spec
-    return CoreRangeSet() if shards is None else shards.grid
-
-
-def _buffer(
-    name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
-) -> CircularBuffer:
-    return CircularBuffer(
-        name=name,
-        size_bytes=pages * page_bytes,
-        page_bytes=page_bytes,
-        data_format=data_format,
-        cores=cores,
-        view_of=view_of,
-    )
+    page_bytes, cores = round_up(stick_bytes, spec.l1.alignment_bytes), source.spec.shards.grid
+    views = [
+        paged_buffer(name, one.spec.shards.shape[0], page_bytes, one.spec.data_format, cores, one.name)
+        for name, one in (("source", source), ("result", made))
+    ]
+    return (*views, buffer("lists", row_bytes(lists.spec), UINT16, lists.spec.shards.grid, lists.name))

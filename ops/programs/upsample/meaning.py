@@ -38,9 +38,7 @@ def upsample_movement(work: Upsample, source: TensorSpec, made: TensorSpec, spec
         case UpsampleProgram.TILES:
             return relayout_movement(Conversion.UNTILIZE, source, made, spec)
         case UpsampleProgram.SHARDS:
-            shards = made.memory_config.shard_spec
-            if shards is None:
-                raise AssertionError("the result of a sharded upsample is sharded")
+            shards = made.shards
             gathered = pages_of(made, shards.num_cores())
             gathered = replace(gathered, core_pages=div_up(gathered.core_pages, PROCESSORS))
             return Movement(cores=shards.grid, reads=got_at(gathered, Access.STICKS))

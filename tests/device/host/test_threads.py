@@ -1,5 +1,6 @@
 """Pieces of work on several cores: all are done, errors come out, BLAS gets its threads back."""
 
+import os
 import threading
 
 import numpy as np
@@ -103,3 +104,25 @@ def test_no_piece_warns_of_infinities(monkeypatch, recwarn):
     threads.side_by_side(lambda number: np.float32(3e38) * np.array([10], np.float32), range(3))
     inside = [one for one in recwarn if issubclass(one.category, RuntimeWarning)]
     assert not inside or threads.openblas() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_forked_process_has_helpers_of_its_own(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    threads.side_by_side(lambda number: None, range(2))
+    child = os.fork()
+    if not child:
+        done = []
+        threads.side_by_side(done.append, range(2))
+        os._exit(0 if sorted(done) == [0, 1] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_helpers_wait_for_more_work(monkeypatch):
+    if threads.openblas() is None:
+        pytest.skip("numpy has another BLAS")
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    threads.side_by_side(lambda number: None, range(2))
+    before = threading.active_count()
+    threads.side_by_side(lambda number: None, range(2))
+    assert threading.active_count() == before

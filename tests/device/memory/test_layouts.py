@@ -237,3 +237,11 @@ def test_cores_beyond_the_tensor_hold_no_shard(scheme: str, shape: list[int], sh
     buffer = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, config).buffer(load_spec("wormhole_n150"))
     assert buffer.num_cores == holding
     assert buffer.cores == shards.grid
+
+
+def test_only_sharded_tensors_have_shards() -> None:
+    shards = ShardSpec(first_cores(2, 8, 8), (32, 64))
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    assert TensorSpec((64, 64), BFLOAT16, Layout.TILE, place).shards is shards
+    with pytest.raises(AssertionError, match="an interleaved tensor has no shards"):
+        _ = TensorSpec((64, 64), BFLOAT16, Layout.TILE).shards

@@ -13,7 +13,7 @@ from ops.fields.samples import samples
 from ops.meanings import COSTS, load_spec
 from ops.programs.halo.costs import HaloCosts
 from ttsim.experiments.design.collapse import HeardPoint
-from ttsim.experiments.point import Evaluator
+from ttsim.experiments.points.point import Evaluator
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

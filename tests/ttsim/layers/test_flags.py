@@ -18,7 +18,7 @@ EVERY_FLAG = """
 def parse(*words):
     parser = argparse.ArgumentParser()
     add_layer_flags(parser)
-    return layer_from_flags(parser.parse_args(words))
+    return layer_from_flags(parser.parse_args(words), where="run")
 
 
 def test_no_flag_is_no_layer():

@@ -5,6 +5,7 @@ import pytest
 
 import ttsim as ttnn
 from ttsim.recording.record import record_of
+from ttsim.recording.saving import report_files
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,17 @@ def test_dataflow_buffers_are_shown_where_they_take_l1(record):
         kinds = [node["node_type"] for node in call.nodes]
         shown = kinds.index("circular_buffer_allocate")
         assert "circular_buffer_deallocate_all" in kinds[shown:]
+
+
+def test_what_reads_no_tensor_is_told_like_others():
+    with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
+        x = ttnn.rand((1, 1, 32, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+        ttnn.relu(x)
+        made = record_of(profile, "r")
+    (random, relu), (first, second) = made.operations, made.calls
+    assert (random.inputs, random.output) == ((), relu.inputs[0])
+    assert (first.inputs, first.outputs) == ((), second.inputs)
+    report_files(profile, "r")
 
 
 def test_a_profile_of_nothing_is_a_record_of_nothing():

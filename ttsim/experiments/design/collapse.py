@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 from device.spec.device_spec import DeviceSpec
 from ops.fields.asked import fields_asked
 from ttsim.experiments.design.space import DesignAxis
-from ttsim.experiments.point import Evaluator, Point
-from ttsim.experiments.row import Row
+from ttsim.experiments.points.point import Evaluator, Point
+from ttsim.experiments.points.row import Row
 from ttsim.types.layer import Layer
 
 Asked: TypeAlias = tuple[str, ...]

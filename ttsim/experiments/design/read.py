@@ -1,6 +1,5 @@
 """A design out of a TOML file: `[device]`, `[space]`, `[costs]`, and layers."""
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +12,8 @@ from ops.fields.field import Field, fields_of
 from ops.fields.formula import Formula, formula
 from ops.fields.units import Value, read_value, spelled
 from ttsim.experiments.design.space import Design, DesignAxis
-from ttsim.layers.read import DEFAULT_LAYERS, check_keys, layers_of, read_layers
+from ttsim.layers.read import DEFAULT_LAYERS, layers_said, read_layers
+from ttsim.layers.toml import check_keys, leaves, read_toml
 from ttsim.runtime.defaults import default_spec
 from ttsim.types.layer import Layer
 
@@ -31,10 +31,7 @@ def read_design(path: Path) -> Design:
         SpecError: A device or a field is unknown, or a value is none of the field.
         OSError: A file cannot be read.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"{path}: a design is TOML: {error}") from error
+    document = read_toml(path, "a design")
     check_keys(str(path), document, KEYS)
     tables = {name: _table(path, name, document.get(name, {})) for name in ("device", "space", "costs", "counts")}
     base, layers = _device(path, tables["device"]), _layers(path, document)
@@ -59,13 +56,13 @@ def _device(path: Path, table: Mapping[str, Any]) -> DeviceSpec:
     if not isinstance(base, str):
         raise ArgumentError(f"{path}: device.{BASE} must be the name of a device or a file, not {shown(base)}")
     fields = {name: value for name, value in table.items() if name != BASE}
-    return changed(load_spec(base), [f"{name}={_text(value)}" for name, value in _leaves(fields, "")])
+    return changed(load_spec(base), [f"{name}={_text(value)}" for name, value in leaves(fields)])
 
 
 def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:
     """A field and its values; each in its shortest spelling."""
     known = {field.name: field for field in fields_of(base)}
-    for name, given in _leaves(table, ""):
+    for name, given in leaves(table, whole=RANGE):
         if name != GRID and name not in known:
             raise ArgumentError(f"design: space: unknown field {shown(name)}{nearest(name, [*known, GRID])}")
         if isinstance(given, Mapping):
@@ -137,7 +134,7 @@ def _costs(table: Mapping[str, Any], base: DeviceSpec) -> dict[str, Formula]:
 
 def _counts(table: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
     """How often each layer runs, of those that do not run once."""
-    counts = dict(_leaves(table, ""))
+    counts = dict(leaves(table))
     check_keys("design: counts", counts, names)
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
@@ -147,29 +144,14 @@ def _counts(table: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
 
 def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
     """Layers of the design itself, of another file, or the usual ones; those alone whose names contain a text."""
-    source, only = document.get("layers"), document.get("only", "")
-    if not isinstance(source, str | None) or not isinstance(only, str):
-        raise ArgumentError(f"{path}: layers and only must be texts: a file of layers, and a part of their names")
-    if "layer" in document:
-        if source is not None:
-            raise ArgumentError(f"{path}: give layers = FILE or [[layer]] tables, not both")
-        found = layers_of({name: document[name] for name in ("common", "layer") if name in document}, str(path))
-    else:
-        found = read_layers(DEFAULT_LAYERS if source is None else path.parent / source)
+    only = document.get("only", "")
+    if not isinstance(only, str):
+        raise ArgumentError(f"{path}: only must be a part of the names of layers, not {shown(only)}")
+    found = layers_said(document, path) or read_layers(DEFAULT_LAYERS)
     chosen = tuple(layer for layer in found if only in layer.name)
     if not chosen:
         raise ArgumentError(f"{path}: no layer has {shown(only)} in its name; leave only away for all of them")
     return chosen
-
-
-def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """Names of fields and what stands there: `dram.banks = 16` is a table within a table, a range is none."""
-    for key, value in table.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and not set(value) & set(RANGE):
-            yield from _leaves(value, f"{name}.")
-        else:
-            yield name, value
 
 
 def _text(value: Any) -> str:

@@ -1,14 +1,12 @@
 """What a design found: every machine with its time and costs, the Pareto front, and what each field means."""
 
-import csv
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from io import StringIO
 from typing import Any, Final
 
 from ops.readings.sensitivity import Sensitivity
 from ttsim.report.columns import aligned
-from ttsim.report.plain import text
+from ttsim.report.plain import csv_text, text
 from ttsim.report.printable import printable_lines
 
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
@@ -24,7 +22,7 @@ class LayerOutcome:
     Attributes:
         layer: Its name.
         count: How often a network runs it.
-        verdict: "fits", "does not fit", "refused" or "failed", as of `ttsim.experiments.row.Verdict`.
+        verdict: "fits", "does not fit", "refused" or "failed", as of `ttsim.experiments.points.row.Verdict`.
         error: Why it does not run; empty if it does.
         cycles: Of all device operations that have a model, for one run; None where it does not run.
         nanoseconds: The same in time.
@@ -140,11 +138,8 @@ class DesignResult:
 
     def to_csv(self) -> str:
         """A line of column names, then one for each machine; what is unknown is empty."""
-        records, written = self.records(), StringIO()
-        writer = csv.DictWriter(written, records[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-        return written.getvalue()
+        records = self.records()
+        return csv_text(list(records[0]), records)
 
     def __str__(self) -> str:
         """The front; then what each field means, and what does not run."""

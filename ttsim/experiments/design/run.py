@@ -13,14 +13,13 @@ from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.fields.field import fields_of
 from ops.readings.sensitivity import Sensitivity, sensitivities
-from ttsim.experiments.crew import crew_of
+from ttsim.experiments.crew.crew import crew_of
 from ttsim.experiments.design.collapse import LayerRows, Machine, rows_of
 from ttsim.experiments.design.read import read_design
 from ttsim.experiments.design.result import AxisEffect, DesignPoint, DesignResult, LayerOutcome
 from ttsim.experiments.design.space import Design
 from ttsim.experiments.front import front
-from ttsim.experiments.row import Row, Verdict
-from ttsim.experiments.sweep import FEW
+from ttsim.experiments.points.row import Row, Verdict
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.run import Settings, call, place
 from ttsim.recording.timing import cycles_of
@@ -84,8 +83,8 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
     Raises:
         DeviceError: A process died.
     """
-    few = processes is None and len(machines) * len(space.layers) <= FEW
-    with crew_of(processes=1 if few else processes, scheduler=None) as crew, crew.executor() as executor:
+    quick = len(machines) * len(space.layers)
+    with crew_of(processes=processes, scheduler=None, quick=quick) as crew, crew.executor() as executor:
         done = None if watch is None else watch(len(space.layers))
         futures = []
         for layer in space.layers:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
-from device.errors import ArgumentError, SpecError
+from device.errors import ArgumentError, SpecError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.fields.changed import GRID, changed
 from ops.fields.formula import Formula
@@ -57,7 +57,7 @@ class Design:
         names = [layer.name for layer in self.layers]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ArgumentError(f"design: two layers are called {twice!r}; give each a name of its own")
+            raise ArgumentError(f"design: two layers are called {shown(twice)}; give each a name of its own")
         if self.devices > MOST_DEVICES:
             raise ArgumentError(
                 f"design: a space has at most {MOST_DEVICES:,} devices, not {self.devices:,}; vary fewer fields, or "

@@ -2,54 +2,43 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from device.errors import TTSimError
-from ops.fields.changed import load_spec, with_changes
+from ops.fields.changed import load_spec
 from ttsim.experiments.tuning.arithmetic import ALLOWED, SHORT
 from ttsim.experiments.tuning.space import SEARCHED
 from ttsim.experiments.tuning.tune import EFFORT, short, tune
 from ttsim.experiments.tuning.tuned import Tuned
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.layers.exact import make_inputs
-from ttsim.layers.flags import add_layer_flags, chosen_layers
-from ttsim.layers.read import DEFAULT_LAYERS
+from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.layers.run import Placed, Settings, place
 from ttsim.report.plain import text
-from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, default_spec
+from ttsim.runtime.flags import add_device, chosen_device
 from ttsim.types.layer import Layer
 
 WORTH_TELLING: Final = 1.5  # times as fast: what `ttsim run` says in its last line
 
 
-def add_tune(commands: Any, add_changes: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Adds the command.
-
-    Args:
-        commands: What `add_subparsers` gave.
-        add_changes: Adds the flag that changes fields of devices.
-    """
+def add_tune(commands: Any) -> None:
+    """Adds the command to what `add_subparsers` gave."""
     parser = commands.add_parser(
         "tune",
         help="find the best config of layers",
         description="Compares all configs of a layer that can differ, and prints the fastest, why it is, and those "
         "that are slower but take less L1 or are more exact.",
     )
+    add_layers_flags(parser)
+    add_device(parser)
+    add_opening_flags(parser)
     add = parser.add_argument
-    add("--layers", type=Path, metavar="FILE", help=f"TOML file of layers (default: {DEFAULT_LAYERS.name})")
-    add("--only", default="", metavar="TEXT", help="of the file's layers, those whose name contains this")
-    add("--device", metavar="NAME", help="name or TOML file")
-    add_changes(parser)
-    add("--l1-small-size", type=int, default=USUAL_L1_SMALL_SIZE, metavar="BYTES", help="L1 kept for index tables")
-    add("--no-strict", action="store_true", help="accept what the real library accepts and gets wrong")
     changed = ", ".join((*SHORT, *ALLOWED))
     add("--allow", type=names, default=(), metavar="FIELD,...", help=f"change the result's precision, too: {changed}")
     add("--keep", type=names, default=(), metavar="FIELD,...", help=f"leave as given: {', '.join(SEARCHED)}")
     add("--effort", type=int, default=EFFORT, metavar="N", help=f"calls that may be tried (default: {EFFORT})")
     add("--json", action="store_true", help="print JSON instead of words")
-    add_layer_flags(parser)
 
 
 def names(given: str) -> tuple[str, ...]:
@@ -65,7 +54,7 @@ def tune_command(options: argparse.Namespace) -> int:
         OSError: A file cannot be read.
     """
     settings = Settings(
-        spec=load_spec(with_changes(options.device or default_spec(), options.changes)),
+        spec=load_spec(chosen_device(options)),
         values="off",
         l1_small_size=options.l1_small_size,
         strict=not options.no_strict,

@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from device.events import MadeTensor
 from device.machine import Machine
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.plan import Operation
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.problem import weight_format
 from ops.programs.movement.work import Relayout
 from ops.programs.tiling.work import LayOut
-from ttsim.fitting.trial import Ground
+from ttsim.fitting.source import raw_weight_shape
+from ttsim.fitting.trial import Ground, fill_order
 from ttsim.runtime.device import Device, RanCall
 
 
@@ -81,7 +82,7 @@ def ground_of(one: Recorded, device: Device, given: TensorSpec) -> Ground:
     """
     machine = Machine(device.spec, l1_small_bytes=device.machine.l1_small_bytes)
     number, held = _input_number(one.ran), {}
-    for buffer in sorted(one.ran.before, key=lambda made: _fill_order(made.buffer.buffer_type, made.address)):
+    for buffer in sorted(one.ran.before, key=lambda made: fill_order(made.buffer.buffer_type, made.address)):
         own = buffer.number == number
         made = machine.allocate(given.buffer(device.spec) if own else buffer.buffer, buffer.name)
         if own:
@@ -95,18 +96,10 @@ def _input_number(ran: RanCall) -> int | None:
     return None if made is None else made.number
 
 
-def _fill_order(memory: BufferType, address: int) -> int:
-    """DRAM fills from below, L1 from the top."""
-    return address if memory is BufferType.DRAM else -address
-
-
 def _unprepared(call: ConvArguments) -> ConvArguments:
     """The call with raw weights and bias on the host, prepared in the format that they had."""
     formats = weight_format(call)
-    inputs, outputs = call.in_channels, call.out_channels // call.groups
-    if not call.rules.transposed:
-        inputs, outputs = call.out_channels, call.in_channels // call.groups
-    weight = _raw((inputs, outputs, *call.kernel_size), formats)
+    weight = _raw(raw_weight_shape(call), formats)
     bias = None if call.bias is None else _raw((1, 1, 1, call.out_channels), formats)
     config = replace(call.conv_config, weights_format=formats)
     return replace(call, weight=weight, bias=bias, conv_config=config)

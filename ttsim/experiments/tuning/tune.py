@@ -16,6 +16,7 @@ from ttsim.experiments.tuning.reasons import reasons
 from ttsim.experiments.tuning.search import Search
 from ttsim.experiments.tuning.space import SEARCHED, Space
 from ttsim.experiments.tuning.tuned import Choice, Tuned
+from ttsim.fitting.source import slice_argument
 from ttsim.fitting.trial import Ground
 from ttsim.recording.changes import arguments_source
 from ttsim.recording.profiling import copy_of, twin, uncaptured
@@ -180,8 +181,7 @@ def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choi
     conv_config = Conv2dConfig.of(call.conv_config)
     slices = None if call.slice_config is None else Conv2dSliceConfig.of(call.slice_config)
     compute = None if call.compute_config is None else WormholeComputeKernelConfig.of(call.compute_config)
-    slice_name = "dram_slice_config" if call.rules.transposed else "slice_config"
-    told: dict[str, Any] = {"conv_config": conv_config, slice_name: slices, "compute_config": compute}
+    told: dict[str, Any] = {"conv_config": conv_config, slice_argument(call): slices, "compute_config": compute}
     if call.rules.by_phases:
         told["lowering"] = "phase"
     memory = output.memory_config

@@ -50,11 +50,11 @@ def explain_inclusion(includes: Sequence[str], leaves_out: Sequence[str]) -> str
 def _overview(call: CallTime, device: str) -> str:
     total, count = call.total, len(call.operations)
     longest = max(call.operations, key=lambda one: one.cycles)
-    operations = "one device operation" if count == 1 else f"{count} device operations"
     share = "" if count == 1 else f" {longest.name} takes {percent(longest.share)} of it."
     return (
-        f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in {operations}"
-        f"{not_counting(call.untimed)}.{share}{_expected(total.error)}{_definition(total)}"
+        f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in "
+        f"{counted(count, 'device operation')}{not_counting(call.untimed)}.{share}"
+        f"{_expected(total.error)}{_definition(total)}"
     )
 
 
@@ -88,7 +88,7 @@ def _definition(total: Totals) -> str:
 def _operation(one: OperationTime) -> str:
     return "".join(
         [
-            f"- {one.name}: {cycles(one.cycles)} cycles ({percent(one.share)}) on {_cores(one.core_count)}, ",
+            f"- {one.name}: {cycles(one.cycles)} cycles ({percent(one.share)}) on {counted(one.core_count, 'core')}, ",
             _bound(one),
             _path(one.stages),
             _math(one),
@@ -210,8 +210,9 @@ def _chosen(call: CallTime) -> list[str]:
     return [f"- Chosen for the call: {one.text}." for one in call.decisions]
 
 
-def _cores(count: int) -> str:
-    return "one core" if count == 1 else f"{count} cores"
+def counted(count: int, what: str) -> str:
+    """How many there are: one core, 8 cores."""
+    return f"one {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def percent(share: float) -> str:

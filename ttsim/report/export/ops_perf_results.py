@@ -4,17 +4,16 @@ tt-perf-report and ttnn-visualizer read it. FLOPs that they show of a convolutio
 zeros. Rows are sorted by HOST START TS; the host's clock is not simulated, so that it counts them.
 """
 
-import csv
-import io
 from typing import Final
 
 from device.memory.layouts import TensorSpec
+from ttsim.report.cycles.explain import FIDELITIES
 from ttsim.report.cycles.figures import OperationTime
 from ttsim.report.export.spelling import dtype_text, operation_name, place_text
+from ttsim.report.plain import csv_text
 from ttsim.report.printable import printable
 from ttsim.report.record.figures import KernelTime, Record, RecordedOperation
 
-FIDELITIES: Final = ("", "LoFi", "HiFi2", "HiFi3", "HiFi4")
 INPUTS: Final = 3
 AXES: Final = "WZYX"
 HEAD: Final = (
@@ -38,11 +37,7 @@ COLUMNS: Final = (
 
 def ops_perf_results(record: Record) -> str:
     """The file's text."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_row(one, record) for one in record.operations)
-    return text.getvalue()
+    return csv_text(COLUMNS, (_row(one, record) for one in record.operations))
 
 
 def _row(one: RecordedOperation, record: Record) -> dict[str, object]:
@@ -53,7 +48,7 @@ def _row(one: RecordedOperation, record: Record) -> dict[str, object]:
         "DEVICE ID": record.device.device_id,
         "DEVICE ARCH": record.arch,
         "ATTRIBUTES": _attributes(one.attributes),
-        "MATH FIDELITY": FIDELITIES[one.fidelity_phases],
+        "MATH FIDELITY": FIDELITIES.get(one.fidelity_phases, ""),
         "CORE COUNT": one.core_count,
         "AVAILABLE WORKER CORE COUNT": record.device.num_compute_cores,
         "HOST START TS": one.number + 1,

@@ -23,13 +23,14 @@ from device.memory.memory_config import BufferType, MemoryConfig
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.layout import ConvLayout
+from ttsim.report.cycles.explain import counted
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import BufferUse, CircularBufferUse, L1Use, OperationUse, OutputUse, Partition, Summary
 from ttsim.report.memory.l1_map import ranges_of
 
 IN_L1 = (BufferType.L1, BufferType.L1_SMALL)
-DEVICE_OPERATION = "DeviceOperation"
+DEVICE_OPERATION = "DeviceOperation"  # the end of their names, left out where there is little room
 
 
 def summarize(
@@ -82,8 +83,7 @@ def place_of(memory: MemoryConfig) -> str:
     if shards is None:
         return kind
     rows, columns = shards.shape
-    count = shards.grid.num_cores()
-    cores = "one core" if count == 1 else f"{count} cores"
+    cores = counted(shards.grid.num_cores(), "core")
     return f"{kind}, shards {rows}x{columns} on {cores}, {shards.orientation.name}"
 
 
@@ -130,7 +130,7 @@ def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[Opera
 
 def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:
     """The device operations of a call, each with what lay in memory when it ended, or when it failed."""
-    live = allocated(before)
+    live = living_after((), before)
     found: list[OperationUse] = []
     circular: list[CircularBufferAllocated] = []
     running: str | None = None
@@ -158,9 +158,14 @@ def is_program(name: str) -> bool:
     return name.endswith(DEVICE_OPERATION)
 
 
-def allocated(events: Iterable[Event]) -> dict[int, BufferAllocated]:
-    """The buffers that are left, by their running number."""
-    live: dict[int, BufferAllocated] = {}
+def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> dict[int, BufferAllocated]:
+    """The buffers that live after some events by their running number, oldest first.
+
+    Args:
+        before: Those that lived when the first of them happened.
+        events: What happened.
+    """
+    live = {one.number: one for one in before}
     for event in events:
         if isinstance(event, BufferAllocated):
             live[event.number] = event

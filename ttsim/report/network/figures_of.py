@@ -1,6 +1,6 @@
 """The figures of a report on a network, from what ran: each computed once, here."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from device.cores import CoreRangeSet
@@ -8,6 +8,7 @@ from device.memory.circular_buffers import place
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
+from ttsim.report.cycles.sums import share_of
 from ttsim.report.memory.l1_map import CIRCULAR, Held, ranges_of
 from ttsim.report.memory.summary import fullest_core_bytes
 from ttsim.report.network.figures import HighWater, LivingBuffer, LivingCircularBuffer, PassOperation, Sum
@@ -58,7 +59,7 @@ def pass_operations(ran: Sequence[RanOperation], spec: DeviceSpec) -> tuple[Pass
                 start_nanoseconds=nanoseconds(before, spec.clock_hz),
                 cycles=taken,
                 nanoseconds=nanoseconds(taken, spec.clock_hz),
-                share=taken / everything if everything else 0.0,
+                share=share_of(taken, everything),
                 bound_by=one.bound_by,
                 core_count=one.core_count,
                 circular_bytes=fullest_core_bytes(one.circular_buffers),
@@ -71,7 +72,7 @@ def pass_operations(ran: Sequence[RanOperation], spec: DeviceSpec) -> tuple[Pass
 
 
 def sums(
-    operations: Iterable[PassOperation], spec: DeviceSpec, *, by: Callable[[PassOperation], str]
+    operations: Sequence[PassOperation], spec: DeviceSpec, *, by: Callable[[PassOperation], str]
 ) -> tuple[Sum, ...]:
     """Operations put together, in order of their first one.
 
@@ -83,10 +84,11 @@ def sums(
     together: dict[str, list[PassOperation]] = {}
     for one in operations:
         together.setdefault(by(one), []).append(one)
-    return tuple(_sum(name, parts, spec) for name, parts in together.items())
+    everything = sum(one.cycles for one in operations)
+    return tuple(_sum(name, parts, everything, spec) for name, parts in together.items())
 
 
-def _sum(name: str, parts: Sequence[PassOperation], spec: DeviceSpec) -> Sum:
+def _sum(name: str, parts: Sequence[PassOperation], of_cycles: int, spec: DeviceSpec) -> Sum:
     cycles = sum(one.cycles for one in parts)
     return Sum(
         name=name,
@@ -96,7 +98,7 @@ def _sum(name: str, parts: Sequence[PassOperation], spec: DeviceSpec) -> Sum:
         untimed=sum(bool(one.untimed) for one in parts),
         cycles=cycles,
         nanoseconds=nanoseconds(cycles, spec.clock_hz),
-        share=sum(one.share for one in parts),
+        share=share_of(cycles, of_cycles),
         l1_bytes=max(one.l1_bytes for one in parts),
     )
 

@@ -8,7 +8,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.launch.queue import Launch
 from ttsim.report.columns import fitted, terminal_width, wrapped
-from ttsim.report.cycles.explain import cycles, explain_inclusion, percent, time
+from ttsim.report.cycles.explain import counted, cycles, explain_inclusion, percent, time
 from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles.report import INCLUDES, LEAVES_OUT
 from ttsim.report.memory.l1_map import L1Map, l1_map
@@ -73,11 +73,10 @@ class NetworkReport:
     @property
     def headline(self) -> str:
         """What ran, and how long it took, in a line."""
-        missing = f", not counting {len(self.untimed)} of them" if self.untimed else ", all of them timed"
-        calls = "one call" if self.calls == 1 else f"{self.calls} calls"
+        missing = f", not counting {len(self.untimed)} of them" if self.untimed else ", all timed"
         return (
             f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz,"
-            f" in {len(self.operations)} device operations of {calls}{missing}"
+            f" in {counted(len(self.operations), 'device operation')} of {counted(self.calls, 'call')}{missing}"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from ttsim.report.cycles.explain import cycles, explain_inclusion, percent, time
+from ttsim.report.cycles.explain import counted, cycles, explain_inclusion, percent, time
 from ttsim.report.cycles.launches import launch_lines
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.l1_map import L1Map
@@ -23,11 +23,12 @@ def page_of_calls(report: CycleReport) -> Page:
     callers = [call.name for call in calls for _ in call.operations]
     ran = deeds([(one.name, 0, 0) for one in operations], operations, (), 0)
     found = tuple(replace(deed, place=caller) for deed, caller in zip(ran, callers, strict=True))
-    told = f"{cycles(total.cycles)} cycles, {time(total.nanoseconds)} of kernel time, in {len(operations)} device"
+    ran_in = counted(len(operations), "device operation")
+    told = f"{cycles(total.cycles)} cycles, {time(total.nanoseconds)} of kernel time, in {ran_in}"
     part = Part(
         name=calls[0].name if len(calls) == 1 else f"{len(calls)} calls",
         asked=(("calls", f"{len(calls)}"), ("device operations", f"{len(operations)}")),
-        verdict=(f"It takes {told} operations{_without(sum(len(one.untimed) for one in calls))}.",),
+        verdict=(f"It takes {told}{_without(sum(len(one.untimed) for one in calls))}.",),
         error=None,
         deeds=found,
         total=total if operations else None,
@@ -92,7 +93,8 @@ def _verdict(network: NetworkReport) -> list[str]:
         return ["No device operation ran."]
     return [
         f"It ran: {cycles(network.cycles)} cycles, {time(network.nanoseconds)} of kernel time, in "
-        f"{len(network.operations)} device operations of {network.calls} calls{_without(len(network.untimed))}.",
+        f"{counted(len(network.operations), 'device operation')} of {counted(network.calls, 'call')}"
+        f"{_without(len(network.untimed))}.",
         f"L1 of a core is at most {percent(mark.share)} full ({mark.total_bytes:,} of {mark.usable_bytes:,} B), in "
         f"#{mark.operation} {network.operations[mark.operation].name}.",
     ]

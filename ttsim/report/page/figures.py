@@ -6,7 +6,7 @@ Shares lie between 0 and 1.
 from dataclasses import dataclass
 
 from ttsim.report.cycles.advice import Advice
-from ttsim.report.cycles.figures import CallTime, OperationTime, Totals
+from ttsim.report.cycles.figures import CallTime, CoreTime, OperationTime, Totals
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import OperationUse, Partition
 from ttsim.report.memory.l1_map import L1Map
@@ -172,32 +172,14 @@ class Cell:
     """A core in a picture of the grid.
 
     Attributes:
-        column: Where.
-        row: Where.
-        cycles: From the start to the end of its own work, added up.
-        share: The same, of all cycles.
-        busy_cycles: Of the busiest stage of each operation, added up.
-        busy_share: The same, of all cycles.
-        stall_cycles: Of the stage of each operation that waits most, added up.
-        stall_share: The same, of all cycles.
+        core: Where it is and what it does; figures of 0 where it does nothing.
         circular_bytes: Circular buffers of the operation that has most of them there.
         circular_share: The same, of what a program can use.
-        dram_bytes: It moves from and to DRAM.
-        network_bytes: That leave it over a network.
     """
 
-    column: int
-    row: int
-    cycles: int = 0
-    share: float = 0.0
-    busy_cycles: int = 0
-    busy_share: float = 0.0
-    stall_cycles: int = 0
-    stall_share: float = 0.0
-    circular_bytes: int = 0
-    circular_share: float = 0.0
-    dram_bytes: int = 0
-    network_bytes: int = 0
+    core: CoreTime
+    circular_bytes: int
+    circular_share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

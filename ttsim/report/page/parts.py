@@ -185,27 +185,32 @@ def _grid(
     columns: int, rows: int, cores: Iterable[CoreTime], held: Mapping[tuple[int, int], int], usable_bytes: int
 ) -> Grid:
     known = {(one.column, one.row): one for one in cores}
+    places = [(column, row) for row in range(rows) for column in range(columns)]
     cells = tuple(
-        _cell(column, row, known.get((column, row)), held.get((column, row), 0), usable_bytes)
-        for row in range(rows)
-        for column in range(columns)
+        Cell(
+            core=known.get(place) or _idle(*place),
+            circular_bytes=held.get(place, 0),
+            circular_share=held.get(place, 0) / usable_bytes if usable_bytes else 0.0,
+        )
+        for place in places
     )
     return Grid(columns=columns, rows=rows, cells=cells, maps=tuple(_maps(cells)))
 
 
 def _maps(cells: Sequence[Cell]) -> Iterator[CoreMap]:
     """Their pictures; bytes that are moved have no whole but the core that moves most of them."""
+    cores = [one.core for one in cells]
     measured: tuple[tuple[str, str, str, list[int], list[float]], ...] = (
-        ("at work", "cycles", "of all cycles", [one.cycles for one in cells], [one.share for one in cells]),
+        ("at work", "cycles", "of all cycles", [one.cycles for one in cores], [one.share for one in cores]),
         (
             "busiest stage", "cycles", "of all cycles",
-            [one.busy_cycles for one in cells], [one.busy_share for one in cells]),
-        ("waiting", "cycles", "of all cycles", [one.stall_cycles for one in cells], [one.stall_share for one in cells]),
+            [one.busy_cycles for one in cores], [one.busy_share for one in cores]),
+        ("waiting", "cycles", "of all cycles", [one.stall_cycles for one in cores], [one.stall_share for one in cores]),
         (
             "circular buffers", "B", "of L1",
             [one.circular_bytes for one in cells], [one.circular_share for one in cells]),
-        ("from and to DRAM", "B", "of the most", *_of_the_most([one.dram_bytes for one in cells])),
-        ("over the networks", "B", "of the most", *_of_the_most([one.network_bytes for one in cells])),
+        ("from and to DRAM", "B", "of the most", *_of_the_most([one.dram_bytes for one in cores])),
+        ("over the networks", "B", "of the most", *_of_the_most([one.network_bytes for one in cores])),
     )  # fmt: skip
     for name, unit, whole, figures, shares in measured:
         if any(figures):
@@ -225,23 +230,10 @@ def _of_the_most(figures: list[int]) -> tuple[list[int], list[float]]:
     return figures, [one / most if most else 0.0 for one in figures]
 
 
-def _cell(column: int, row: int, time: CoreTime | None, circular_bytes: int, usable_bytes: int) -> Cell:
-    circular_share = circular_bytes / usable_bytes if usable_bytes else 0.0
-    if time is None:
-        return Cell(column=column, row=row, circular_bytes=circular_bytes, circular_share=circular_share)
-    return Cell(
-        column=column,
-        row=row,
-        cycles=time.cycles,
-        share=time.share,
-        busy_cycles=time.busy_cycles,
-        busy_share=time.busy_share,
-        stall_cycles=time.stall_cycles,
-        stall_share=time.stall_share,
-        circular_bytes=circular_bytes,
-        circular_share=circular_share,
-        dram_bytes=time.dram_bytes,
-        network_bytes=time.network_bytes,
+def _idle(column: int, row: int) -> CoreTime:
+    """A core that does nothing."""
+    return CoreTime(
+        column=column, row=row, cycles=0, share=0.0, busy_cycles=0, busy_share=0.0, stall_cycles=0, stall_share=0.0
     )
 
 

@@ -11,6 +11,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.memory.pages import page_places
 from device.spec.device_spec import DeviceSpec
+from ttsim.report.memory.summary import living_after
 from ttsim.report.record.figures import Chunk, Lifetime
 
 NOWHERE: Final = ("", 0)
@@ -39,17 +40,6 @@ def until_refused(events: Iterable[Event]) -> Iterator[Event]:
         if isinstance(event, Refused):
             return
         yield event
-
-
-def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> tuple[BufferAllocated, ...]:
-    """The buffers that live after some events, oldest first."""
-    live = {one.number: one for one in before}
-    for event in events:
-        if isinstance(event, BufferAllocated):
-            live[event.number] = event
-        elif isinstance(event, BufferFreed):
-            live.pop(event.number, None)
-    return tuple(live.values())
 
 
 class Chunks:
@@ -135,5 +125,5 @@ def _freed(calls: Sequence[SeenCall]) -> dict[int, int]:
         if at + 1 < len(calls):
             still = {one.number for one in calls[at + 1].before}
             after = living_after(call.before, call.events)
-            found.update((one.number, call.number) for one in after if one.number not in still)
+            found.update((number, call.number) for number in after if number not in still)
     return found

@@ -8,7 +8,7 @@ from device.errors import DeviceError
 from ops.calls.bounds.least import UNKNOWN, least_of, pieces
 from ops.frame.axis import NoWindowError
 from tests.ttsim.experiments.tuning.tuned_calls import question
-from ttsim.experiments.plan_key import plan_key
+from ttsim.experiments.points.plan_key import plan_key
 from ttsim.experiments.tuning.candidate import evaluate, l1_bytes_before
 from ttsim.experiments.tuning.space import Space
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from device.matrix_unit import threads
+from device.host import threads
 from ops.frame.axis import convolution_axis, transposed_axis
 from ops.programs.patch_matmul import fast, gather
 from ops.programs.patch_matmul.fast_pixels import pixel_matmul

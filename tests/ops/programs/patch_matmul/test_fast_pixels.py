@@ -4,7 +4,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from device.matrix_unit import threads
+from device.host import threads
 from ops.programs.patch_matmul.fast_pixels import OrderedSum
 from ops.programs.patch_matmul.gather import do
 

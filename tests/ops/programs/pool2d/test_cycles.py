@@ -7,7 +7,7 @@ more and reduced in 16; a row of it, 64 bytes, is packed in one.
 import pytest
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
 from ops.frame.axis import FrameAxis
@@ -41,8 +41,8 @@ def pool(taps=(2, 2), channels=64, spacing=1, **changes):
     return MaxPool(frame=Frame(batch=1, rows=rows, columns=columns), channels=channels, **(usual | changes))
 
 
-def timed(work, spec=SPEC, place=None):
-    tensor = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, place or high((32, 64), 2))
+def timed(work, spec=SPEC):
+    tensor = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, high((32, 64), 2))
     return pool_cycles(work, Ends(read=tensor, written=tensor), CyclesReading(spec=spec, contention=True))
 
 
@@ -89,10 +89,6 @@ def test_a_result_in_tiles_is_packed_once_more():
     """Of each tile of 1088 bytes, a window fills one row of 32."""
     made = timed(pool(tiled=True, data_format=BFLOAT8_B))
     assert busy(made)[Stage.PACK] == pytest.approx(9 * (2 + 2 * 1088 / 64 / 32))
-
-
-def test_without_shards_no_cores_are_named():
-    assert timed(pool(), place=DRAM_MEMORY_CONFIG).cores == 0
 
 
 def test_every_stage_is_told():

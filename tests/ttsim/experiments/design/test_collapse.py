@@ -6,7 +6,7 @@ from itertools import product
 from ops.fields.changed import changed, load_spec
 from ttsim.experiments.design.collapse import Machine, rows_of
 from ttsim.experiments.design.space import DesignAxis
-from ttsim.experiments.point import Point, evaluate
+from ttsim.experiments.points.point import Point, evaluate
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

@@ -116,8 +116,10 @@ def test_layers_of_the_file_or_of_another_beside_it(tmp_path):
         (
             f"layers = 'a.toml'\n[space]\ndram.banks = [4]\n{SMALL}",
             ArgumentError,
-            r"give layers = FILE or \[\[layer\]\]",
+            r'give layers = "FILE" or \[\[layer\]\]',
         ),
+        ("[common]\nstride = 2\n[space]\ndram.banks = [4]\n", ArgumentError, r"at least one \[\[layer\]\] table"),
+        ("only = 1\n[space]\ndram.banks = [4]\n", ArgumentError, "only must be a part of the names of layers, not 1"),
         (f"[space]\ndram.banks = [4]\n{SMALL}{SMALL}", ArgumentError, "two layers are called 'small'"),
     ],
 )

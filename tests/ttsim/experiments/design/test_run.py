@@ -11,10 +11,10 @@ import ttsim
 from device.errors import ArgumentError, DeviceError
 from ops.fields.changed import load_spec
 from ops.fields.formula import formula
-from ttsim.experiments.crew import Crew, InProcess
+from ttsim.experiments.crew.crew import Crew, InProcess
 from ttsim.experiments.design.run import design
 from ttsim.experiments.design.space import Design, DesignAxis
-from ttsim.experiments.point import Point, evaluate
+from ttsim.experiments.points.point import Point, evaluate
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

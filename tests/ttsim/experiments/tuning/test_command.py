@@ -28,7 +28,7 @@ def test_one_layer_in_words_and_as_json(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--only", "nothing"], "no layer of"),
+        (["--only", "nothing"], "no layer has"),
         ([*LAYER, "--only", "x"], "not both"),
         ([*LAYER, "--allow", "all"], "allow takes"),
         ([*LAYER, "--effort", "1"], "at least 2 calls"),

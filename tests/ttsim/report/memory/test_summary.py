@@ -14,7 +14,7 @@ from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ttsim.report.memory.accuracy import Accuracy
-from ttsim.report.memory.summary import fullest_core_bytes, operation_uses, summarize
+from ttsim.report.memory.summary import fullest_core_bytes, living_after, operation_uses, summarize
 
 SPEC = load_spec("wormhole_n150")
 USABLE = SPEC.l1.usable_bytes
@@ -63,6 +63,10 @@ CALL = [
     OperationEnd("Conv2dDeviceOperation"),
     BufferFreed(*HALO),
 ]
+
+
+def test_buffers_live_until_they_are_freed():
+    assert living_after([INPUT], [HALO, BufferFreed(*INPUT), OUTPUT, BufferFreed(*OUTPUT)]) == {2: HALO}
 
 
 def test_operations_know_what_lay_around_them():

@@ -62,6 +62,12 @@ def test_operations_are_put_together_by_kind_and_by_line() -> None:
     assert shown == [("net.py:1", 1, 2, 1, 100, 0.25), ("", 1, 1, 0, 300, 0.75)]
 
 
+def test_shares_of_sums_are_those_of_their_cycles() -> None:
+    """Not sums of shares, whose last digit depends on the Python that adds them."""
+    (kind,) = network_report([ran("A", 0, "", 1)] * 10, (), SPEC).kinds
+    assert kind.share == 1.0
+
+
 def test_the_fullest_moment_has_all_that_lives() -> None:
     assert network_report(OPERATIONS, (), SPEC).high_water == HighWater(
         operation=0,
@@ -90,6 +96,11 @@ def test_the_fullest_moment_has_all_that_lives() -> None:
 )
 def test_the_text_says(line: str) -> None:
     assert line.strip() in [one.strip() for one in str(network_report(OPERATIONS, (), SPEC)).splitlines()]
+
+
+def test_one_is_told_in_words() -> None:
+    report = network_report(OPERATIONS[:1], (), SPEC)
+    assert report.headline.endswith("in one device operation of one call, all timed")
 
 
 def test_nothing_that_ran_is_said() -> None:

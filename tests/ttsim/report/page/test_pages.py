@@ -2,35 +2,26 @@
 
 from dataclasses import replace
 
-from ttsim.report.network.figures_of import RanOperation
+from tests.ttsim.report.page.ran_operations import ran
 from ttsim.report.network.report import network_report
 from ttsim.report.page.pages import page_of_network
 from ttsim.report.writers.html.document import page_html
 
 
-def ran(name: str, cycles: int | None) -> RanOperation:
-    return RanOperation(
-        name=name,
-        call=0,
-        function="ttnn.conv_transpose2d",
-        where="net.py:<3>",
-        cycles=cycles,
-        bound_by="math",
-        core_count=32,
-        untimed="" if cycles else "nobody knows",
-        circular_buffers=(),
-        buffers=(),
-    )
-
-
 def test_a_network_is_one_part(report, spec) -> None:
-    operations = [ran("HaloDeviceOperation", 1000), ran("Move", None), ran("Conv2dDeviceOperation", 4000)]
+    operations = [
+        ran("HaloDeviceOperation", 1000, where="net.py:<3>"),
+        ran("Move", None),
+        ran("Conv2dDeviceOperation", 4000),
+    ]
     network = network_report(operations, (), spec)
     (part,) = page_of_network(network, report, spec).parts
     assert [one.time and one.time.cycles for one in part.deeds] == [1000, None, 4000]
     assert [one.left_share for one in part.deeds] == [0.0, 0.2, 0.2]
     assert part.deeds[1].untimed == "nobody knows"
-    assert part.verdict[0].startswith("It ran: 5,000 cycles, 5.00 us of kernel time, in 3 device operations of 1 calls")
+    assert part.verdict[0].startswith(
+        "It ran: 5,000 cycles, 5.00 us of kernel time, in 3 device operations of one call"
+    )
     document = page_html(page_of_network(network, report, spec))
     assert "net.py:&lt;3&gt;" in document
     assert "nobody knows" in document

@@ -40,13 +40,13 @@ def test_every_core_has_its_time_and_its_circular_buffers(report, spec) -> None:
     grid = grid_of(spec, report.total.cores, l1_map([(first, second), (second,)], spec))
     assert (grid.columns, grid.rows, len(grid.cells)) == (8, 8, 64)
     here, beside, last = grid.cells[0], grid.cells[1], grid.cells[63]
-    assert (here.cycles, here.busy_cycles, here.stall_cycles) == (1000 + 4000, 900 + 3000, 1500)
-    assert (here.share, here.busy_share, here.stall_share) == (1.0, 0.78, 0.3)
-    assert (beside.cycles, beside.busy_cycles) == (400 + 4000, 400 + 3000)
+    assert (here.core.cycles, here.core.busy_cycles, here.core.stall_cycles) == (1000 + 4000, 900 + 3000, 1500)
+    assert (here.core.share, here.core.busy_share, here.core.stall_share) == (1.0, 0.78, 0.3)
+    assert (beside.core.cycles, beside.core.busy_cycles) == (400 + 4000, 400 + 3000)
     assert (here.circular_bytes, beside.circular_bytes) == (64, 128)
-    assert (last.cycles, last.circular_bytes) == (0, 0)
-    assert (here.dram_bytes, here.network_bytes) == (100_000 / 32, 12_000 / 4 + 48_000 / 32)
-    assert (last.dram_bytes, last.network_bytes) == (0, 0)
+    assert (last.core.cycles, last.circular_bytes) == (0, 0)
+    assert (here.core.dram_bytes, here.core.network_bytes) == (100_000 / 32, 12_000 / 4 + 48_000 / 32)
+    assert (last.core.dram_bytes, last.core.network_bytes) == (0, 0)
 
 
 def test_pictures_of_cores_say_what_is_most_and_least(report, spec) -> None:

@@ -2,25 +2,10 @@
 
 import pytest
 
-from ttsim.report.network.figures_of import RanOperation
+from tests.ttsim.report.page.ran_operations import ran
 from ttsim.report.network.report import network_report
 from ttsim.report.page.pages import page_of_network
 from ttsim.report.page.trace import Level, Trace, trace_of
-
-
-def ran(name: str, cycles: int) -> RanOperation:
-    return RanOperation(
-        name=name,
-        call=0,
-        function="ttnn.conv_transpose2d",
-        where="",
-        cycles=cycles,
-        bound_by="math",
-        core_count=32,
-        untimed="",
-        circular_buffers=(),
-        buffers=(),
-    )
 
 
 @pytest.fixture

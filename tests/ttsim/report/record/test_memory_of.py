@@ -16,7 +16,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ttsim.report.record.figures import Chunk, Lifetime
-from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, living_after, until_refused
+from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
 
 TENSOR = TensorSpec([1, 1, 32, 32], BFLOAT16, Layout.TILE)
 
@@ -28,11 +28,6 @@ def spec():
 
 def allocated(number, tensor, spec):
     return BufferAllocated(number, "b", 64 * number, tensor.buffer(spec))
-
-
-def test_buffers_live_until_they_are_freed(spec):
-    old, new, gone = (allocated(number, TENSOR, spec) for number in (1, 2, 3))
-    assert living_after([old], [new, BufferFreed(*old), gone, BufferFreed(*gone)]) == (new,)
 
 
 def test_what_does_not_fit_ends_the_events(spec):

@@ -6,9 +6,9 @@ from typing import Final
 
 from ttsim.report.cycles.explain import count_of, cycles, percent, time
 from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
+from ttsim.report.memory.summary import DEVICE_OPERATION
 from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, RoofChart, RoofPoint, Tick
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
-from ttsim.report.writers.html.tables import DEVICE_OPERATION
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}
@@ -195,15 +195,15 @@ def _heat_map(shown: CoreMap, grid: Grid) -> Markup:
     cells = (
         tag(
             "rect",
-            hint(f"core {cell.column}-{cell.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"),
+            hint(f"core {core.column}-{core.row}: {shown.name} {figure:,} {shown.unit}, {percent(part)} {shown.whole}"),
             class_="cell",
-            x=cell.column,
-            y=cell.row,
+            x=core.column,
+            y=core.row,
             width=1,
             height=1,
             fill_opacity=f"{part:.3f}",
         )
-        for cell, figure, part in zip(grid.cells, shown.figures, shown.shares, strict=True)
+        for core, figure, part in zip((cell.core for cell in grid.cells), shown.figures, shown.shares, strict=True)
     )
     name = f"{shown.name}, core by core; the table below has the numbers"
     drawn = image(name, *cells, class_="grid", viewBox=f"0 0 {grid.columns} {grid.rows}")

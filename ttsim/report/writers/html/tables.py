@@ -1,7 +1,6 @@
 """Tables of a page. Every figure is taken from the reports as it is."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from ttsim.report.cycles.advice import Advice, Change
 from ttsim.report.cycles.advise import SENSITIVITY_HEADINGS, sensitivity_rows
@@ -10,11 +9,11 @@ from ttsim.report.cycles.figures import MathUse, Totals
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.figures import OperationUse, Partition
 from ttsim.report.memory.l1_map import L1Map
+from ttsim.report.memory.summary import DEVICE_OPERATION
 from ttsim.report.network.figures import Sum
 from ttsim.report.page.figures import Deed, Excess, Grid, Page, Roof
 from ttsim.report.writers.html.elements import Markup, table
 
-DEVICE_OPERATION: Final = "DeviceOperation"  # the end of most names, left out where there is little room
 DEED_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
                  "issued FLOP", "useful FLOP", "DRAM read B", "DRAM written B", "network B", "L1 B a core", "of L1",
                  "of roof", "error expected", "not timed")  # fmt: skip
@@ -89,18 +88,18 @@ def grid_table(grid: Grid) -> Markup:
     """The numbers of the pictures, core by core."""
     rows = [
         (
-            f"{one.column}-{one.row}",
-            cycles(one.cycles),
-            percent(one.share),
-            cycles(one.busy_cycles),
-            percent(one.busy_share),
-            cycles(one.stall_cycles),
-            percent(one.stall_share),
-            f"{one.circular_bytes:,}",
-            f"{one.dram_bytes:,}",
-            f"{one.network_bytes:,}",
+            f"{core.column}-{core.row}",
+            cycles(core.cycles),
+            percent(core.share),
+            cycles(core.busy_cycles),
+            percent(core.busy_share),
+            cycles(core.stall_cycles),
+            percent(core.stall_share),
+            f"{cell.circular_bytes:,}",
+            f"{core.dram_bytes:,}",
+            f"{core.network_bytes:,}",
         )
-        for one in grid.cells
+        for cell, core in ((one, one.core) for one in grid.cells)
     ]
     headings = ("core", "at work", "share", "busiest stage", "share", "waiting", "share", "circular buffers B",
                 "DRAM B", "networks B")  # fmt: skip

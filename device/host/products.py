@@ -1,0 +1,174 @@
+"""Many small products of matrices, each added to what is there: BLAS can do so, numpy's matmul cannot.
+
+A sum of products needs no pass of its own over its terms then, nor memory for them. OpenBLAS multiplies small matrices
+where they lie, faster than large ones that it has to copy first; but its call from Python takes as long as such a
+product, and threads wait for each other in between. So the calls are made by a compiled loop where that is loaded, and
+else one by one: the same calls in the same order, which give the same numbers.
+"""
+
+import ctypes
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from device.host.compiling import worth_loading
+from device.host.threads import numpy_library
+
+Array = np.ndarray[Any, np.dtype[Any]]
+NAMES: Final = ("scipy_cblas_sgemm64_", "cblas_sgemm64_")
+UNPACKED: Final = 1_000_000  # multiply-adds up to which OpenBLAS does not copy what it multiplies
+CALL_SECONDS: Final = 4e-6  # of a product that is begun from Python
+_BY_ROWS: Final = 101
+_AS_IT_IS: Final = 111
+_TRANSPOSED: Final = 112
+
+
+class Matrix(NamedTuple):
+    """How a matrix lies in memory.
+
+    Attributes:
+        transposed: Its columns are in one piece each, not its rows.
+        distance: Elements from one row, or column, to the next.
+    """
+
+    transposed: bool
+    distance: int
+
+    @property
+    def order(self) -> int:
+        """What BLAS calls it."""
+        return _TRANSPOSED if self.transposed else _AS_IT_IS
+
+
+class Loop(NamedTuple):
+    """So often everything is repeated, each time so many elements further.
+
+    Attributes:
+        times: How often.
+        left: Elements to go on in the first operand.
+        right: In the second one.
+        total: In the sums.
+    """
+
+    times: int
+    left: int = 0
+    right: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Products:
+    """Products in their order, each added to a matrix of sums.
+
+    Attributes:
+        calls: int64 [products, 5]: rows and depth of a product, and where it begins in both operands and in the sums.
+        columns: Of every product.
+        left: How the first operands lie.
+        right: How the second ones lie.
+        total_distance: Elements from one row of sums to the next.
+        loops: How often all calls are repeated, outermost first.
+    """
+
+    calls: Array
+    columns: int
+    left: Matrix
+    right: Matrix
+    total_distance: int
+    loops: tuple[Loop, Loop]
+
+
+class Operands(NamedTuple):
+    """Where the elements 0 of operands and sums of `Products` are: views of float32, and elements from their first."""
+
+    left: Array
+    right: Array
+    total: Array
+    left_first: int = 0
+    right_first: int = 0
+    total_first: int = 0
+
+
+def blas_adds() -> bool:
+    """Whether numpy has a BLAS that adds products: an OpenBLAS with 64-bit integers."""
+    return _sgemm() is not None
+
+
+def add_products(products: Products, operands: Operands, first: int, last: int) -> None:
+    """Makes the products from ``first`` to before ``last`` in every repetition; what they reach has to be there.
+
+    Args:
+        products: The products.
+        operands: What is multiplied, and the sums.
+        first: The first of the calls.
+        last: The call behind the last.
+
+    Raises:
+        NotImplementedError: There is no BLAS for it: `blas_adds` says so.
+    """
+    sgemm = _sgemm()
+    if sgemm is None:
+        raise NotImplementedError("add_products: numpy has another BLAS; ask `blas_adds` first")
+    begins = (
+        operands.left.ctypes.data + 4 * operands.left_first,
+        operands.right.ctypes.data + 4 * operands.right_first,
+        operands.total.ctypes.data + 4 * operands.total_first,
+    )
+    several = (last - first) * products.loops[0].times * products.loops[1].times
+    if worth_loading("device.host.product_loops", several * CALL_SECONDS):
+        orders = (_BY_ROWS, products.left.order, products.right.order)
+        lies = (products.left.distance, products.right.distance, products.total_distance)
+        loops = (*products.loops[0], *products.loops[1])
+        job = np.array((sgemm.address, products.columns, *orders, *begins, *lies, *loops), np.int64)
+        importlib.import_module("device.host.product_loops").add_products(job, products.calls[first:last])
+    else:
+        _one_by_one(sgemm.multiply, products, begins, products.calls[first:last])
+
+
+def _one_by_one(multiply: Callable[..., None], products: Products, begins: tuple[int, int, int], calls: Array) -> None:
+    """The calls of BLAS by Python."""
+    n, into = products.columns, products.total_distance
+    (one, of_one), (other, of_other) = ((lies.order, lies.distance) for lies in (products.left, products.right))
+    places = calls.copy()
+    places[:, 2:] = 4 * calls[:, 2:] + begins
+    numbers = places.tolist()
+    for on in _repeated(products.loops):
+        a, b, c = (4 * elements for elements in on)
+        for rows, depth, left, right, total in numbers:
+            multiply(
+                _BY_ROWS, one, other, rows, n, depth, 1.0, left + a, of_one, right + b, of_other, 1.0, total + c, into
+            )
+
+
+def _repeated(loops: tuple[Loop, Loop]) -> list[tuple[int, int, int]]:
+    """How far every repetition goes on in both operands and in the sums."""
+    outer, inner = loops
+    return [
+        (a * outer.left + b * inner.left, a * outer.right + b * inner.right, a * outer.total + b * inner.total)
+        for a, b in product(range(outer.times), range(inner.times))
+    ]
+
+
+class _Sgemm(NamedTuple):
+    """OpenBLAS's product of float32 matrices, for Python and for compiled loops."""
+
+    multiply: Callable[..., None]
+    address: int
+
+
+@cache
+def _sgemm() -> _Sgemm | None:
+    """OpenBLAS's product; None if numpy has another BLAS."""
+    library = numpy_library()
+    found = next((getattr(library, name) for name in NAMES if hasattr(library, name)), None)
+    if found is None:
+        return None
+    size, place, number = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+    matrix = (place, size)
+    found.argtypes = [*[ctypes.c_int] * 3, *[size] * 3, number, *matrix, *matrix, number, *matrix]
+    found.restype = None
+    return _Sgemm(found, ctypes.cast(found, place).value or 0)

@@ -1,0 +1,81 @@
+"""Roundings of float32 numbers as machine code: the bits that ``device.numbers.rounding`` gives without numba.
+
+Loaded by the modules beside it where the work is worth it (``device.host.compiling``). Each loop goes once over memory
+where numpy goes once for each operation. Multiplications and additions stay apart, as they are in numpy.
+
+The layout is what makes it fast: a loop sees one view of an array, as int32 bit patterns or as float32, and takes the
+length of a group from its shape, so that it becomes vector instructions.
+"""
+
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from device.host.compiling import compiled
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_HALF: Final = np.int32(0x8000)
+_UPPER: Final = np.int32(-0x10000)
+_HALF_OF_SEVEN: Final = np.int32(0x10000)
+_SEVEN_BITS: Final = np.int32(-0x20000)
+_FIELD: Final = np.int32(0x7F800000)
+
+int32 = np.int32
+float32 = np.float32
+apart = partial(compiled, fuses=False)
+
+
+@apart
+def round_half_up(bits: Array) -> None:
+    """int32 bits [n] of float32 numbers become those of bfloat16."""
+    for i in range(bits.size):
+        bits[i] = int32(bits[i] + _HALF) & _UPPER
+
+
+@apart
+def add(values: Array, rows: Array, rounds: bool) -> None:
+    """``rows`` are added, and sums rounded half up to bfloat16 if so wished.
+
+    Args:
+        values: float32 [n, m].
+        rows: float32 [n, m], or [1, m] to be added to every row.
+        rounds: Whether Dst has 16 bits.
+    """
+    for n in range(values.shape[0]):
+        target, row = values[n], rows[min(n, rows.shape[0] - 1)]
+        if rounds:
+            for i in range(target.size):
+                total = float32(target[i] + row[i]).view(np.int32)
+                target[i] = int32(int32(total + _HALF) & _UPPER).view(np.float32)
+        else:
+            for i in range(target.size):
+                target[i] += row[i]
+
+
+@apart
+def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float32, unit: np.float32) -> None:
+    """Groups share an exponent, rounded twice as packers do.
+
+    Args:
+        bits: int32 [groups, 16] of float32 numbers.
+        smallest: Exponent field below which no group's exponent lies.
+        stretch: What values are multiplied by, so that ties go up.
+        magic: What is added and taken away again to round, for a largest number of one.
+        unit: What numbers are cut to a multiple of in the end, again for one; 0 to leave them as they are.
+    """
+    for n in range(bits.shape[0]):
+        group, top = bits[n], smallest
+        for i in range(group.size):
+            field = int32(int32(group[i] + _HALF_OF_SEVEN) & _FIELD)
+            top = field if field > top else top
+        added = float32(int32(top).view(np.float32) * magic)
+        for i in range(group.size):
+            seven = int32(int32(group[i] + _HALF_OF_SEVEN) & _SEVEN_BITS).view(np.float32)
+            group[i] = float32(float32(float32(seven * stretch) + added) - added).view(np.int32)
+        if unit > 0:
+            multiple = float32(int32(top).view(np.float32) * unit)
+            for i in range(group.size):
+                units = np.trunc(float32(int32(group[i]).view(np.float32) / multiple))
+                group[i] = float32(float32(units) * multiple).view(np.int32)

@@ -1,0 +1,97 @@
+"""float32 numbers rounded in place to what packers write: by machine code where it is worth loading, else by numpy.
+
+Both give the same bits. Denormals, infinities and NaN are not treated as the device does.
+"""
+
+import importlib
+from typing import Any, Final
+
+import numpy as np
+
+from device.host.compiling import worth_loading
+from device.numbers.block_floats import GROUP, Array, largest_exponents, spread
+
+_HALF: Final = np.uint32(0x8000)
+_BFLOAT16: Final = np.uint32(0xFFFF0000)
+_SEVEN_BITS: Final = np.uint32(0xFFFE0000)  # sign, exponent and a significand of seven bits
+_FRACTION_BITS: Final = 6  # of those, behind the leading one
+_STRETCH: Final = np.float32(1.0 + 2.0**-13)
+_MAGIC: Final = np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS))
+_SMALLEST: Final = np.uint32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
+_PASS_SECONDS: Final = 0.2e-9  # what numpy takes for a number, each time it goes over all of them
+_PASSES_OF_SHARING: Final = 6
+
+
+def round_half_up(values: Array) -> Array:
+    """float32 numbers as bfloat16 ones, half up, in place."""
+    loops = _loops(values, 2)
+    if loops is not None:
+        loops.round_half_up(values.view(np.int32).reshape(-1))
+    else:
+        bits = values.view(np.uint32)
+        bits += _HALF
+        bits &= _BFLOAT16
+    return values
+
+
+def add(values: Array, rows: Array, *, rounds: bool) -> Array:
+    """The sum, in place.
+
+    Args:
+        values: float32 [..., m].
+        rows: float32 of the same shape, or [m].
+        rounds: Whether sums are rounded half up to bfloat16.
+    """
+    loops = _loops(values, 4 if rounds else 1)
+    if loops is not None and rows.flags.c_contiguous:
+        sums = values.reshape(-1, values.shape[-1])
+        loops.add(sums, _to_read(rows.reshape(-1, values.shape[-1])), rounds)
+        return values
+    values += rows
+    return round_half_up(values) if rounds else values
+
+
+def share(values: Array, mantissa_bits: int) -> Array:
+    """Groups of 16 neighbors under the exponent of their largest, in place, rounded twice as packers do.
+
+    First every value to as many bits as a bfloat8_b magnitude has, half up; then, by adding and subtracting
+    1.5 * 2**23 units, to a multiple of the unit. That addition rounds ties to even, so values are stretched a little
+    beforehand, which makes ties go up and moves nothing else. Narrower magnitudes are then cut.
+
+    Args:
+        values: float32, neighbors along the last axis.
+        mantissa_bits: Width of a magnitude, 7 or less.
+    """
+    groups = values.reshape(-1, GROUP)
+    unit = np.float32(2.0 ** (1 - mantissa_bits) if mantissa_bits <= _FRACTION_BITS else 0.0)
+    loops = _loops(values, _PASSES_OF_SHARING)
+    if loops is not None:
+        loops.share(groups.view(np.int32), np.int32(_SMALLEST), _STRETCH, _MAGIC, unit)
+        return values
+    bits = values.view(np.uint32)
+    bits += np.uint32(1 << 16)
+    bits &= _SEVEN_BITS
+    binade = np.maximum(largest_exponents(bits), _SMALLEST).view(np.float32)
+    groups *= _STRETCH
+    magic = spread(binade * _MAGIC)
+    groups += magic
+    groups -= magic
+    if unit:
+        units = spread(binade * unit)
+        np.trunc(groups / units, out=groups)
+        groups *= units
+    return groups.reshape(values.shape)
+
+
+def _loops(values: Array, passes: int) -> Any:
+    """The compiled loops, if they are to do what numpy would in so many passes; else None."""
+    if not values.flags.c_contiguous or not worth_loading("device.numbers.loops", passes * _PASS_SECONDS * values.size):
+        return None
+    return importlib.import_module("device.numbers.loops")
+
+
+def _to_read(values: Array) -> Array:
+    """A view that is not written to: loops are compiled anew for arrays that are."""
+    seen = values[...]
+    seen.flags.writeable = False
+    return seen

@@ -1,0 +1,81 @@
+"""Roundings in place: numbers worked out by hand, and the same bits with compiled loops as without."""
+
+import numpy as np
+import pytest
+
+from device.host.compiling import numba_installed
+from device.numbers import rounding
+
+needs_numba = pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
+WAYS = ["numpy", pytest.param("loops", marks=needs_numba)]
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    """Who rounds, whatever is loaded."""
+    monkeypatch.setattr(rounding, "worth_loading", lambda module, seconds: request.param == "loops")
+
+
+def numbers(shape, seed=0):
+    """float32 of many binades, with zeros, ties, denormals and the largest."""
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(shape).astype(np.float32) * np.exp2(rng.integers(-140, 120, shape)).astype(np.float32)
+    flat = values.reshape(-1)
+    flat[:: 7 * 16] = 0
+    flat[5 :: 3 * 16] = np.float32(1.00390625)
+    flat[6 :: 5 * 16] = -np.float32(1.00390625)
+    return values
+
+
+def by_numpy_and_loops(monkeypatch, call):
+    """The bits both ways give."""
+    made = []
+    for loops in (False, True):
+        monkeypatch.setattr(rounding, "worth_loading", lambda module, seconds, loops=loops: loops)
+        with np.errstate(all="ignore"):
+            made.append(call().view(np.uint32))
+    return made
+
+
+def test_bfloat16_is_rounded_half_up(way):
+    """1 + 2^-8 lies in the middle between 1 and 1 + 2^-7."""
+    values = np.array([1 + 2**-8, -1 - 2**-8, 1 + 2**-9, 257], np.float32)
+    assert rounding.round_half_up(values).tolist() == [1 + 2**-7, -1 - 2**-7, 1, 258]
+
+
+def test_sums_are_rounded_if_dst_is_narrow(way):
+    values = np.array([[256, -256], [1, 2]], np.float32)
+    assert rounding.add(values.copy(), np.array([1, -1], np.float32), rounds=True).tolist() == [[258, -258], [2, 1]]
+    assert rounding.add(values.copy(), np.array([1, -1], np.float32), rounds=False).tolist() == [[257, -257], [2, 1]]
+    assert rounding.add(values.copy(), values, rounds=True).tolist() == [[512, -512], [2, 4]]
+
+
+def test_groups_share_the_exponent_of_their_largest(way):
+    """Under 64 a magnitude of seven bits counts ones, one of three counts sixteens, cut."""
+    values = np.zeros((1, 32), np.float32)
+    values[0, :5] = [64, 0.5, 1.49, -1.5, -63]
+    assert rounding.share(values.copy(), 7)[0, :5].tolist() == [64, 1, 1, -2, -63]
+    assert rounding.share(values.copy(), 3)[0, :5].tolist() == [64, 0, 0, 0, -48]
+    assert not rounding.share(values.copy(), 7)[0, 5:].any()
+
+
+def test_what_does_not_lie_in_one_piece_is_rounded_too(way):
+    values = numbers((4, 64))[:, ::2]
+    want = rounding.round_half_up(np.ascontiguousarray(values))
+    assert np.array_equal(rounding.round_half_up(values), want)
+
+
+@needs_numba
+@pytest.mark.parametrize("seed", range(3))
+def test_loops_give_the_bits_of_numpy(monkeypatch, seed):
+    values, others = numbers((37, 48), seed), numbers((37, 48), seed + 10)
+    for call in (
+        lambda: rounding.round_half_up(values.copy()),
+        lambda: rounding.add(values.copy(), others, rounds=True),
+        lambda: rounding.add(values.copy(), others[3], rounds=True),
+        lambda: rounding.add(values.copy(), others, rounds=False),
+        lambda: rounding.share(values.copy(), 7),
+        lambda: rounding.share(values.copy(), 3),
+    ):
+        one, other = by_numpy_and_loops(monkeypatch, call)
+        assert np.array_equal(one, other)
