@@ -5,10 +5,12 @@ is one rounding, half up, straight to the shared exponent; towards bfloat4_b it 
 matmul. Recorded for bfloat16; a float32 source of block floats follows the same code without a recording.
 """
 
+from math import prod
 from typing import Final
 
 import numpy as np
 
+from device.host.parts import parts_of
 from device.matrix_unit.packer import pack, share_exponents
 from device.numbers.block_floats import whole_groups
 from device.numbers.formats import BFLOAT8_B, FLOAT32, Array, DataFormat, quantize
@@ -34,13 +36,19 @@ def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
     """
     if not target.is_block or not source.is_float or values.ndim == 0:
         return quantize(values, target)
-    columns = values.shape[-1]
-    filled = whole_groups(values)
-    if target == BFLOAT8_B:
-        packed = share_exponents(_shortened(filled) if source == FLOAT32 else filled, target)  # others are that short
-    else:
-        packed = pack(filled, target, fp32_dest=source == FLOAT32)
-    return packed[..., :columns].astype(target.storage)
+    *lead, columns = values.shape
+    rows = values.reshape(prod(lead), columns)
+    made = np.empty(rows.shape, target.storage)
+    for part in parts_of(*rows.shape):
+        made[part] = _packed(whole_groups(rows[part]), source, target)[:, :columns]
+    return made.reshape(values.shape)
+
+
+def _packed(values: Array, source: DataFormat, target: DataFormat) -> Array:
+    """float32 values [rows, columns] in whole groups as a block float holds them, float32."""
+    if target != BFLOAT8_B:
+        return pack(values, target, fp32_dest=source == FLOAT32)
+    return share_exponents(_shortened(values) if source == FLOAT32 else values, target)  # others are that short
 
 
 def _shortened(values: Array) -> Array:

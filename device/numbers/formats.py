@@ -41,6 +41,7 @@ __all__ = [
     "encode_rows",
     "encode_tiles",
     "quantize",
+    "write_exactly",
 ]
 
 
@@ -249,6 +250,19 @@ def decode_tiles(data: Array, fmt: DataFormat) -> Array:
 def bit_patterns(values: Array) -> Array:
     """A view of numbers as unsigned integers of their size: numpy moves those without looking at each."""
     return values.view(np.dtype(f"u{values.dtype.itemsize}"))
+
+
+def write_exactly(values: Array, place: Array) -> None:
+    """Write numbers into a place of another dtype that holds each of them exactly.
+
+    Args:
+        values: float32, contiguous in its last axis.
+        place: The same shape, of a dtype that formats are held in; bfloat16 gets the upper halves as they are.
+    """
+    if place.dtype == _BFLOAT16:
+        place.view(np.uint16)[...] = values.view(np.uint16)[..., 1::2]
+    else:
+        place[...] = values
 
 
 def _refuse_block(fmt: DataFormat) -> None:

@@ -7,13 +7,16 @@ side.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 
+from device.host.parts import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
-from device.numbers.formats import Array
+from device.numbers.formats import Array, write_exactly
 from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import OutputPhase, margins, output_phases
@@ -21,6 +24,7 @@ from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
+WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Image:
     """The input as the matrix unit sees it, with a margin of zeros where taps reach outside.
 
     Attributes:
-        pixels: [N, rows, columns, C_pad] float32.
+        pixels: [N, rows, columns, C_pad], bfloat16 where that holds them exactly, else float32.
         top: Rows of the margin above.
         left: Columns of the margin at the left.
     """
@@ -229,17 +233,26 @@ def seen(reading: Reading, values: Array) -> Array:
 
 
 def prepare_image(reading: Reading, sticks: Array) -> Image:
-    """The input [N*H*W, C] with a margin, converted if that can be done once."""
-    problem = reading.work.problem
+    """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time."""
+    problem, converts = reading.work.problem, reading.converts_per_pixel
     rows, columns = problem.frame.rows, problem.frame.columns
     (top, bottom), (left, right) = (margins(phase.axis for phase in output_phases(axis)) for axis in (rows, columns))
     channels = reading.work.layout.shards.in_channels
     height, width = top + rows.input_length + bottom, left + columns.input_length + right
-    pixels = np.zeros((problem.frame.batch, height, width, channels), np.float32)
+    held = problem.out_format.storage if converts else sticks.dtype
+    pixels = np.zeros((problem.frame.batch, height, width, channels), held)
     inside = pixels[:, top : top + rows.input_length, left : left + columns.input_length, : problem.in_channels]
-    inside[...] = sticks.reshape(inside.shape)
-    if reading.converts_per_pixel:
-        pixels = seen(reading, pixels.reshape(-1, channels)).reshape(pixels.shape)
+    given = sticks.reshape(inside.shape)
+    if not converts:
+        inside[...] = given
+        return Image(pixels, top, left)
+
+    def convert(piece: tuple[int, slice]) -> None:
+        values = given[piece].astype(np.float32, order="C")
+        write_exactly(seen(reading, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
+
+    parts = parts_of(rows.input_length, columns.input_length * problem.in_channels)
+    reading.arithmetic.each(convert, product(range(problem.frame.batch), parts))
     return Image(pixels, top, left)
 
 
@@ -279,26 +292,38 @@ def _met_block(block: KBlock, kernel_columns: int, down: OutputPhase, across: Ou
     return MetBlock(taps, channels, counts, columns)
 
 
-def gathered_weights(weights: Array, rows_of: Sequence[Integers]) -> Array:
+def rows_in_place(rows: Integers, end: int) -> WeightRows:
+    """Rows as a slice where they follow each other in a matrix of ``end`` rows, else as they are."""
+    follow = len(rows) > 0 and rows[0] >= 0 and rows[-1] < end and (np.diff(rows) == 1).all()
+    return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
+
+
+def gathered_weights(weights: Array, rows_of: Sequence[WeightRows]) -> Array:
     """The weights of a K block under the columns of its gathered block, those of some output phases side by side.
 
     Args:
         weights: [rows, width] as prepared, as far as it is read.
-        rows_of: For each of the output phases, the row under each column; -1 for none.
+        rows_of: For each of the output phases, the row under each column (`rows_in_place`); -1 for none.
 
     Returns:
         float32 [columns, phases * width], zero where there is no row: none is meant, or they were prepared for
         another use and end before it.
     """
+    parts = [_weights_at(weights, rows) for rows in rows_of]
     width = weights.shape[1]
-    found = np.zeros((len(rows_of[0]), len(rows_of) * width), np.float32)
-    for n, rows in enumerate(rows_of):
-        there = (rows >= 0) & (rows < len(weights))
-        target = found[:, n * width : (n + 1) * width]
-        if there.all() and len(rows) and (np.diff(rows) == 1).all():
-            target[...] = weights[rows[0] : rows[0] + len(rows)]
-        else:
-            target[there] = weights[rows[there]]
+    found = np.empty((len(parts[0]), len(parts) * width), np.float32)
+    for n, part in enumerate(parts):
+        found[:, n * width : (n + 1) * width] = part
+    return found
+
+
+def _weights_at(weights: Array, rows: WeightRows) -> Array:
+    """Rows of weights, zeros for those that are none."""
+    if isinstance(rows, slice):
+        return weights[rows]
+    there = (rows >= 0) & (rows < len(weights))
+    found = np.zeros((len(rows), weights.shape[1]), weights.dtype)
+    found[there] = weights[rows[there]]
     return found
 
 
@@ -312,8 +337,8 @@ def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
         columns = slice(tap.column, tap.column + (across.outputs - 1) * across.step + 1, across.step)
         views.append(pixels[rows, columns, block.channels])
     if block.is_one_tap and reading.converts_per_pixel:
-        whole: Array = views[0].reshape(run.outputs, -1)
-        return whole
+        whole: Array = views[0].astype(np.float32, copy=False)
+        return whole.reshape(run.outputs, -1)
     filled = sum(view.shape[-1] for view in views) == len(block.columns)
     gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
     for tap, view in zip(block.taps, views, strict=True):

@@ -4,15 +4,19 @@ How a block is multiplied and what is rounded where is the arithmetic's choice (
 device does, or fast in floats.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Final
 
 import numpy as np
 
+from device.host.shared import Shared
 from device.matrix_unit.arithmetic import Arithmetic
 from device.numbers.activations import apply_activation
-from device.numbers.formats import BFLOAT16, Array, DataFormat
-from device.numbers.integers import round_up
+from device.numbers.formats import Array, DataFormat, write_exactly
+from device.numbers.integers import Integers, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis, output_phases
 from ops.frame.frame import Frame, frame_sources
@@ -20,16 +24,42 @@ from ops.meaning import ValuesReading, given, matrix, row
 from ops.programs.conv2d.gather import (
     HALF,
     Image,
+    MetBlock,
     Reading,
     Run,
     Strip,
+    WeightRows,
     gather,
     gathered_weights,
     prepare_image,
+    rows_in_place,
     runs,
     strips,
 )
 from ops.programs.conv2d.work import ConvWork
+
+OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, about what a cache of a core holds
+LEAST_COLUMNS: Final = 256  # of a product, since its activations are gathered for each part again
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Outputs that are computed together.
+
+    Attributes:
+        run: Rows of a strip.
+        channels: Which of the output channels.
+        operands: The weights of every K block for these.
+    """
+
+    run: Run
+    channels: slice
+    operands: Shared[list[Array]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of its products: the channels of all phases are side by side."""
+        return self.run.outputs, len(range(self.channels.stop)[self.channels]) * len(self.run.strip.across)
 
 
 def convolved(work: ConvWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
@@ -83,40 +113,49 @@ def convolve_into(
     problem, out = reading.work.problem, reading.work.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
-    parts = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
-    operands = _operands(reading, parts, weights[:, :width])
+    found = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
 
-    def compute(piece: tuple[int, Run]) -> None:
-        number, run = piece
-        phases = len(run.strip.across)
-        dst = _multiply(reading, image, run, operands[number], has_bias=row is not None)
+    def compute(piece: _Piece) -> None:
+        run, part = piece.run, piece.channels
+        dst = _multiply(reading, image, run, piece.operands.taken(), has_bias=row is not None)
         if dst is None:
-            dst = np.zeros((run.outputs, width * phases), np.float32)
-        place = run.place(result)
-        added = None if row is None else np.tile(row, phases)
-        values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], width)
-        _store(values[..., : result.shape[-1]], made, place)
+            dst = np.zeros(piece.shape, np.float32)
+        place = run.place(result[..., part])
+        added = None if row is None else np.tile(row[part], len(run.strip.across))
+        values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
+        write_exactly(values[..., : place.shape[-1]], place)
 
-    pieces = [
-        (number, run)
-        for number, strip in enumerate(parts)
-        for run in runs(problem.frame.batch, strip, reading.arithmetic.run_elements // (width * len(strip.across)))
-    ]
-    reading.arithmetic.each(compute, pieces)
+    reading.arithmetic.each(compute, [piece for one in found for piece in _pieces(reading, one, weights[:, :width])])
 
 
-def _operands(reading: Reading, parts: Sequence[Strip], weights: Array) -> list[list[Array]]:
-    """The weights of every K block as strips multiply with it: float32 [columns of the block, phases * O] each."""
-    work, arithmetic = reading.work, reading.arithmetic
-    operands: list[list[Array]] = []
-    for strip in parts:
-        operands.append([])
-        for number, block in enumerate(work.k_blocks):
-            taps = len(block.kernel_rows) * work.problem.kernel[1]
-            rows = [block.weight_rows(met[number].columns, taps) for met in strip.met]
-            seen = _unpacked(reading, gathered_weights(weights, rows))
-            operands[-1].append(arithmetic.weight_operand(seen, reading.mode))
-    return operands
+def _pieces(reading: Reading, strip: Strip, weights: Array) -> Iterator[_Piece]:
+    """The outputs of one strip in runs of rows and parts of the channels, which share their weights."""
+    depth, phases = sum(len(block.columns) for block in strip.blocks), len(strip.across)
+    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, depth))
+    step, end = round_up(div_up(columns, phases), HALF), weights.shape[1]
+    rows = [rows_in_place(_rows_met(reading.work, met), len(weights)) for met in strip.met]
+    for first in range(0, end, step):
+        channels = slice(first, min(first + step, end))
+        outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
+        several = list(runs(reading.work.problem.frame.batch, strip, outputs))
+        operands = Shared(partial(_operands, reading, strip, rows, weights[:, channels]), uses=len(several))
+        for run in several:
+            yield _Piece(run, channels, operands)
+
+
+def _rows_met(work: ConvWork, met: Sequence[MetBlock]) -> Integers:
+    """The rows of weights under the columns of all K blocks as an output phase meets them, one after the other."""
+    found = [np.zeros(0, np.int64)]
+    for block, one in zip(work.k_blocks, met, strict=True):
+        found.append(block.weight_rows(one.columns, len(block.kernel_rows) * work.problem.kernel[1]))
+    return np.concatenate(found)
+
+
+def _operands(reading: Reading, strip: Strip, rows: Sequence[WeightRows], weights: Array) -> list[Array]:
+    """The weights of every K block as they are multiplied with it: float32 [columns of the block, phases * O]."""
+    seen = reading.arithmetic.weight_operand(_unpacked(reading, gathered_weights(weights, rows)), reading.mode)
+    ends = list(accumulate((len(block.columns) for block in strip.blocks), initial=0))
+    return [seen[start:end] for start, end in pairwise(ends)]
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:
@@ -192,18 +231,3 @@ def _finish(reading: Reading, dst: Array, bias: Array | None, made: DataFormat) 
         packed = arithmetic.pack(dst, work.partials_format, fp32_dest=fp32_dest)
         dst = arithmetic.unpack(packed, work.partials_format, fp32_dest=fp32_dest)
     return arithmetic.pack(dst, made, fp32_dest=fp32_dest, relu=relu)
-
-
-def packed(values: Array, out: DataFormat) -> Array:
-    """float32 values, already rounded to the format, in its storage."""
-    made = np.empty(values.shape, out.storage)
-    _store(np.ascontiguousarray(values), out, made)
-    return made
-
-
-def _store(values: Array, out: DataFormat, place: Array) -> None:
-    """Write float32 values, already rounded to the format, into a strided part of the output."""
-    if out.storage == BFLOAT16.storage:
-        place.view(np.uint16)[...] = values.view(np.uint16)[..., 1::2]
-    else:
-        place[...] = values

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from device.numbers.formats import Array
+from device.host.parts import parts_of
+from device.numbers.formats import Array, write_exactly
 from device.numbers.integers import round_up
 from ops.meaning import ValuesReading, given, matrix, row
 from ops.programs.conv2d.gather import HALF, Image, Reading, prepare_image
-from ops.programs.conv2d.values import convolve_into, packed
+from ops.programs.conv2d.values import convolve_into
 from ops.programs.phase_conv2d.work import PhaseConvWork
 
 
@@ -43,7 +44,12 @@ def _tilized(work: PhaseConvWork, sticks: Array, reading: ValuesReading) -> Arra
     """Sticks as tiles of the output's format."""
     out = work.problem.out_format
     keeps_tf32 = reading.spec.compute.tilize_keeps_tf32(work.layout.shards.out_col_tiles)
-    tiles = reading.arithmetic.tilize(
-        sticks.astype(np.float32), work.sticks_format, out, fp32_dest=work.options.fp32_dest, keeps_tf32=keeps_tf32
-    )
-    return packed(tiles, out)
+    rows = sticks.reshape(-1, sticks.shape[-1])
+    tiles = np.empty(rows.shape, out.storage)
+    for part in parts_of(*rows.shape):
+        values = rows[part].astype(np.float32)
+        made = reading.arithmetic.tilize(
+            values, work.sticks_format, out, fp32_dest=work.options.fp32_dest, keeps_tf32=keeps_tf32
+        )
+        write_exactly(made, tiles[part])
+    return tiles.reshape(sticks.shape)

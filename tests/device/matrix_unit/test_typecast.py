@@ -44,3 +44,15 @@ def test_other_formats_are_rounded_as_the_host_rounds():
 def test_groups_that_are_not_full_are_filled_with_zeros():
     x = np.full((2, 5), 0.75, np.float32).astype(BFLOAT16.storage)
     assert typecast(x, BFLOAT16, BFLOAT8_B).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("target", [BFLOAT8_B, BFLOAT4_B], ids=str)
+def test_a_large_tensor_is_converted_in_parts(target):
+    """65 rows at a time; the rows of a turned array do not lie one after the other."""
+    x = np.random.default_rng(3).standard_normal((1000, 2, 70)).astype(np.float32).T
+    whole = typecast(x, FLOAT32, target)
+    assert whole.shape == (70, 2, 1000)
+    for image, rows in zip(whole, x, strict=True):
+        for made, row in zip(image, rows, strict=True):
+            assert np.array_equal(made, typecast(row, FLOAT32, target))
+    assert typecast(x[:0], FLOAT32, target).shape == (0, 2, 1000)

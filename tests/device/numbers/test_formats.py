@@ -26,6 +26,7 @@ from device.numbers.formats import (
     encode_rows,
     encode_tiles,
     quantize,
+    write_exactly,
 )
 from device.numbers.scalar import decode_block_tile, encode_block_tile, quantize_row
 
@@ -225,6 +226,18 @@ def test_integers():
     for number in (np.nan, -np.inf, 3e38, -(2.0**63)):
         with pytest.raises(ArgumentError, match=r"^quantize: uint8 holds integers, not infinities or NaN, nor numbers"):
             quantize(np.array([number]), UINT8)
+
+
+@pytest.mark.parametrize("fmt", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
+def test_exact_numbers_are_written_with_all_their_bits(fmt):
+    """Of a part of rows, into every second row; the payload of a NaN, the sign of zero and denormals, too."""
+    given = random_bits(5, (3, 8)).view(np.uint32) & 0xFFFF0000
+    given[0, :4] = [0x7F810000, 0xFFFF0000, 0x80000000, 0x00010000]
+    place = np.zeros((6, 4), fmt.storage)
+    write_exactly(given.view(np.float32)[:, :4], place[::2])
+    shift = 32 - 8 * place.itemsize
+    assert np.array_equal(place[::2].view(f"u{place.itemsize}"), given[:, :4] >> shift)
+    assert not place[1::2].any()
 
 
 def test_wrong_sizes_are_named():

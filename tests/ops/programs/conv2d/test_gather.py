@@ -7,9 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device.host.parts import parts_of
+from device.matrix_unit.arithmetic import EXACT, FAST
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.frame.axis import FrameAxis, output_phases, transposed_axis
 from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.gather import Image, Strip, gathered_weights, runs, strips
+from ops.programs.conv2d.gather import (
+    Image,
+    Reading,
+    Strip,
+    gathered_weights,
+    prepare_image,
+    rows_in_place,
+    runs,
+    seen,
+    strips,
+)
+from tests.ops.programs.conv2d.value_cases import SPEC, Case, normal, work_of
 
 
 def axis(length, insertion, kernel):
@@ -79,8 +93,41 @@ def test_phases_that_meet_the_same_inputs_are_taken_together(kernel, stride, tog
         assert first == [[32 * tap for tap in across.taps[:1]] for across in one.across]
 
 
+def test_rows_that_follow_each_other_are_a_slice():
+    rows = np.array
+    assert rows_in_place(rows([2, 3, 4]), 5) == slice(2, 5)
+    for others in ([2, 3, 4], [3, 2], [-1, 0], []):
+        assert rows_in_place(rows(others, int), 4).tolist() == others
+
+
 def test_weights_of_phases_stand_side_by_side():
     prepared = np.arange(12, dtype=np.float32).reshape(4, 3)[:, :2]
-    found = gathered_weights(prepared, [np.array(rows) for rows in ([1, 2], [3, -1], [2, 9])])
+    found = gathered_weights(prepared, [slice(1, 3), np.array([3, -1]), np.array([2, 9])])
     assert found.tolist() == [[3, 4, 9, 10, 6, 7], [6, 7, 0, 0, 0, 0]]
     assert gathered_weights(prepared, [np.array([], int)]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("arithmetic", [FAST, EXACT], ids=["fast", "exact"])
+@pytest.mark.parametrize("out_format", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
+def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(out_format, arithmetic):
+    """Two images of 40 rows, of which 34 are converted at a time, inside a margin of a row and two columns."""
+    case = Case(
+        batch=2, size=(40, 40), channels=48, kernel=(2, 3), stride=(1, 1), in_format=FLOAT32, out_format=out_format
+    )
+    assert [len(range(40)[part]) for part in parts_of(40, 40 * 48)] == [34, 6]
+    reading = Reading(work_of(case), arithmetic, SPEC)
+    sticks = np.asfortranarray(quantize(normal(1)((2 * 40 * 40, 48)), FLOAT32))
+    image = prepare_image(reading, sticks)
+    assert (image.pixels.dtype, image.top, image.left) == (out_format.storage, 1, 2)
+    inside = image.pixels[:, 1:-1, 2:-2, :48].astype(np.float32)
+    assert np.array_equal(inside, seen(reading, np.array(sticks, order="C")).reshape(inside.shape))
+    assert np.count_nonzero(image.pixels) == np.count_nonzero(inside)
+
+
+@pytest.mark.parametrize("in_format", [BFLOAT16, FLOAT32], ids=str)
+def test_an_image_that_is_converted_block_by_block_is_held_as_it_came(in_format):
+    case = Case(size=(3, 4), channels=8, in_format=in_format, out_format=BFLOAT8_B)
+    sticks = quantize(normal(2)((12, 8)), in_format)
+    image = prepare_image(Reading(work_of(case), FAST, SPEC), sticks)
+    assert image.pixels.dtype == in_format.storage
+    assert np.array_equal(image.pixels[0, image.top :, image.left :][:3, :4, :8].reshape(12, 8), sticks)

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from device.host.shared import Shared
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.numbers.integers import round_up
+from ops.programs.conv2d import values
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.problem import ConvOptions
 from ops.programs.conv2d.weights import prepare_weights
@@ -89,6 +91,34 @@ def test_runs_are_put_together(run_elements):
         case = replace(Case(channels=3, outputs=2, kernel=(3, 2)), size=size, batch=2)
         x, w, b = arrays(case, integers(3))
         assert np.array_equal(computed(case, x, w, b, short)[0], expected(case, x, w, b))
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(channels=32, outputs=100, kernel=(2, 2), out_format=BFLOAT8_B, bias=True),
+        Case(channels=32, outputs=40, size=(2, 3), scheme=WIDTH, batch=2),
+    ],
+    ids=["phases side by side", "phases apart"],
+)
+def test_channels_are_put_together(case, arithmetic, monkeypatch):
+    """Whatever part of the output channels is computed at a time; 100 of bfloat8_b fill six groups and a quarter.
+
+    Parts of 32 columns are 16 channels of two phases side by side, or 32 of one; by default all channels are one part.
+    """
+    x, w, b = arrays(case, normal(3))
+    whole, _ = computed(case, x, w, b, ARITHMETICS[arithmetic])
+    widths = set()
+
+    def shared(make, uses):
+        widths.add(make.args[-1].shape[1])
+        return Shared(make, uses=uses)
+
+    for name, changed in {"LEAST_COLUMNS": 32, "OPERAND_ELEMENTS": 1, "Shared": shared}.items():
+        monkeypatch.setattr(values, name, changed)
+    assert np.array_equal(computed(case, x, w, b, ARITHMETICS[arithmetic])[0], whole)
+    assert widths == ({16} if case.outputs == 100 else {32, 8})
 
 
 def test_parts_of_a_width_shard():
