@@ -7,7 +7,7 @@ side.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import accumulate, product
 from typing import TypeAlias
 
 import numpy as np
@@ -140,6 +140,11 @@ class Strip:
     def width(self) -> int:
         """Outputs of a row, in each of the phases."""
         return self.across[0].axis.outputs
+
+    def by_block(self, operand: Array) -> list[Array]:
+        """The weights of all K blocks [columns of the blocks, columns], block by block."""
+        ends = list(accumulate(len(block.columns) for block in self.blocks))
+        return [operand[end - len(block.columns) : end] for end, block in zip(ends, self.blocks, strict=True)]
 
     def place(self, result: Array, image: int, first: int, count: int) -> Array:
         """Where outputs of some rows belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
@@ -309,12 +314,8 @@ def gathered_weights(weights: Array, rows_of: Sequence[WeightRows]) -> Array:
         float32 [columns, phases * width], zero where there is no row: none is meant, or they were prepared for
         another use and end before it.
     """
-    parts = [_weights_at(weights, rows) for rows in rows_of]
-    width = weights.shape[1]
-    found = np.empty((len(parts[0]), len(parts) * width), np.float32)
-    for n, part in enumerate(parts):
-        found[:, n * width : (n + 1) * width] = part
-    return found
+    side_by_side: Array = np.concatenate([_weights_at(weights, rows) for rows in rows_of], axis=1, dtype=np.float32)
+    return side_by_side
 
 
 def _weights_at(weights: Array, rows: WeightRows) -> Array:

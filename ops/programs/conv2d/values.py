@@ -7,7 +7,6 @@ device does, or fast in floats.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise
 from typing import Final
 
 import numpy as np
@@ -49,17 +48,12 @@ class _Piece:
     Attributes:
         run: Rows of a strip.
         channels: Which of the output channels.
-        operands: The weights of every K block for these.
+        operand: The weights of all K blocks for these.
     """
 
     run: Run
     channels: slice
-    operands: Shared[list[Array]]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Of its products: the channels of all phases are side by side."""
-        return self.run.outputs, len(range(self.channels.stop)[self.channels]) * len(self.run.strip.across)
+    operand: Shared[Array]
 
 
 def convolved(work: ConvWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
@@ -116,10 +110,10 @@ def convolve_into(
     found = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
 
     def compute(piece: _Piece) -> None:
-        run, part = piece.run, piece.channels
-        dst = _multiply(reading, image, run, piece.operands.taken(), has_bias=row is not None)
+        run, part, operand = piece.run, piece.channels, piece.operand.taken()
+        dst = _multiply(reading, image, run, operand, has_bias=row is not None)
         if dst is None:
-            dst = np.zeros(piece.shape, np.float32)
+            dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
         place = run.place(result[..., part])
         added = None if row is None else np.tile(row[part], len(run.strip.across))
         values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
@@ -138,9 +132,9 @@ def _pieces(reading: Reading, strip: Strip, weights: Array) -> Iterator[_Piece]:
         channels = slice(first, min(first + step, end))
         outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
         several = list(runs(reading.work.problem.frame.batch, strip, outputs))
-        operands = Shared(partial(_operands, reading, strip, rows, weights[:, channels]), uses=len(several))
+        operand = Shared(partial(_operand, reading, rows, weights[:, channels]), uses=len(several))
         for run in several:
-            yield _Piece(run, channels, operands)
+            yield _Piece(run, channels, operand)
 
 
 def _rows_met(work: ConvWork, met: Sequence[MetBlock]) -> Integers:
@@ -151,11 +145,10 @@ def _rows_met(work: ConvWork, met: Sequence[MetBlock]) -> Integers:
     return np.concatenate(found)
 
 
-def _operands(reading: Reading, strip: Strip, rows: Sequence[WeightRows], weights: Array) -> list[Array]:
-    """The weights of every K block as they are multiplied with it: float32 [columns of the block, phases * O]."""
-    seen = reading.arithmetic.weight_operand(_unpacked(reading, gathered_weights(weights, rows)), reading.mode)
-    ends = list(accumulate((len(block.columns) for block in strip.blocks), initial=0))
-    return [seen[start:end] for start, end in pairwise(ends)]
+def _operand(reading: Reading, rows: Sequence[WeightRows], weights: Array) -> Array:
+    """The weights of all K blocks as they are multiplied: float32 [columns of the blocks, phases * O]."""
+    seen = _unpacked(reading, gathered_weights(weights, rows))
+    return reading.arithmetic.weight_operand(seen, reading.mode)
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:
@@ -182,7 +175,7 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
     return replace(work, problem=replace(work.problem, frame=dense)), filled
 
 
-def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array], *, has_bias: bool) -> Array | None:
+def _multiply(reading: Reading, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
     """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
 
     A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
@@ -192,7 +185,7 @@ def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array
         reading: The convolution.
         image: The input.
         run: The outputs.
-        operands: The weights of every K block.
+        operand: The weights of all K blocks.
         has_bias: Whether a bias is added, so that the last block makes the trip, too.
 
     Returns:
@@ -202,7 +195,7 @@ def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array
     partials, accumulates = reading.work.partials_format, reading.work.l1_accumulation
     packed: Array | None = None
     dst: Array | None = None
-    for block, weights in zip(run.strip.blocks, operands, strict=True):
+    for block, weights in zip(run.strip.blocks, run.strip.by_block(operand), strict=True):
         final = block is run.strip.blocks[-1] and not has_bias
         dst = None
         if packed is not None and (final or not accumulates):
