@@ -77,7 +77,8 @@ def measured(known: Collection[str] = ()) -> dict[str, set[str]]:
             spec = load_spec(name)
             fields = [field for field in fields_of(spec) if general(field.name) not in known]
             fields = [field for field in fields if field.numeric or not far]
-            for one in effects(fields, samples(), spec, planned=planners_samples(), far=far):
+            moved = effects(fields, samples(), spec, planned=planners_samples(), far=far, elasticities=False)
+            for one in moved:
                 found.setdefault(general(one.field.name), set()).update(one.moves)
     return found
 

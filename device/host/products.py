@@ -1,155 +1,168 @@
-"""Products of matrices that are added to what is there: BLAS can do so, numpy's matmul cannot.
+"""Many small products of matrices, each added to what is there: BLAS can do so, numpy's matmul cannot.
 
-A sum of products needs no pass of its own over its terms then, nor memory for them. Where numpy has another BLAS than
-OpenBLAS with 64-bit integers, a product is made by numpy and added, which rounds once more.
+A sum of products needs no pass of its own over its terms then, nor memory for them. OpenBLAS multiplies small matrices
+where they lie, faster than large ones that it has to copy first; but its call from Python takes as long as such a
+product, and threads wait for each other in between. So the calls are made by a compiled loop where that is loaded, and
+else one by one: the same calls in the same order, which give the same numbers.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from device.host.compiling import worth_loading
 from device.host.threads import numpy_library
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NAMES: Final = ("scipy_cblas_sgemm64_", "cblas_sgemm64_")
+UNPACKED: Final = 1_000_000  # multiply-adds up to which OpenBLAS does not copy what it multiplies
+CALL_SECONDS: Final = 4e-6  # of a product that is begun from Python
 _BY_ROWS: Final = 101
 _AS_IT_IS: Final = 111
 _TRANSPOSED: Final = 112
 
 
-class _Matrix(NamedTuple):
-    """A matrix as BLAS is told of it.
+class Matrix(NamedTuple):
+    """How a matrix lies in memory.
 
     Attributes:
-        order: As it is, or transposed.
-        address: Of its first element.
+        transposed: Its columns are in one piece each, not its rows.
         distance: Elements from one row, or column, to the next.
     """
 
-    order: int
-    address: int
+    transposed: bool
     distance: int
 
-    @classmethod
-    def of(cls, matrix: Array) -> "_Matrix":
-        """A matrix of float32 with the elements of one axis side by side."""
-        (rows, columns), (outer, inner) = matrix.shape, matrix.strides
-        if matrix.dtype == np.float32 and min(rows, columns):
-            address = matrix.__array_interface__["data"][0]
-            if inner == 4 and outer >= 4 * columns:
-                return cls(_AS_IT_IS, address, outer // 4)
-            if outer == 4 and inner >= 4 * rows:
-                return cls(_TRANSPOSED, address, inner // 4)
-        raise ValueError(
-            f"add_products: a matrix must be of float32, not empty, with the elements of one axis side by side, not of "
-            f"{matrix.dtype} {list(matrix.shape)} with strides {list(matrix.strides)}"
-        )
+    @property
+    def order(self) -> int:
+        """What BLAS calls it."""
+        return _TRANSPOSED if self.transposed else _AS_IT_IS
 
 
-class _Term(NamedTuple):
-    """A product: the rows of ``left`` from ``offset`` on, ``row_bytes`` apart, times ``right`` of ``depth`` rows."""
+class Loop(NamedTuple):
+    """So often everything is repeated, each time so many elements further.
 
-    left: _Matrix
-    row_bytes: int
-    offset: int
-    right: _Matrix
-    depth: int
-
-
-class SumOfProducts:
-    """A sum of products of the rows of some matrices, each from an offset on, with other matrices.
-
-    Args:
-        terms: Of each product, float32 [rows, depth], the offset, and float32 [depth, columns]; the elements of one
-            axis of each matrix lie side by side.
-
-    Raises:
-        ValueError: Matrices do not fit each other, or do not lie as said.
+    Attributes:
+        times: How often.
+        left: Elements to go on in the first operand.
+        right: In the second one.
+        total: In the sums.
     """
 
-    def __init__(self, terms: Sequence[tuple[Array, int, Array]]) -> None:
-        self._terms = terms
-        self.columns = terms[0][2].shape[1]
-        self._last = min(len(left) - offset for left, offset, _ in terms)
-        self._first = -min(offset for _, offset, _ in terms)
-        self._multiply = _sgemm()
-        self._told = [
-            _Term(_Matrix.of(left), left.strides[0], at, _Matrix.of(right), len(right)) for left, at, right in terms
-        ]
-        if any(left.shape[1] != len(right) or right.shape[1] != self.columns for left, _, right in terms):
-            raise ValueError("SumOfProducts: the columns of one matrix of a product must be the rows of the other")
-
-    def write(self, first: int, total: Array) -> None:
-        """Writes the sum for as many rows as ``total`` has.
-
-        Args:
-            first: The row to begin with, counted from each offset.
-            total: float32 [rows, columns]; the elements of a row lie side by side.
-
-        Raises:
-            ValueError: There are not so many rows, or other columns, or a row does not lie as said.
-        """
-        rows, columns = total.shape
-        into = _Matrix.of(total)
-        if columns != self.columns or not self._first <= first <= self._last - rows or into.order != _AS_IT_IS:
-            raise ValueError(f"SumOfProducts: {list(total.shape)} from row {first} on is not there to be written")
-        if self._multiply is None:
-            for number, (left, offset, right) in enumerate(self._terms):
-                _add_by_numpy(left[first + offset : first + offset + rows], right, total, start=not number)
-            return
-        kept = 0.0
-        for one in self._told:
-            self._multiply(
-                *(_BY_ROWS, one.left.order, one.right.order, rows, columns, one.depth, 1.0),
-                *(one.left.address + (first + one.offset) * one.row_bytes, one.left.distance),
-                *(one.right.address, one.right.distance, kept, into.address, into.distance),
-            )
-            kept = 1.0
+    times: int
+    left: int = 0
+    right: int = 0
+    total: int = 0
 
 
-def add_product(left: Array, right: Array, total: Array, *, start: bool) -> None:
-    """Adds a product to a matrix.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Products:
+    """Products in their order, each added to a matrix of sums.
+
+    Attributes:
+        calls: int64 [products, 5]: rows and depth of a product, and where it begins in both operands and in the sums.
+        columns: Of every product.
+        left: How the first operands lie.
+        right: How the second ones lie.
+        total_distance: Elements from one row of sums to the next.
+        loops: How often all calls are repeated, outermost first.
+    """
+
+    calls: Array
+    columns: int
+    left: Matrix
+    right: Matrix
+    total_distance: int
+    loops: tuple[Loop, Loop]
+
+
+class Operands(NamedTuple):
+    """Where the elements 0 of operands and sums of `Products` are: views of float32, and elements from their first."""
+
+    left: Array
+    right: Array
+    total: Array
+    left_first: int = 0
+    right_first: int = 0
+    total_first: int = 0
+
+
+def blas_adds() -> bool:
+    """Whether numpy has a BLAS that adds products: an OpenBLAS with 64-bit integers."""
+    return _sgemm() is not None
+
+
+def add_products(products: Products, operands: Operands, first: int, last: int) -> None:
+    """Makes the products from ``first`` to before ``last`` in every repetition; what they reach has to be there.
 
     Args:
-        left: float32 [rows, depth], elements of one axis side by side.
-        right: float32 [depth, columns], likewise.
-        total: float32 [rows, columns], elements of a row side by side; contents do not matter if it starts.
-        start: The product is written, not added.
+        products: The products.
+        operands: What is multiplied, and the sums.
+        first: The first of the calls.
+        last: The call behind the last.
 
     Raises:
-        ValueError: Matrices do not fit each other, or do not lie as said.
+        NotImplementedError: There is no BLAS for it: `blas_adds` says so.
     """
-    multiply = _sgemm()
-    if multiply is None:
-        _add_by_numpy(left, right, total, start=start)
-        return
-    (rows, depth), columns, into = left.shape, right.shape[1], _Matrix.of(total)
-    if len(right) != depth or total.shape != (rows, columns) or into.order != _AS_IT_IS:
-        raise ValueError(
-            f"add_product: a product of {list(left.shape)} and {list(right.shape)} is added to a matrix of its shape "
-            f"whose rows lie in one piece, not to {list(total.shape)} with strides {list(total.strides)}"
-        )
-    one, other = _Matrix.of(left), _Matrix.of(right)
-    multiply(
-        *(_BY_ROWS, one.order, other.order, rows, columns, depth, 1.0, one.address, one.distance),
-        *(other.address, other.distance, 0.0 if start else 1.0, into.address, into.distance),
+    sgemm = _sgemm()
+    if sgemm is None:
+        raise NotImplementedError("add_products: numpy has another BLAS; ask `blas_adds` first")
+    begins = (
+        operands.left.ctypes.data + 4 * operands.left_first,
+        operands.right.ctypes.data + 4 * operands.right_first,
+        operands.total.ctypes.data + 4 * operands.total_first,
     )
-
-
-def _add_by_numpy(left: Array, right: Array, total: Array, *, start: bool) -> None:
-    """The same with a product of its own."""
-    if start:
-        np.matmul(left, right, out=total)
+    several = (last - first) * products.loops[0].times * products.loops[1].times
+    if worth_loading("device.host.product_loops", several * CALL_SECONDS):
+        orders = (_BY_ROWS, products.left.order, products.right.order)
+        lies = (products.left.distance, products.right.distance, products.total_distance)
+        loops = (*products.loops[0], *products.loops[1])
+        job = np.array((sgemm.address, products.columns, *orders, *begins, *lies, *loops), np.int64)
+        importlib.import_module("device.host.product_loops").add_products(job, products.calls[first:last])
     else:
-        np.add(total, np.matmul(left, right), out=total)
+        _one_by_one(sgemm.multiply, products, begins, products.calls[first:last])
+
+
+def _one_by_one(multiply: Callable[..., None], products: Products, begins: tuple[int, int, int], calls: Array) -> None:
+    """The calls of BLAS by Python."""
+    n, into = products.columns, products.total_distance
+    (one, of_one), (other, of_other) = ((lies.order, lies.distance) for lies in (products.left, products.right))
+    places = calls.copy()
+    places[:, 2:] = 4 * calls[:, 2:] + begins
+    numbers = places.tolist()
+    for on in _repeated(products.loops):
+        a, b, c = (4 * elements for elements in on)
+        for rows, depth, left, right, total in numbers:
+            multiply(
+                _BY_ROWS, one, other, rows, n, depth, 1.0, left + a, of_one, right + b, of_other, 1.0, total + c, into
+            )
+
+
+def _repeated(loops: tuple[Loop, Loop]) -> list[tuple[int, int, int]]:
+    """How far every repetition goes on in both operands and in the sums."""
+    outer, inner = loops
+    return [
+        (a * outer.left + b * inner.left, a * outer.right + b * inner.right, a * outer.total + b * inner.total)
+        for a, b in product(range(outer.times), range(inner.times))
+    ]
+
+
+class _Sgemm(NamedTuple):
+    """OpenBLAS's product of float32 matrices, for Python and for compiled loops."""
+
+    multiply: Callable[..., None]
+    address: int
 
 
 @cache
-def _sgemm() -> Callable[..., None] | None:
-    """OpenBLAS's product of float32 matrices; None if numpy has another BLAS."""
+def _sgemm() -> _Sgemm | None:
+    """OpenBLAS's product; None if numpy has another BLAS."""
     library = numpy_library()
     found = next((getattr(library, name) for name in NAMES if hasattr(library, name)), None)
     if found is None:
@@ -158,5 +171,4 @@ def _sgemm() -> Callable[..., None] | None:
     matrix = (place, size)
     found.argtypes = [*[ctypes.c_int] * 3, *[size] * 3, number, *matrix, *matrix, number, *matrix]
     found.restype = None
-    multiply: Callable[..., None] = found
-    return multiply
+    return _Sgemm(found, ctypes.cast(found, place).value or 0)

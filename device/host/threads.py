@@ -82,12 +82,17 @@ def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threa
 def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
     """`on_all_cores` with one thread for each product of BLAS; in turn where numpy's BLAS is not OpenBLAS."""
     every = list(pieces)
-    blas = openblas() if len(every) > 1 and cores() > 1 and not _within_piece() else None
+    blas = openblas() if len(every) > 1 and free_threads() > 1 else None
     if blas is None:
         in_turn(work, every)
         return
     with _one_thread(*blas):
         on_all_cores(work, every)
+
+
+def free_threads() -> int:
+    """Threads that work may be dealt to: as many as cores, or this one alone if it does a piece already."""
+    return 1 if _within_piece() else cores()
 
 
 def _within_piece() -> bool:

@@ -114,7 +114,7 @@ EXACT: Final = Arithmetic(
     accumulate_l1=packer.accumulate_l1,
     add_bias=packer.add_bias,
     slice_by_slice=True,
-    run_elements=1 << 16,
+    run_elements=1 << 17,
     each=on_all_cores,
 )
 

@@ -13,17 +13,16 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from device.host.compiling import worth_loading
-from device.host.threads import on_all_cores
+from device.host.threads import free_threads, on_all_cores
 from device.matrix_unit.exact import (
-    MAX_ACTIVATION_EXPONENT,
-    MAX_EXPONENT_SUM,
-    MAX_WEIGHT_EXPONENT,
+    EXPONENT_BIAS,
     STEP_DEPTH,
     MatrixUnitMode,
     accumulate_step,
+    in_range,
     phase_of,
 )
-from device.matrix_unit.packer import flushed, without_nan
+from device.matrix_unit.packer import flushed, signed, without_nan
 from device.matrix_unit.vectorized import multiply_rows
 from device.numbers.integers import div_up
 
@@ -37,6 +36,11 @@ MULTIPLY_ADD_SECONDS: Final = 2.5e-9  # and each multiply-add of it
 WORTH_THREADS: Final = 16_000_000  # multiply-adds from which a second core helps
 UNIT_ROWS: Final = 512  # rows and blocks of columns one thread works on at a time
 UNIT_BLOCKS: Final = 4
+LARGEST_LOWERING: Final = phase_of(3).lowered_by
+CANCELLED: Final = 23  # places that a sum may lose
+GROWTH: Final = 12  # places that Dst may gain, but for one with each doubling of the steps
+SMALLEST_NARROW: Final = 16  # exponent fields of numbers that are taken for narrow
+LARGEST_NARROW: Final = 249
 LOW_HALF: Final = np.uint32(0xFFFF)  # bits that a 16-bit Dst lacks
 
 
@@ -73,6 +77,13 @@ class _Work(NamedTuple):
         """What numpy would take: narrow operands have many steps of a few."""
         steps = sum(self.half_counts) * self.mode.fidelity_phases
         return steps * STEP_SECONDS + self.multiply_adds * MULTIPLY_ADD_SECONDS
+
+
+class _Fields(NamedTuple):
+    """The smallest exponent field above 0 (255 if there is none) and the largest one of some numbers."""
+
+    smallest: int
+    largest: int
 
 
 class _Unit(NamedTuple):
@@ -174,7 +185,9 @@ def _bits(name: str, array: Array) -> Array:
             f"block_product: {name} must be a matrix of float32 or uint32 bit patterns, not {array.dtype} "
             f"{list(array.shape)}"
         )
-    return np.require(array, requirements=["C", "A"]).view(np.uint32)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "A"])
+    return array.view(np.uint32)
 
 
 def _multiply_truth(
@@ -213,36 +226,48 @@ def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array
     """The result, uint32 [rows, cols]; None if an operand is too large for float32 arithmetic."""
     (rows, cols), halves = work.shape, sum(work.half_counts)
     packing = importlib.import_module("device.matrix_unit.compiled_packing")
-    weights = _signed(work.weights)
-    weight_exponent = packing.largest_exponent(weights)
-    if weight_exponent > MAX_WEIGHT_EXPONENT:
+    activations, weights = signed(work.activations), signed(work.weights)
+    fields = _Fields(*packing.exponent_range(activations)), _Fields(*packing.exponent_range(weights))
+    if not in_range(fields[1].largest, fields[0].largest):
         return None
     blocks = div_up(cols, compiled.LANES)
     dst = _begun_blocks(work, packing, blocks * compiled.LANES)
+    began = None if work.dst is None else _Fields(*packing.exponent_range(signed(dst)))
+    narrow = _are_narrow(*fields, began, halves * work.mode.fidelity_phases)
     in_blocks = dst.reshape(rows, blocks, compiled.LANES)
-    activations = _signed(work.activations).reshape(rows, halves, STEP_DEPTH)
+    activations = activations.reshape(rows, halves, STEP_DEPTH)
     tile_starts = np.array([0, *accumulate(work.half_counts)])
-    in_range: list[bool] = []
 
     def run(unit: _Unit) -> None:
-        in_range.append(
-            compiled.multiply(
-                activations,
-                weights,
-                in_blocks,
-                (unit.rows.start, unit.rows.stop),
-                (unit.blocks.start, unit.blocks.stop),
-                tile_starts,
-                work.mode.fidelity_phases,
-                work.mode.fp32_dest,
-                np.int32(-1 if work.mode.minus_one_quirk else 0),
-                min(MAX_ACTIVATION_EXPONENT, MAX_EXPONENT_SUM - weight_exponent),
-            )
+        compiled.multiply(
+            activations,
+            weights,
+            in_blocks,
+            (unit.rows.start, unit.rows.stop),
+            (unit.blocks.start, unit.blocks.stop),
+            tile_starts,
+            work.mode.fidelity_phases,
+            work.mode.fp32_dest,
+            np.int32(-1 if work.mode.minus_one_quirk else 0),
+            narrow,
         )
 
-    worth_threads = work.multiply_adds >= WORTH_THREADS
-    on_all_cores(run, _units(rows, blocks), threads if worth_threads else 1)
-    return np.ascontiguousarray(dst[:, :cols]).view(np.uint32) if all(in_range) else None
+    workers = (threads or free_threads()) if work.multiply_adds >= WORTH_THREADS else 1
+    on_all_cores(run, _units(rows, blocks) if workers > 1 else [_Unit(range(rows), range(blocks))], workers)
+    return np.ascontiguousarray(dst[:, :cols]).view(np.uint32)
+
+
+def _are_narrow(activations: _Fields, weights: _Fields, dst: _Fields | None, steps: int) -> bool:
+    """Whether numbers stay so far from both ends of the exponent that no step under- or overflows.
+
+    A sum loses 23 places at most when its terms cancel each other. A step adds less than 2**6 times the largest
+    product, and a sum of minus one unit, which may become 2**27 times as large, is one of terms that are no larger.
+    """
+    smallest = activations.smallest + weights.smallest - EXPONENT_BIAS - LARGEST_LOWERING
+    largest = activations.largest + weights.largest - EXPONENT_BIAS
+    if dst is not None:
+        smallest, largest = min(smallest, dst.smallest + CANCELLED), max(largest, dst.largest)
+    return smallest - CANCELLED >= SMALLEST_NARROW and largest + GROWTH + steps.bit_length() <= LARGEST_NARROW
 
 
 def _begun_blocks(work: _Work, packing: Any, columns: int) -> Array:
@@ -250,17 +275,10 @@ def _begun_blocks(work: _Work, packing: Any, columns: int) -> Array:
     if work.dst is None:
         return np.zeros((work.shape[0], columns), np.int32)
     dst = np.empty((work.shape[0], columns), np.int32)
-    seen = packing.begin(_signed(work.dst), dst)
+    seen = packing.begin(signed(work.dst), dst)
     if not work.mode.fp32_dest:
         _refuse_low_bits(np.uint32(seen & 0xFFFFFFFF))
     return dst
-
-
-def _signed(bits: Array) -> Array:
-    """Bit patterns as int32, never to be written, so that kernels are compiled for one kind of argument."""
-    signed = bits.view(np.int32)
-    signed.flags.writeable = False
-    return signed
 
 
 def _units(rows: int, blocks: int) -> Iterator[_Unit]:

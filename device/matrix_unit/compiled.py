@@ -7,6 +7,9 @@ The layout is what makes it fast. Weights lie in blocks of ``LANES`` columns, [h
 of an inner loop over columns has a constant distance from the first and the loop becomes vector instructions; all
 integers are forced to 32 bits for the same reason. A block's tile of weights stays in the first-level cache while
 ``CHUNK_ROWS`` rows run over it. One step is described in ``device.matrix_unit.exact``.
+
+*Narrow* numbers stay away from both ends of the exponent, which ``device.matrix_unit.blocks`` finds out: no group is
+too small to count, and no result over- or underflows, so that nothing has to be clamped.
 """
 
 from typing import Any, Final, TypeAlias
@@ -28,22 +31,27 @@ from device.matrix_unit.exact import (
 __all__ = ["LANES", "multiply"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Operands: TypeAlias = tuple[Array, Array, Array, Array]  # parts of both, which rows have any, largest sums
+Step: TypeAlias = tuple[int, int, int, int]  # half of the tile, phase, first row and the one behind the last
 
 LANES: Final = 64  # columns of a block
-CHUNK_ROWS: Final = 32
 _BIAS: Final = 127
 _NOWHERE: Final = -64  # exponent of a group that counts for nothing: aligning it shifts every bit out
 _SIGN: Final = -(1 << 31)
+_MIDDLE: Final = 128  # exponents are judged relative to this, so that they fit 32-bit patterns on either side
+_INFINITY: Final = (255 - _MIDDLE) << 23
+_SMALLEST: Final = (1 - _MIDDLE) << 23
+_MIDDLE_BITS: Final = _MIDDLE << 23
+_MAGIC: Final = 1.5 * 2.0**23  # which rounds what is added to an integer, and holds it in its lowest bits
+_MAGIC_BITS: Final = 0x4B400000
+# 2**(137 - exponent) takes a 16-bit Dst to the units it is added in; stretched by 1 + 2**-13, so that halves go up.
+_UNITS: Final = (264 << 23 | 1 << 10) - (1 << 32)
+CHUNK_ROWS: Final = 32
 _HIGH: Final = ACTIVATION_HIGH_MASK - (1 << 32)  # masks as signed numbers
 _ALL: Final = ACTIVATION_MASK - (1 << 32)
 _WEIGHT_HIGH: Final = WEIGHT_HIGH_MASK - (1 << 32)
 _WEIGHT_ALL: Final = WEIGHT_MASK - (1 << 32)
 _WEIGHT_SCALE: Final = 2.0**WEIGHT_SCALE_EXPONENT
-_MIDDLE: Final = 128  # exponents are judged relative to this, so that they fit 32-bit patterns on either side
-_INFINITY: Final = (255 - _MIDDLE) << 23
-_SMALLEST: Final = (1 - _MIDDLE) << 23
-_MIDDLE_BITS: Final = _MIDDLE << 23
-
 
 int32 = np.int32
 uint32 = np.uint32
@@ -54,9 +62,8 @@ float32 = np.float32
 @compiled
 def _split_activations(
     bits: Array, rows: tuple[int, int], start: int, count: int, parts: Array, exponents: Array, present: Array
-) -> np.int32:
-    """Parts of the activations of a K tile, ``count`` halves from ``start``; returns their largest exponent."""
-    largest = int32(0)
+) -> None:
+    """Parts of the activations of a K tile, ``count`` halves from ``start``, and which halves have any."""
     for row in range(rows[1] - rows[0]):
         for slot in range(count):
             of_half = int32(0)
@@ -71,8 +78,6 @@ def _split_activations(
                 parts[1, slot, row, k] = low * float32(ACTIVATION_STRETCH)
                 exponents[slot, row, k] = exponent if exponent else int32(ABSENT_EXPONENT)
             present[slot, row] = of_half
-            largest = max(largest, of_half)
-    return largest
 
 
 @compiled
@@ -115,9 +120,15 @@ def _largest_sums(
 
 
 @compiled
+def _shifted(value: np.int32, shift: np.int32) -> np.int32:
+    """``value`` shifted right; by 31 where that is less, which processors do by themselves."""
+    return int32(value >> (int32(min(uint32(shift), uint32(31))) & 31))
+
+
+@compiled
 def _shift_half_up(doubled: np.int32, shift: np.int32) -> np.int32:
     """``doubled / 2`` shifted right, rounded half up; shifts of 31 and more give 0."""
-    return int32(int32(int32(doubled >> (int32(min(uint32(shift), uint32(31))) & 31)) + 1) >> 1)
+    return int32(int32(_shifted(doubled, shift) + 1) >> 1)
 
 
 @compiled
@@ -141,9 +152,8 @@ def _finished(bits: np.int32, places: np.int32, total: np.int32) -> np.int32:
 
 
 @compiled
-def _group_exponent(largest: np.int16, lowered: np.int32) -> np.int32:
-    """Exponent of a group whose largest sum of exponents is ``largest``."""
-    exponent = int32(largest - lowered)
+def _of_what_counts(exponent: np.int32) -> np.int32:
+    """Exponent of a group, which counts for nothing if that is not above 0."""
     return exponent if exponent > 0 else int32(_NOWHERE)
 
 
@@ -173,18 +183,9 @@ def _group_sum(
 
 
 @compiled
-def _step_32(
-    weights: Array,
-    activations: Array,
-    present: Array,
-    largest: Array,
-    step: tuple[int, int, int, int],
-    minus_one: int,
-    dst: Array,
-    place: int,
-    block: int,
-) -> None:
+def _step_32(operands: Operands, step: Step, minus_one: int, narrow: bool, dst: Array, place: int, block: int) -> None:
     """One step into some rows of a 32-bit Dst; ``minus_one`` is the sum whose normalization goes wrong."""
+    weights, activations, present, largest = operands
     slot, phase, first, last = step
     low_a = phase & 1
     low_b = phase >> 1
@@ -192,8 +193,10 @@ def _step_32(
     for row in range(first, last):
         if present[slot, row]:
             for n in range(LANES):
-                exponent_0 = _group_exponent(largest[slot, row - first, n], lowered)
-                exponent_1 = _group_exponent(largest[slot, row - first, LANES + n], lowered)
+                exponent_0 = int32(largest[slot, row - first, n] - lowered)
+                exponent_1 = int32(largest[slot, row - first, LANES + n] - lowered)
+                if not narrow:
+                    exponent_0, exponent_1 = _of_what_counts(exponent_0), _of_what_counts(exponent_1)
                 group_0 = _group_sum(weights, low_a, activations, low_b, slot, row, 0, n, exponent_0)
                 group_1 = _group_sum(weights, low_a, activations, low_b, slot, row, 8, n, exponent_1)
                 old = dst[place + row, block, n]
@@ -206,21 +209,18 @@ def _step_32(
                 magnitude = _with_sign(total, int32(total >> 31))
                 doubled = int32(int32(magnitude << 1) + min(int32(magnitude >> 24), int32(1)))
                 places = int32(exponent - 124) if total == minus_one else int32(exponent - 151)
-                dst[place + row, block, n] = _finished(float32(doubled).view(np.int32), places, total)
+                bits = float32(doubled).view(np.int32)
+                if narrow:
+                    signed = int32(int32(bits + int32(places << 23)) | int32(total & int32(_SIGN)))
+                    dst[place + row, block, n] = signed if total else int32(0)
+                else:
+                    dst[place + row, block, n] = _finished(bits, places, total)
 
 
 @compiled
-def _step_16(
-    weights: Array,
-    activations: Array,
-    present: Array,
-    largest: Array,
-    step: tuple[int, int, int, int],
-    dst: Array,
-    place: int,
-    block: int,
-) -> None:
+def _step_16(operands: Operands, step: Step, dst: Array, place: int, block: int) -> None:
     """One step into some rows of a 16-bit Dst."""
+    weights, activations, present, largest = operands
     slot, phase, first, last = step
     low_a = phase & 1
     low_b = phase >> 1
@@ -228,8 +228,8 @@ def _step_16(
     for row in range(first, last):
         if present[slot, row]:
             for n in range(LANES):
-                exponent_0 = _group_exponent(largest[slot, row - first, n], lowered)
-                exponent_1 = _group_exponent(largest[slot, row - first, LANES + n], lowered)
+                exponent_0 = _of_what_counts(int32(largest[slot, row - first, n] - lowered))
+                exponent_1 = _of_what_counts(int32(largest[slot, row - first, LANES + n] - lowered))
                 group_0 = _group_sum(weights, low_a, activations, low_b, slot, row, 0, n, exponent_0)
                 group_1 = _group_sum(weights, low_a, activations, low_b, slot, row, 8, n, exponent_1)
                 old = dst[place + row, block, n]
@@ -247,6 +247,37 @@ def _step_16(
 
 
 @compiled
+def _step_16_narrow(operands: Operands, step: Step, dst: Array, place: int, block: int) -> None:
+    """`_step_16` of narrow numbers.
+
+    A group is rounded twice, to 2**-13 units and to units: halves up, and what is 2**-14 below a half goes up, too.
+    """
+    weights, activations, present, largest = operands
+    slot, phase, first, last = step
+    low_a = phase & 1
+    low_b = phase >> 1
+    lowered = int32(_BIAS + 5 * low_a + 7 * low_b)
+    for row in range(first, last):
+        if present[slot, row]:
+            for n in range(LANES):
+                exponent_0 = int32(largest[slot, row - first, n] - lowered)
+                exponent_1 = int32(largest[slot, row - first, LANES + n] - lowered)
+                group_0 = _group_sum(weights, low_a, activations, low_b, slot, row, 0, n, exponent_0)
+                group_1 = _group_sum(weights, low_a, activations, low_b, slot, row, 8, n, exponent_1)
+                old = dst[place + row, block, n]
+                exponent = max(max(exponent_0, exponent_1), int32(int32(old >> 23) & int32(0xFF)))
+                power = int32(exponent << 23)
+                units = int32(old).view(np.float32) * int32(_UNITS - power).view(np.float32) + float32(_MAGIC)
+                total = int32(float32(units).view(np.int32) - int32(_MAGIC_BITS))
+                aligned_0 = _shifted(int32(group_0 << 14), int32(exponent - exponent_0))
+                aligned_1 = _shifted(int32(group_1 << 14), int32(exponent - exponent_1))
+                total = int32(total + int32(int32(aligned_0 + int32((1 << 13) + 1)) >> 14))
+                total = int32(total + int32(int32(aligned_1 + int32((1 << 13) + 1)) >> 14))
+                bits = int32(int32(float32(total).view(np.int32) + int32(0x8000)) & int32(-0x10000))
+                dst[place + row, block, n] = int32(bits + int32(power - int32(137 << 23))) if total else int32(0)
+
+
+@compiled
 def multiply(
     activations: Array,
     weights: Array,
@@ -257,8 +288,8 @@ def multiply(
     fidelity_phases: int,
     fp32_dest: bool,
     minus_one: int,
-    max_activation_exponent: int,
-) -> bool:
+    narrow: bool,
+) -> None:
     """All steps for a rectangle of ``dst``, in place.
 
     Args:
@@ -271,10 +302,7 @@ def multiply(
         fidelity_phases: Fidelity phases, 1 to 4.
         fp32_dest: Width of Dst.
         minus_one: The sum that is normalized wrongly: -1, or 0 for none.
-        max_activation_exponent: Largest exponent field that may be computed in float32.
-
-    Returns:
-        False if an activation was out of range: ``dst`` is then worthless.
+        narrow: Whether the numbers stay away from both ends of the exponent.
     """
     height, place = rows[1] - rows[0], rows[0]
     parts_b = np.empty((2, 2, height, 16), np.float32)
@@ -283,12 +311,11 @@ def multiply(
     parts_a = np.empty((2, 2, 16 * LANES), np.float32)
     exponents_a = np.empty((2, 16 * LANES), np.int16)
     largest = np.empty((2, CHUNK_ROWS, 2 * LANES), np.int16)
+    operands = parts_a, parts_b, present, largest
     for tile in range(len(tile_starts) - 1):
         start = tile_starts[tile]
         count = tile_starts[tile + 1] - start
-        exponent = _split_activations(activations, rows, start, count, parts_b, exponents_b, present)
-        if exponent > max_activation_exponent:
-            return False
+        _split_activations(activations, rows, start, count, parts_b, exponents_b, present)
         for block in range(blocks[0], blocks[1]):
             _split_weights(weights, start, count, block, parts_a, exponents_a)
             for first in range(0, height, CHUNK_ROWS):
@@ -298,8 +325,11 @@ def multiply(
                 for phase in range(fidelity_phases):
                     for slot in range(count):
                         step = slot, phase, first, last
-                        if fp32_dest:
-                            _step_32(parts_a, parts_b, present, largest, step, minus_one, dst, place, block)
+                        if fp32_dest and narrow:
+                            _step_32(operands, step, minus_one, True, dst, place, block)
+                        elif fp32_dest:
+                            _step_32(operands, step, minus_one, False, dst, place, block)
+                        elif narrow:
+                            _step_16_narrow(operands, step, dst, place, block)
                         else:
-                            _step_16(parts_a, parts_b, present, largest, step, dst, place, block)
-    return True
+                            _step_16(operands, step, dst, place, block)

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import compiled
+from device.numbers.block_floats import GROUP
 
-__all__ = ["begin", "largest_exponent"]
+__all__ = ["add", "begin", "cut", "exponent_range", "share_exponents", "to_bfloat16"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -19,18 +20,39 @@ _SIGN: Final = -(1 << 31)
 _MAGNITUDE: Final = 0x7FFFFFFF
 _INFINITY: Final = 0x7F800000
 _SMALLEST: Final = 1 << 23
+_BIAS: Final = 127
+_FRACTION_BITS: Final = 23
+_OPERAND_FRACTION_BITS: Final = 10
+_BLOCK_FRACTION_BITS: Final = 6
+_LARGEST_MAGNITUDE: Final = 127
 
 int32 = np.int32
+uint32 = np.uint32
+float32 = np.float32
 
 
 @compiled
-def largest_exponent(bits: Array) -> np.int32:
-    """Largest exponent field of a matrix of int32 bit patterns, 0 if it is empty."""
-    largest = int32(0)
+def _flushed(bits: np.int32) -> np.int32:
+    """+0 for every zero and denormal."""
+    return bits if int32(bits & int32(_MAGNITUDE)) >= int32(_SMALLEST) else int32(0)
+
+
+@compiled
+def _without_nan(bits: np.int32) -> np.int32:
+    """Infinity for every NaN."""
+    return int32(int32(bits & int32(_SIGN)) | min(int32(bits & int32(_MAGNITUDE)), int32(_INFINITY)))
+
+
+@compiled
+def exponent_range(bits: Array) -> tuple[np.int32, np.int32]:
+    """Smallest exponent field above 0 (255 if there is none) and largest of a matrix of int32 bit patterns."""
+    smallest, largest = int32(_INFINITY), int32(0)
     for row in range(bits.shape[0]):
         for n in range(bits.shape[1]):
-            largest = max(largest, int32(bits[row, n] & int32(_MAGNITUDE)))
-    return int32(largest >> 23)
+            field = int32(bits[row, n] & int32(_INFINITY))
+            smallest = min(smallest, field if field else int32(_INFINITY))
+            largest = max(largest, field)
+    return int32(smallest >> 23), int32(largest >> 23)
 
 
 @compiled
@@ -50,10 +72,124 @@ def begin(start: Array, dst: Array) -> np.int32:
         for n in range(cols):
             value = start[row, n]
             seen = int32(seen | value)
-            magnitude = int32(value & int32(_MAGNITUDE))
-            sign = int32(value & int32(_SIGN))
-            finite = int32(sign | min(magnitude, int32(_INFINITY)))
-            dst[row, n] = finite if magnitude >= int32(_SMALLEST) else int32(0)
+            dst[row, n] = _flushed(_without_nan(value))
         for n in range(cols, dst.shape[1]):
             dst[row, n] = int32(0)
     return seen
+
+
+@compiled
+def _significand(bits: np.int32, exponent: np.int32) -> np.int32:
+    """24-bit significand of a bit pattern."""
+    return int32(int32(bits & int32(_SMALLEST - 1)) | int32(_SMALLEST)) if exponent > 0 else int32(0)
+
+
+@compiled
+def _shifted_half_up(significand: np.int32, shift: np.int32) -> np.int32:
+    """``significand`` shifted right by at least one place, rounded half up."""
+    return int32(int32(int32(significand >> (int32(min(uint32(shift - 1), uint32(31))) & 31)) + 1) >> 1)
+
+
+@compiled
+def _power_of_two(exponent: np.int32) -> np.float32:
+    """2**exponent, of the exponents of float32's normal numbers."""
+    return int32(int32(exponent + _BIAS) << 23).view(np.float32)
+
+
+@compiled
+def _scaled(number: np.int32, exponent: np.int32, places: np.int32) -> np.int32:
+    """Bit pattern of ``number * 2**(exponent - places)``, by two factors: the power alone may be no normal number."""
+    half, half_places = int32(exponent >> 1), int32(places >> 1)
+    near = float32(number) * _power_of_two(int32(half - half_places))
+    rest = int32(int32(exponent - half) - int32(places - half_places))
+    return float32(near * _power_of_two(rest)).view(np.int32)
+
+
+@compiled
+def cut(bits: Array, mask: np.int32, out: Array) -> None:
+    """Bits under a mask, zeros and denormals as +0.
+
+    Args:
+        bits: int32 bit patterns [elements].
+        mask: Of the bits that are kept.
+        out: int32 [elements], written.
+    """
+    for n in range(len(bits)):
+        out[n] = _flushed(int32(bits[n] & mask))
+
+
+@compiled
+def to_bfloat16(bits: Array, rounds: bool, relu: bool, out: Array) -> None:
+    """bfloat16, half up, NaN as infinity; or what is bfloat16 already, with its NaN. Zeros and denormals are +0.
+
+    Args:
+        bits: int32 bit patterns [elements].
+        rounds: Whether they are wider than bfloat16.
+        relu: Whether negative numbers become zero.
+        out: int32 [elements], written.
+    """
+    for n in range(len(bits)):
+        value = bits[n]
+        if rounds:
+            value = int32(int32(_without_nan(value) + int32(0x8000)) & int32(-0x10000))
+        value = _flushed(value)
+        negative = value < 0 and int32(value & int32(_MAGNITUDE)) <= int32(_INFINITY)
+        out[n] = int32(0) if relu and negative else value
+
+
+@compiled
+def share_exponents(bits: Array, rounds_first: bool, dropped: int, relu: bool, out: Array) -> None:
+    """Magnitudes of seven bits under the largest exponent of 16 neighbors, half up and limited, as float32.
+
+    Args:
+        bits: int32 bit patterns [groups, 16].
+        rounds_first: Whether each is rounded to seven significant bits before, half up, NaN as infinity.
+        dropped: Lowest bits of a magnitude that are cut.
+        relu: Whether negative numbers become zero.
+        out: int32 [groups, 16], written.
+    """
+    for group in range(len(bits)):
+        largest = int32(0)
+        for n in range(GROUP):
+            value = bits[group, n]
+            if rounds_first:
+                value = int32(int32(_flushed(_without_nan(value)) + int32(1 << 16)) & int32(-(1 << 17)))
+            value = _flushed(value)
+            out[group, n] = value
+            largest = max(largest, int32(value & int32(_INFINITY)))
+        shared = int32(largest >> 23)
+        for n in range(GROUP):
+            value = out[group, n]
+            exponent = int32(int32(value >> 23) & int32(0xFF))
+            shift = int32(int32(shared - exponent) + int32(_FRACTION_BITS - _BLOCK_FRACTION_BITS))
+            magnitude = min(_shifted_half_up(_significand(value, exponent), shift), int32(_LARGEST_MAGNITUDE))
+            magnitude = int32(int32(magnitude >> dropped) << dropped)
+            packed = _scaled(magnitude, shared, int32(_BIAS + _BLOCK_FRACTION_BITS))
+            positive = value >= 0 or magnitude == 0
+            out[group, n] = packed if positive else int32(0) if relu else int32(packed | int32(_SIGN))
+
+
+@compiled
+def add(left: Array, right: Array, fp32_dest: bool, out: Array) -> None:
+    """Both shifted to the scale of the larger one's 11-bit significand, half up, and added; see ``packer.add_bias``.
+
+    Args:
+        left: int32 bit patterns [rows, cols], operands of the matrix unit.
+        right: int32 [rows, cols], or [1, cols] for every row.
+        fp32_dest: Whether the sum keeps 32 bits; otherwise it is rounded to bfloat16, half up.
+        out: int32 [rows, cols], written.
+    """
+    for row in range(len(left)):
+        other = row if len(right) > 1 else 0
+        for n in range(left.shape[1]):
+            one, two = left[row, n], right[other, n]
+            exponent_1, exponent_2 = int32(int32(one >> 23) & int32(0xFF)), int32(int32(two >> 23) & int32(0xFF))
+            exponent = max(exponent_1, exponent_2)
+            places = int32(_FRACTION_BITS - _OPERAND_FRACTION_BITS)
+            number_1 = _shifted_half_up(_significand(one, exponent_1), int32(int32(exponent - exponent_1) + places))
+            number_2 = _shifted_half_up(_significand(two, exponent_2), int32(int32(exponent - exponent_2) + places))
+            total = int32((-number_1 if one < 0 else number_1) + (-number_2 if two < 0 else number_2))
+            value = _scaled(total, exponent, int32(_BIAS + _OPERAND_FRACTION_BITS))
+            if not fp32_dest:
+                value = int32(int32(value + int32(0x8000)) & int32(-0x10000))
+            out[row, n] = _flushed(value)

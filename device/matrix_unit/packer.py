@@ -8,20 +8,33 @@ Rounding to a multiple of a unit adds and subtracts 1.5 * 2**23 units. That roun
 by 1 + 2**-13 beforehand makes them go away from zero and moves nothing else, as operands have 11 bits at most.
 """
 
+import importlib
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from device.host.compiling import worth_loading
 from device.numbers.block_floats import largest_exponents, spread
 from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat
 
-__all__ = ["accumulate_l1", "add_bias", "flushed", "pack", "share_exponents", "tilize", "unpack", "without_nan"]
+__all__ = [
+    "accumulate_l1",
+    "add_bias",
+    "flushed",
+    "pack",
+    "share_exponents",
+    "signed",
+    "tilize",
+    "unpack",
+    "without_nan",
+]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 SIGN: Final = np.uint32(0x80000000)
 EXPONENT_FIELD: Final = np.uint32(0x7F800000)
 INFINITY: Final = np.uint32(0x7F800000)
+ALL_BITS: Final = np.uint32(0xFFFFFFFF)
 TF32_MASK: Final = np.uint32(0xFFFFE000)
 BFLOAT16_MASK: Final = np.uint32(0xFFFF0000)
 SEVEN_BITS_MASK: Final = np.uint32(0xFFFE0000)  # sign, exponent and a significand of 7 bits with the hidden one
@@ -31,6 +44,7 @@ BFLOAT8_MAGNITUDE_BITS: Final = 7
 EXPONENT_BIAS: Final = 127
 STRETCH: Final = 1.0 + 2.0**-13
 MAX_NARROW_EXPONENT: Final = 237  # up to here 1.5 * 2**23 units fit float32
+ELEMENT_SECONDS: Final = 1e-9  # that numpy takes for a number, half of it or five times as much
 
 
 def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
@@ -44,10 +58,15 @@ def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
     Returns:
         float32, the same shape, operands of 11-bit significands.
     """
-    bits = _bits(values)
+    bits, mask = _bits(values), ALL_BITS
     if fmt == FLOAT32:
-        bits = bits & (TF32_MASK if fp32_dest else BFLOAT16_MASK)
-    return flushed(bits).view(np.float32)
+        mask = TF32_MASK if fp32_dest else BFLOAT16_MASK
+    twins = _loops(bits)
+    if twins is None:
+        return flushed(bits & mask).view(np.float32)
+    out = np.empty(bits.size, np.int32)
+    twins.cut(signed(bits.reshape(-1)), mask.view(np.int32), out)
+    return out.view(np.float32).reshape(bits.shape)
 
 
 def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
@@ -67,13 +86,12 @@ def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) ->
     """
     if fmt == FLOAT32:
         packed = np.asarray(dst, np.float32)
-    elif fmt == BFLOAT16:
-        packed = _to_bfloat16(_bits(dst)) if fp32_dest else flushed(_bits(dst)).view(np.float32)
-    elif fmt.is_block:
-        packed = _to_block_float(_bits(dst), fmt)
-    else:
+        return np.maximum(packed, np.float32(0)) if relu else packed
+    if fmt.is_block:
+        return _share_exponents(_bits(dst), fmt, rounds_first=True, relu=relu)
+    if fmt != BFLOAT16:
         raise ValueError(f"pack: the packer writes float32, bfloat16 and block floats, not {fmt}")
-    return np.maximum(packed, np.float32(0)) if relu else packed
+    return _to_bfloat16(_bits(dst), rounds=fp32_dest, relu=relu)
 
 
 def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool) -> Array:
@@ -112,7 +130,7 @@ def share_exponents(values: Array, fmt: DataFormat) -> Array:
     Returns:
         float32, the same shape, values exact in ``fmt``.
     """
-    return _share_exponents(flushed(_bits(values)), fmt)
+    return _share_exponents(_bits(values), fmt, rounds_first=False, relu=False)
 
 
 def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
@@ -154,6 +172,12 @@ def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
         float32 [..., cols], the new Dst.
     """
     left, right = _bits(dst), _bits(bias)
+    twins = _loops(left) if right.shape in (left.shape, left.shape[-1:]) else None
+    if twins is not None:
+        out = np.empty(left.shape, np.int32)
+        rows = (signed(bits.reshape(-1, max(left.shape[-1], 1))) for bits in (left, right))
+        twins.add(*rows, fp32_dest, out.reshape(-1, max(left.shape[-1], 1)))
+        return out.view(np.float32)
     exponents = np.maximum(_exponents(left), _exponents(right))
     wide = exponents.max(initial=0) > MAX_NARROW_EXPONENT
     total, addend = (
@@ -200,10 +224,31 @@ def without_nan(bits: Array) -> Array:
     return np.where(magnitudes > INFINITY, (bits & SIGN) | INFINITY, bits)
 
 
-def _to_bfloat16(bits: Array) -> Array:
-    """Half up; float32 values."""
-    rounded = (without_nan(bits) + np.uint32(0x8000)) & BFLOAT16_MASK
-    return flushed(rounded).view(np.float32)
+def _loops(bits: Array) -> Any:
+    """The compiled twins of what follows; None where numpy does it."""
+    if worth_loading("device.matrix_unit.compiled_packing", bits.size * ELEMENT_SECONDS):
+        return importlib.import_module("device.matrix_unit.compiled_packing")
+    return None
+
+
+def signed(bits: Array) -> Array:
+    """Bit patterns as int32, never to be written, so that loops are compiled for one kind of argument."""
+    made = bits.view(np.int32)
+    made.flags.writeable = False
+    return made
+
+
+def _to_bfloat16(bits: Array, *, rounds: bool, relu: bool) -> Array:
+    """Half up where Dst is wider; float32 values."""
+    twins = _loops(bits)
+    if twins is not None:
+        out = np.empty(bits.size, np.int32)
+        twins.to_bfloat16(signed(bits.reshape(-1)), rounds, relu, out)
+        return out.view(np.float32).reshape(bits.shape)
+    if rounds:
+        bits = (without_nan(bits) + np.uint32(0x8000)) & BFLOAT16_MASK
+    packed = flushed(bits).view(np.float32)
+    return np.maximum(packed, np.float32(0)) if relu else packed
 
 
 def _widened(bits: Array) -> Array:
@@ -244,24 +289,37 @@ def _rounded_by(values: Array, magic: Array) -> Array:
     return rounded
 
 
-def _to_block_float(bits: Array, fmt: DataFormat) -> Array:
-    """Seven significant bits each, half up, then the shared exponents; float32 values."""
-    seven = (flushed(without_nan(bits)) + np.uint32(1 << 16)) & SEVEN_BITS_MASK
-    return _share_exponents(flushed(seven), fmt)
-
-
-def _share_exponents(bits: Array, fmt: DataFormat) -> Array:
+def _share_exponents(bits: Array, fmt: DataFormat, *, rounds_first: bool, relu: bool) -> Array:
     """Magnitudes under the largest exponent of 16 neighbors, half up and limited; float32 values.
 
     Args:
-        bits: [..., cols] bit patterns of 11 significant bits at most, no denormals.
+        bits: [..., cols] bit patterns, of 11 significant bits at most where they are not rounded first.
         fmt: A block float; one of fewer than 7 magnitude bits loses the lower ones.
+        rounds_first: Whether each is rounded to seven significant bits before, half up.
+        relu: Whether negative numbers become zero.
     """
     if bits.shape[-1] % GROUP:
         raise ValueError(
             f"pack: {fmt} shares exponents among {GROUP} neighbors, so the last axis must be a multiple of that, "
             f"not {bits.shape[-1]}; pad it to whole tiles"
         )
+    twins, dropped = _loops(bits), BFLOAT8_MAGNITUDE_BITS - fmt.mantissa_bits
+    if twins is not None:
+        out = np.empty((bits.size // GROUP, GROUP), np.int32)
+        twins.share_exponents(signed(bits.reshape(out.shape)), rounds_first, dropped, relu, out)
+        return out.view(np.float32).reshape(bits.shape)
+    bits = flushed(bits if not rounds_first else _seven_bits(bits))
+    packed = _shared(bits, dropped)
+    return np.maximum(packed, np.float32(0)) if relu else packed
+
+
+def _seven_bits(bits: Array) -> Array:
+    """Bit patterns of seven significant bits, half up."""
+    return (flushed(without_nan(bits)) + np.uint32(1 << 16)) & SEVEN_BITS_MASK
+
+
+def _shared(bits: Array, dropped: int) -> Array:
+    """`_share_exponents` of bit patterns without denormals; ``dropped`` low bits of a magnitude are cut."""
     groups = bits.reshape(-1, GROUP)
     exponents = (largest_exponents(groups) >> np.uint32(23)).view(np.int32)
     wide = exponents.max(initial=0) > MAX_NARROW_EXPONENT
@@ -271,7 +329,6 @@ def _share_exponents(bits: Array, fmt: DataFormat) -> Array:
     limit = spread(unit * values.dtype.type((1 << BFLOAT8_MAGNITUDE_BITS) - 1))
     np.minimum(values, limit, out=values)
     np.maximum(values, np.negative(limit, out=limit), out=values)
-    dropped = BFLOAT8_MAGNITUDE_BITS - fmt.mantissa_bits
     if dropped:
         units = spread(unit * values.dtype.type(1 << dropped))
         values = np.trunc(values / units) * units

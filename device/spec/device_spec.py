@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from dataclasses import replace as dataclass_replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, get_type_hints
@@ -161,6 +162,7 @@ def machine_fields() -> list[str]:
     return [field.name for field in fields(DeviceSpec) if field.name != "tables"]
 
 
+@cache
 def catalog_names() -> tuple[str, ...]:
     """Names of the devices that come with the package, sorted."""
     entries = files("device").joinpath("spec", "catalog").iterdir()
@@ -180,7 +182,15 @@ def load_spec(device: str | Path | DeviceSpec, costs: Sequence[type[Costs]] = ()
     """
     if isinstance(device, DeviceSpec):
         return device.checked(costs) if costs else device
+    if isinstance(device, str) and device in catalog_names():
+        return _of_catalog(device, tuple(costs))
     return DeviceSpec.from_dict(_values(device), costs)
+
+
+@cache
+def _of_catalog(name: str, costs: tuple[type[Costs], ...]) -> DeviceSpec:
+    """The spec of a device that comes with the package: its file never changes, so that it is read once."""
+    return DeviceSpec.from_dict(_values(name), costs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from device.machine import Machine
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.time.network import torus_of
-from ops.fields.asked import parts_asked
+from ops.fields.asked import fields_asked
 from ops.fields.field import Field, others, scaled
 from ops.fields.held import LAUNCH, Held, held_launches, held_operations, plan_or_refusal, with_model
 from ops.fields.samples import L1_SMALL_BYTES, Sample
@@ -38,7 +38,8 @@ class Effect:
         field: The field.
         moves: Of plan, memory, values, cycles, launches and report.
         elasticity: Of each program whose cycles move, log(cycles) over log(figure), the mean of its operations:
-            between the value and its double or half, whichever moves more; farther off where neither does.
+            between the value and its double or half, whichever moves more; farther off where neither does. Empty where
+            nobody asked for it.
     """
 
     field: Field
@@ -55,7 +56,7 @@ class _Ground:
         calls: What is planned anew.
         planned: What is decided of each call, and where its tensors lie.
         before: Cycles of what is held.
-        asked: Parts of the device that each call depends on, by its name, and each of what is held.
+        asked: Fields of the device that each call depends on, by its name, and each of what is held.
     """
 
     spec: DeviceSpec
@@ -72,6 +73,7 @@ def effects(
     *,
     planned: Sequence[Sample] = (),
     far: Sequence[float] = FAR,
+    elasticities: bool = True,
     watch: Callable[[], object] | None = None,
 ) -> tuple[Effect, ...]:
     """What each of some fields moves.
@@ -82,6 +84,7 @@ def effects(
         spec: The device.
         planned: Further calls, of whose time nothing is asked.
         far: How many times as much of a number is tried where its double and its half move nothing.
+        elasticities: Whether by how much cycles move is asked for; that they do is told much sooner.
         watch: Called when a field is done.
     """
     if not fields:
@@ -93,12 +96,15 @@ def effects(
         calls=every,
         planned={call.name: _outcome(call, spec) for call in every},
         before={one: one.cycles(spec) for one in held},
-        asked={call.name: parts_asked(partial(_outcome, call), spec) for call in every}
-        | {one: parts_asked(one.cycles, spec) for one in held},
+        asked={call.name: fields_asked(partial(_outcome, call), spec) for call in every}
+        | {one: fields_asked(one.cycles, spec) for one in held},
     )
     found = []
     for field in fields:
-        found.append(_effect(field, far, ground) if field.numeric else _effect_of_another(field, ground))
+        if not field.numeric:
+            found.append(_effect_of_another(field, ground))
+        else:
+            found.append(_effect(field, far, ground) if elasticities else _moves(field, far, ground))
         if watch is not None:
             watch()
     return tuple(found)
@@ -119,22 +125,41 @@ def _effect(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
     return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType(elasticity))
 
 
+def _moves(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
+    """The same without elasticity: looks no farther once the field is known to move something of a kind."""
+    moves: set[str] = set()
+    for _, changed in _changed(ground.spec, field, NEAR):
+        moves |= _retimed(field, changed, ground, moves) | _replanned(field, changed, ground)
+    for _, changed in () if moves else _changed(ground.spec, field, far):
+        moves = _retimed(field, changed, ground) | _replanned(field, changed, ground)
+        if moves:
+            break
+    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
+
+
 def _effect_of_another(field: Field, ground: _Ground) -> Effect:
     """What it moves that a field which is no number is another: of a flag also values, of a text what is shown."""
     moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
     for changed in others(ground.spec, field):
-        moved = {
-            one.program: 0.0
-            for one, was in ground.before.items()
-            if field.path[0] in ground.asked[one] and abs(one.cycles(changed) / was - 1) > SAME
-        }
-        moves |= _replanned(field, changed, ground) | _timed(moved)
+        moves |= _retimed(field, changed, ground, moves) | _replanned(field, changed, ground)
     return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
 
 
 def _timed(elasticity: Mapping[str, float]) -> set[str]:
     """Whether kernels take another time, and what passes between them."""
     return {LAUNCHES if program == LAUNCH else CYCLES for program in elasticity}
+
+
+def _retimed(field: Field, changed: DeviceSpec, ground: _Ground, known: Collection[str] = ()) -> set[str]:
+    """Whether kernels take another time on a device, and what passes between them; what is known is not looked at."""
+    moves: set[str] = set()
+    for one, was in ground.before.items() if _has_cores_of(changed, ground.spec) else ():
+        kind = LAUNCHES if one.program == LAUNCH else CYCLES
+        if kind in known or kind in moves or field.name not in ground.asked[one]:
+            continue
+        if abs(one.cycles(changed) / was - 1) > SAME:
+            moves.add(kind)
+    return moves
 
 
 def _in_order(moves: Collection[str]) -> tuple[str, ...]:
@@ -153,7 +178,7 @@ def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _Grou
     found: dict[str, list[float]] = {}
     holding = [(factor, device) for factor, device in changed.items() if _has_cores_of(device, ground.spec)]
     for one, cycles in ground.before.items():
-        devices = holding if field.path[0] in ground.asked[one] else ()
+        devices = holding if field.name in ground.asked[one] else ()
         slopes = [log(one.cycles(device) / cycles) / log(factor) for factor, device in devices]
         found.setdefault(one.program, []).append(max(slopes, key=abs, default=0.0))
     return {
@@ -173,7 +198,7 @@ def _replanned(field: Field, changed: DeviceSpec, ground: _Ground) -> set[str]:
     """Whether plans, and places in memory, are others on a device with another value of a field."""
     moves: set[str] = set()
     for call in ground.calls:
-        if field.path[0] not in ground.asked[call.name]:
+        if field.name not in ground.asked[call.name]:
             continue
         for what, was, now in zip((PLAN, MEMORY), ground.planned[call.name], _outcome(call, changed), strict=True):
             if was != now:

@@ -2,6 +2,7 @@
 
 import pytest
 
+import ttsim
 from tools.fuzz import arguments, finding, interrupts, kinds
 from tools.fuzz.__main__ import main
 from tools.fuzz.finding import tried, unreadable
@@ -46,13 +47,28 @@ def test_a_seed_and_an_index_are_a_call():
     assert arguments.drawn(3, 5) != arguments.drawn(3, 6)
 
 
-def test_what_is_no_error_of_ours_is_a_fault(monkeypatch):
+def test_what_is_no_error_of_ours_is_a_fault():
     assert tried(lambda: [][0], again="").text == "undocumented IndexError: list index out of range"
     assert unreadable("\n") == "an error without a first line: '\\n'"
     assert unreadable("a\x1b[31m").startswith("control characters")
     assert unreadable("x" * 2000).startswith("a first line of 2000 characters")
-    monkeypatch.setattr(finding, "RUN_SECONDS", -1.0)
-    assert tried(lambda: None, again="").outcome == "fault"
+
+
+def test_what_takes_too_many_calls_is_a_fault(monkeypatch):
+    def again_and_again():
+        for _ in range(20):
+            unreadable("a")
+
+    def refused():
+        again_and_again()
+        raise ttsim.ArgumentError("no")
+
+    assert tried(again_and_again, again="").outcome == "runs"
+    assert tried(refused, again="").outcome == "refused"
+    monkeypatch.setattr(finding, "RUN_CALLS", 20)
+    assert tried(again_and_again, again="").text == "runs after 21 calls of Python's functions"
+    monkeypatch.setattr(finding, "REFUSAL_CALLS", 21)
+    assert tried(refused, again="").text.startswith("refused after 2")
 
 
 def test_a_block_that_is_left_is_a_fault(monkeypatch):

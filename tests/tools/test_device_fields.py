@@ -4,7 +4,7 @@ import pytest
 
 from tools.device_fields import BEGIN, DOCUMENT, documented, general, measured, written
 
-PARTS = 4
+PARTS = 2
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""How long `import ttsim` takes in a fresh interpreter, and how long what a first call loads."""
+"""Processor time of `import ttsim` in a fresh interpreter, and of what a first call loads."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from tools.bench.figure import Figure
 
 LIMIT_SECONDS = 0.15
 ARRAYS = "import numpy, ml_dtypes"  # what every script loads anyway
-SCRIPT = "import time{before}; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
+SCRIPT = "import time{before}; start = time.process_time(); {statement}; print(time.process_time() - start)"
 CASES = (
     (ARRAYS, None, None),
     ("import ttsim", ARRAYS, LIMIT_SECONDS),
@@ -18,7 +18,7 @@ CASES = (
 
 
 def statement_seconds(statement: str, before: str | None, repeats: int) -> float:
-    """The shortest of several runs of a statement, each in an interpreter of its own.
+    """Processor time of the shortest of several runs of a statement, each in an interpreter of its own.
 
     Args:
         statement: What is measured.

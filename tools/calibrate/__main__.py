@@ -91,7 +91,7 @@ def worst(errors: Sequence[tuple[Case, float]], count: int) -> Table:
 def main() -> None:
     """Fit and print."""
     options = build_parser().parse_args()
-    cases = [one for one in cases_in(options.folder) if not options.programs or one.program in options.programs]
+    cases = cases_in(options.folder, options.programs or ())
     if not cases:
         raise ValueError(f"{options.folder}: no row can be used; give a folder of measured rows, as conv.csv has them")
     screen = console()

@@ -8,7 +8,7 @@ each of its blocks costs.
 import csv
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -95,11 +95,13 @@ def _known(cycles: float | None) -> float:
     return math.nan if cycles is None else cycles
 
 
-def cases_in(folder: Path) -> list[Case]:
-    """The cases of all files of a folder that are there."""
+def cases_in(folder: Path, programs: Collection[str] = ()) -> list[Case]:
+    """The cases of the files of a folder that are there: of all programs, or of those that are named."""
     cases: list[Case] = []
     for program, read in READERS.items():
         path = folder / f"{program}.csv"
+        if programs and program not in programs:
+            continue
         if path.is_file():
             with path.open(encoding="utf-8", newline="") as lines:
                 cases += read(csv.DictReader(lines))

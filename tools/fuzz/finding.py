@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from cProfile import Profile
 from dataclasses import dataclass
 
 import ttsim
@@ -9,8 +10,8 @@ from device.memory.memory_config import BufferType
 
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
 LONGEST_LINE = 1000  # characters of the first line of an error
-REFUSAL_SECONDS = 2.0
-RUN_SECONDS = 10.0
+REFUSAL_CALLS = 200_000  # of Python's functions until something is refused; usual are 8,000
+RUN_CALLS = 50_000_000  # until it is done; a search for advice takes 700,000
 
 Table = tuple[tuple[tuple[int, int, bool], ...], ...]
 
@@ -43,21 +44,25 @@ def block_tables(device: ttsim.Device) -> Table:
 def tried(
     run: Callable[[], object], *, expected: tuple[type[Exception], ...] = (ttsim.TTSimError,), again: str
 ) -> Finding:
-    """Runs something that may be refused, with errors of the given classes; what else it raises is a fault."""
-    begun = time.perf_counter()
+    """Runs something that may be refused, with errors of the given classes; what else it raises is a fault.
+
+    So is what takes too long, which is counted in calls of functions: seconds are those of a busy machine, too.
+    """
+    begun, profile = time.perf_counter(), Profile(builtins=False, subcalls=False)
     try:
-        run()
-        text, outcome, limit = "", "runs", RUN_SECONDS
+        profile.runcall(run)
+        text, outcome, limit = "", "runs", RUN_CALLS
     except expected as error:
-        text, outcome, limit = str(error), "refused", REFUSAL_SECONDS
+        text, outcome, limit = str(error), "refused", REFUSAL_CALLS
         wrong = unreadable(text)
         if wrong:
             text, outcome = wrong, "fault"
     except Exception as error:
-        text, outcome, limit = f"undocumented {type(error).__name__}: {str(error)[:200]}", "fault", RUN_SECONDS
+        text, outcome, limit = f"undocumented {type(error).__name__}: {str(error)[:200]}", "fault", RUN_CALLS
     seconds = time.perf_counter() - begun
-    if outcome != "fault" and seconds > limit:
-        text, outcome = f"{outcome} after {seconds:.1f} s", "fault"
+    calls = sum(one.callcount for one in profile.getstats())
+    if outcome != "fault" and calls > limit:
+        text, outcome = f"{outcome} after {calls:,} calls of Python's functions", "fault"
     return Finding(outcome=outcome, text=text, again=again, seconds=seconds)
 
 

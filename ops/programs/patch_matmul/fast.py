@@ -17,8 +17,9 @@ import numpy as np
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis, index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
+from ops.programs.patch_matmul.direct import LEAST_CHANNELS, add_up_directly, direct, whole
+from ops.programs.patch_matmul.elements import add_up_elements, elements
 from ops.programs.patch_matmul.fast_scatter import scattered, scatters
-from ops.programs.patch_matmul.fast_taps import add_up_taps, layout_by_taps
 from ops.programs.patch_matmul.gather import (
     Each,
     Margin,
@@ -32,6 +33,7 @@ from ops.programs.patch_matmul.gather import (
     runs,
     shared_rows,
 )
+from ops.programs.patch_matmul.tap_copies import in_one_piece
 from ops.programs.patch_matmul.work import PatchMatmul
 
 
@@ -50,18 +52,21 @@ def patch_matmul(
     """
     axes = work.patches.axes
     groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
+    if groups > 1 and ins == outs == 1 and whole(axes, result.shape[1:-1]) and result.flags.c_contiguous:
+        layer = elements(axes, len(image))
+        if layer is not None:
+            add_up_elements(layer, image, weights[..., 0, 0], bias, result, each)
+            return
     if groups > 1 and max(ins, outs) <= NARROW:
         padded = _margin(axes, image, each, 1)
         each(do, list(_each_phase(axes, padded, 0, weights, bias, result, _by_elements)))
+        return
+    if _directly(work, image, weights, bias, result, each):
         return
     size = bundle_size(groups, ins, outs)
     dense = dense_bundles(weights.reshape(groups, -1, ins, outs), size)
     dense = dense.reshape(-1, *taps, size * ins, size * outs)
     adding = scatters(axes, len(image), dense[0])
-    layout = None if adding else layout_by_taps(axes, len(image), size * ins, size * outs, len(dense))
-    if layout is not None:
-        add_up_taps(layout, image, dense, bias, result, each)
-        return
     margin = None if adding else _margin(axes, image, each, len(dense))
     pieces: list[Piece] = []
     for number, matrices in enumerate(dense):
@@ -74,6 +79,21 @@ def patch_matmul(
             multiply = partial(_gathered, each)
             pieces.extend(_each_phase(axes, margin, number, matrices, added, result[..., of_result], multiply))
     each(do, pieces)
+
+
+def _directly(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
+    """Multiplies patches where they lie, if that takes less than to gather them, and says so; arguments as above."""
+    axes = work.patches.axes
+    groups, ins, outs = len(weights), weights.shape[-2], weights.shape[-1]
+    size = bundle_size(groups, ins, outs, least=LEAST_CHANNELS)
+    if not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:
+        return False
+    layer = direct(axes, len(image), (size * ins, size * outs), groups // size)
+    if layer is None:
+        return False
+    dense = weights if size == 1 else dense_bundles(weights.reshape(groups, -1, ins, outs), size)
+    add_up_directly(layer, image, in_one_piece(dense, each), bias, result, each)
+    return True
 
 
 def _margin(axes: Sequence[FrameAxis], image: Array, each: Each, parts: int) -> Margin:

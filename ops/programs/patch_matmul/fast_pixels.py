@@ -13,7 +13,8 @@ import numpy as np
 
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size
-from ops.programs.patch_matmul.fast_pixel_taps import layout_by_taps, sums_by_taps
+from ops.programs.patch_matmul.direct import LEAST_CHANNELS
+from ops.programs.patch_matmul.direct_pixels import direct_pixels, sum_directly
 from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, do, run_rows, runs
 from ops.programs.patch_matmul.work import Patches
 
@@ -72,14 +73,10 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     if groups > 1 and max(ins, outs) <= NARROW:
         view = Margin(other, axes, each).patches(patches.axes)
         return _by_elements(image, view, groups, each).reshape(groups, *patches.taps, ins, outs)
-    size, scratch = bundle_size(groups, ins, outs), (Scratch(), Scratch())
-    parts = groups // size
-    layout = layout_by_taps(patches.axes, len(image), size * ins, size * outs, parts)
-    sums = None if layout is None else sums_by_taps(layout, image, other, parts, each)
+    sums = _directly(patches, image, other, each)
     if sums is not None:
-        apart = sums.reshape(parts, taps, size, ins, size, outs)
-        met = np.stack([apart[:, :, group, :, group] for group in range(size)], axis=1)
-        return met.reshape(groups, *patches.taps, ins, outs)
+        return sums
+    size, scratch = bundle_size(groups, ins, outs), (Scratch(), Scratch())
     margin = Margin(other, axes, each, parts=groups // size)
     bundles: list[OrderedSum] = []
     pieces: list[Piece] = []
@@ -90,6 +87,21 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     each(do, pieces)
     own = _diagonals([sums.total for sums in bundles], size, ins, taps, outs)
     return own.reshape(groups, *patches.taps, ins, outs)
+
+
+def _directly(patches: Patches, image: Array, other: Array, each: Each) -> Array | None:
+    """The sums without gathered patches, where that takes less; arguments and result as above."""
+    groups = patches.groups
+    ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
+    size = bundle_size(groups, ins, outs, least=LEAST_CHANNELS)
+    layer = direct_pixels(patches.axes, len(image), (size * ins, size * outs), groups // size)
+    if layer is None:
+        return None
+    sums = sum_directly(layer, np.ascontiguousarray(image), np.ascontiguousarray(other), each)
+    if size > 1:
+        apart = sums.reshape(groups // size, -1, size, ins, size, outs)
+        sums = np.stack([apart[:, :, group, :, group] for group in range(size)], axis=1)
+    return sums.reshape(groups, *patches.taps, ins, outs)
 
 
 def _pieces(sums: OrderedSum, image: Array, view: Array, scratch: tuple[Scratch, Scratch]) -> Iterator[Piece]:

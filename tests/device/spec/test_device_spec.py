@@ -125,6 +125,15 @@ def test_a_users_file_gives_only_what_differs(tmp_path: Path) -> None:
     assert load_spec(expected) is expected
 
 
+def test_the_catalog_is_read_once_and_a_users_file_each_time(tmp_path: Path) -> None:
+    assert load_spec("wormhole_n150") is load_spec("wormhole_n150")
+    mine = tmp_path / "mine.toml"
+    for banks in (6, 4):
+        mine.write_text(f'extends = "wormhole_n150"\n[dram]\nbanks = {banks}\n')
+        assert load_spec(mine).dram.banks == banks
+    assert load_spec("wormhole_n150").dram.banks == 12
+
+
 def test_figures_of_a_file_may_have_units(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text(

@@ -7,7 +7,7 @@ import pytest
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.fields.asked import parts_asked
+from ops.fields.asked import fields_asked
 from ops.fields.field import Field, numeric_fields, scaled
 from ops.fields.held import HeldLaunches, HeldOperation, held_launches, held_operations, with_model
 from ops.fields.samples import samples
@@ -23,7 +23,7 @@ class Sweep:
         held: The operations.
         launches: Of all of them.
         before: What they take on the device.
-        changed: The other device, and what those of the operations take there that ask for the field's part.
+        changed: The other device, and what those of the operations take there that read the field.
     """
 
     spec: DeviceSpec
@@ -36,11 +36,11 @@ class Sweep:
 def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
     spec = load_spec(name)
     held = with_model(held_operations(samples(), spec), spec)
-    asked = {one: parts_asked(one.operation, spec) for one in held}
+    asked = {one: fields_asked(one.operation, spec) for one in held}
     changed = {}
     for field in numeric_fields(spec):
         part = field.path[0]
-        moved = [one for one in held if part in asked[one]]
+        moved = [one for one in held if field.name in asked[one]]
         for factor in factors:
             device = scaled(spec, field, factor)
             fewer_cores = part == "grid" and factor < 1  # than the plan that is held has

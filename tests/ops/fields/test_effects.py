@@ -12,10 +12,10 @@ from ops.fields.samples import planners_samples, samples
 AT_A_TIME = 6  # calls that are tried, before the fields that they moved need not be tried again
 
 
-def effect(name, *calls, spec="wormhole_n150"):
+def effect(name, *calls, spec="wormhole_n150", **options):
     device = load_spec(spec)
     (field,) = (one for one in numeric_fields(device) if one.name == name)
-    (found,) = effects([field], calls or samples()[:2], device)
+    (found,) = effects([field], calls or samples()[:2], device, **options)
     return found
 
 
@@ -36,6 +36,8 @@ def test_what_a_field_moves(name, moves):
     found = effect(name)
     assert found.moves == moves
     assert bool(found.elasticity) == bool({CYCLES, LAUNCHES} & set(moves))
+    told = effect(name, elasticities=False)
+    assert (told.moves, told.elasticity) == (moves, {})
 
 
 def test_plans_are_not_held_on_a_network_without_their_cores():

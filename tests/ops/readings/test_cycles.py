@@ -177,7 +177,7 @@ def test_a_halo_is_planned_once(spec, monkeypatch):
 def test_a_layer_is_planned_and_timed_quickly(spec):
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         run_cycles(plan(spec, side=64), spec)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.1  # ten times what it takes on an idle machine
+        seconds.append(time.thread_time() - start)
+    assert min(seconds) < 0.1  # of the processor, ten times what it takes

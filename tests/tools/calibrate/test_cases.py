@@ -1,18 +1,10 @@
 """Measured rows as cases of a fit."""
 
 import math
-from pathlib import Path
 
 import pytest
 
 from tools.calibrate.cases import READERS, cases_in
-
-DATA = Path(__file__).resolve().parents[2] / "data" / "measured"
-
-
-@pytest.fixture(scope="module")
-def cases():
-    return cases_in(DATA)
 
 
 def test_cases_are_measurements_merged_by_configuration(cases):

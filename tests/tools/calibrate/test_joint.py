@@ -1,24 +1,16 @@
 """The joint fit of an architecture's programs, and the catalog that holds it."""
 
-from pathlib import Path
-
 import pytest
 
 from device.spec.device_spec import load_spec
 from ops.programs.actions.costs import TransferCosts
 from tools.calibrate.__main__ import figures
-from tools.calibrate.cases import Case, cases_in
+from tools.calibrate.cases import Case
 from tools.calibrate.joint import changed_specs, cross_validated_errors, fit_jointly
 from tools.calibrate.priors import PRIORS
 from tools.validate.summary import sum_up_errors
 
 SPEC = load_spec("wormhole_n150")
-DATA = Path(__file__).resolve().parents[2] / "data" / "measured"
-
-
-@pytest.fixture(scope="module")
-def cases():
-    return cases_in(DATA)
 
 
 @pytest.mark.parametrize("architecture", sorted(PRIORS))

@@ -1,38 +1,72 @@
-"""docs/study.md and its charts say what the tool finds."""
+"""docs/study.md and its charts say what the tool finds: of one layer here, of all of them in a step of CI's own."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tools.study.__main__ import BEGIN, DOCUMENT
-from tools.study.measure import CARDS, LAYERS, studied, study
-from tools.study.written import INVENTED, charts, named, row, sums, tables
+from tools.study.measure import CARDS, LAYERS, SPACE, Study, invented_of, studied, study
+from tools.study.written import CONTENDED, INVENTED, charts, named, row, sums, tables
 from tools.zeros import updated
+from ttsim.experiments.design.read import read_design
+from ttsim.experiments.design.run import design
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
+SHORT = "vgg_unet.d3.up"  # the layer whose searches are the shortest
 
 
 @pytest.fixture(scope="module")
-def one():
-    """A layer whose search is short."""
-    layer = next(layer for layer in LAYERS if layer.name == "vanilla_unet.upconv3")
-    return studied(layer, "wormhole_n150")
+def part():
+    """The study of one layer, on the devices of the document; of the machines, too, that layer alone is asked."""
+    layer = next(layer for layer in LAYERS if layer.name == SHORT)
+    space = read_design(SPACE)
+    machines = design(replace(space, layers=tuple(one for one in space.layers if one.name == SHORT)), processes=1)
+    invented = re.search(rf"{INVENTED} is `(.+?)`", TEXT)[1]
+    found = tuple(studied(layer, device) for device in (*CARDS, invented))
+    return Study(machines=machines, invented=invented_of(machines), layers=found)
 
 
-def test_a_layer_takes_what_the_document_says(one):
-    table = TEXT.partition("### wormhole_n150\n")[2].partition("###")[0]
-    assert f"{row(one)}\n" in table
-    assert sums([one]).startswith("| all | 79,627 | 80,163 | 79,013 | 1.01 | 49,067 |")
+def table_of(device, text):
+    """What stands below a device's heading."""
+    return text.partition(f"### {device}\n")[2].partition("###")[0]
 
 
-def test_what_does_not_fit_is_no_figure(one):
+@pytest.mark.parametrize("device", [*CARDS, INVENTED])
+def test_a_layer_takes_what_the_document_says(part, device):
+    (one,) = (one for one in part.layers if named(one.device) == device)
+    assert f"\n{row(one)}\n" in table_of(device, TEXT)
+
+
+def test_tables_of_a_part(part):
+    made = tables(part)
+    for one in part.layers:
+        lines = table_of(named(one.device), made).splitlines()
+        assert lines[1:5] == [*table_of(named(one.device), TEXT).splitlines()[1:3], row(one), sums([one])]
+        assert [line for line in lines if line.startswith("* ")] == [f"* {reason}" for reason in one.reasons[:3]]
+    assert f"{len(part.machines.points)} machines; {INVENTED} is `{part.invented.device}`.\n" in made
+
+
+def test_charts_of_a_part(part):
+    contended = replace(part, layers=tuple(replace(one, layer=CONTENDED) for one in part.layers))
+    made = charts(contended)
+    assert {f"]({name})" in TEXT for name in made} == {True}
+    for device in (*CARDS, INVENTED):
+        assert f"{device}: cycles that are left" in made["study-layers.svg"]
+        assert device in made["study-front.svg"]
+
+
+def test_what_does_not_fit_is_no_figure(part):
+    one = part.layers[0]
     found = replace(one, frame=replace(one.frame, given=None, default=None), error_share=None)
-    name = one.layer
+    name, tuned, by_phases = one.layer, one.frame.best.cycles, one.phase.best.cycles
     assert row(found) == (
-        f"| {name} | does not fit | does not fit | 79,013 |  | 49,067 | 49,067 |  | none, 796, 428 | unknown |"
+        f"| {name} | does not fit | does not fit | {tuned:,} |  | {one.phase.given.cycles:,} | {by_phases:,} |  "
+        "| none, 971, 428 | unknown |"
     )
-    assert sums([one, found]) == "| all | not all fit | not all fit | 158,026 |  | 98,134 | 98,134 |  |  |  |"
+    assert sums([one]).startswith("| all | 371,842 | 70,516 | 69,604 | 1.01 | 31,086 |")
+    assert sums([one, found]) == "| all | not all fit | not all fit | 139,208 |  | 62,172 | 62,172 |  |  |  |"
 
 
 def test_cards_have_their_names():
@@ -41,6 +75,7 @@ def test_cards_have_their_names():
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_the_document_and_its_charts_are_what_the_tool_writes():
     found = study(processes=None)
     assert updated(TEXT, f"\n{tables(found)}\n", BEGIN) == TEXT, "python -m tools.study --write"

@@ -2,31 +2,16 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from ops.calls.conv2d.folding import folds
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from tests.ops.calls.convolution.good_call import sized_call
 
 
 def call(**changes: object) -> ConvArguments:
     """A patch embedding: an 8x8 image of 16 channels, windows of 4x4 side by side."""
-    made = TensorSpec((1, 1, 64, 16), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
-    weight = TensorSpec((32, 16, 4, 4), BFLOAT16, Layout.ROW_MAJOR)
-    good = ConvArguments(
-        rules=CONV2D,
-        input=Operand(spec=made, on_host=False),
-        weight=Operand(spec=weight, on_host=True),
-        in_channels=16,
-        out_channels=32,
-        batch_size=1,
-        input_height=8,
-        input_width=8,
-        kernel_size=(4, 4),
-        stride=(4, 4),
-    )
-    return replace(good, **changes)
+    return replace(sized_call((8, 8), (16, 32), (4, 4), rules=CONV2D, stride=(4, 4)), **changes)
 
 
 def placed(**changes: object) -> Operand:

@@ -13,6 +13,7 @@ from device.spec.device_spec import load_spec
 from ops.calls.conv2d.plan import plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import HEIGHT, in_box
 
 SPEC = load_spec("wormhole_n150")
@@ -20,20 +21,7 @@ FREE = SPEC.l1.bytes - SPEC.l1.base_bytes
 
 
 def call(place: MemoryConfig = L1_MEMORY_CONFIG, **changes: object) -> ConvArguments:
-    spec = TensorSpec((1, 1, 256, 32), BFLOAT16, Layout.ROW_MAJOR, place)
-    good = ConvArguments(
-        rules=CONV2D,
-        input=Operand(spec=spec, on_host=False),
-        weight=Operand(spec=TensorSpec((64, 32, 3, 3), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
-        in_channels=32,
-        out_channels=64,
-        batch_size=1,
-        input_height=16,
-        input_width=16,
-        kernel_size=(3, 3),
-        stride=(2, 2),
-        padding=(1, 1, 1, 1),
-    )
+    good = sized_call((16, 16), (32, 64), rules=CONV2D, place=place, stride=(2, 2), padding=(1, 1, 1, 1))
     return replace(good, **changes)
 
 

@@ -1,4 +1,4 @@
-"""A transposed convolution that every check accepts, to be changed in one thing."""
+"""Convolutions that every check accepts: one to be changed in one thing, and those of any size."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,8 +7,10 @@ from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT16
+from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvArguments, ConvRules, Operand, SliceConfig, SliceType
+from ops.definition.geometry import Geometry, plan_geometry
 from tests.shards import HEIGHT
 
 L1_FULL = SliceConfig(slice_type=SliceType.L1_FULL)
@@ -45,6 +47,51 @@ def call(**changes: Any) -> ConvArguments:
         output_padding=(1, 1),
     )
     return replace(good, **changes)
+
+
+def sized_call(
+    size: tuple[int, int],
+    channels: tuple[int, int],
+    kernel: tuple[int, int] = (3, 3),
+    *,
+    rules: ConvRules = CONV_TRANSPOSE2D,
+    place: MemoryConfig | None = DRAM_MEMORY_CONFIG,
+    layout: Layout = Layout.ROW_MAJOR,
+    batch: int = 1,
+    groups: int = 1,
+    with_bias: bool = False,
+    **changes: Any,
+) -> ConvArguments:
+    """Images of a size, [1, 1, batch * height * width, channels], and weights on the host; place None: images, too."""
+    ins, outs = channels
+    weight = (outs, ins // groups) if rules is CONV2D else (ins, outs // groups)
+    return ConvArguments(
+        rules=rules,
+        input=operand(1, 1, batch * size[0] * size[1], ins, place=place, layout=layout),
+        weight=operand(*weight, *kernel),
+        bias=operand(1, 1, 1, outs) if with_bias else None,
+        in_channels=ins,
+        out_channels=outs,
+        batch_size=batch,
+        input_height=size[0],
+        input_width=size[1],
+        kernel_size=kernel,
+        groups=groups,
+        **changes,
+    )
+
+
+def geometry_of(made: ConvArguments) -> Geometry:
+    """Which inputs and outputs a call relates."""
+    return plan_geometry(
+        (made.input_height, made.input_width),
+        made.kernel_size,
+        stride=made.stride,
+        pad_before=made.padding[::2],
+        pad_after=made.padding[1::2],
+        output_padding=made.output_padding,
+        dilation=made.dilation,
+    )
 
 
 def bias(*shape: int, **how: Any) -> Operand:

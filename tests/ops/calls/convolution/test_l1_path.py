@@ -9,39 +9,23 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.arguments import ComputeConfig, ConvConfig, Operand
 from ops.calls.convolution.l1_path import halo_arguments, l1_path
 from ops.calls.convolution.laid_out import lay_out_call, output_spec
 from ops.calls.convolution.operands import operand_names, upload_weights, weights_layout
 from ops.calls.convolution.plan import builder_of, finished
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
+from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 SPEC = load_spec("wormhole_n150")
 
 
-def call(place=L1_MEMORY_CONFIG, *, layout=Layout.ROW_MAJOR, bias=False, config=None, out_channels=64, **changes):
+def call(place=L1_MEMORY_CONFIG, *, bias=False, config=None, out_channels=64, **changes):
     """8x8 pixels of 64 channels become 16x16 of 64."""
-    weight = TensorSpec((64, out_channels, 3, 3), BFLOAT16, Layout.ROW_MAJOR)
-    row = TensorSpec((1, 1, 1, out_channels), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvArguments(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(spec=TensorSpec((1, 1, 64, 64), BFLOAT16, layout, place), on_host=False),
-        weight=Operand(spec=weight, on_host=True),
-        bias=Operand(spec=row, on_host=True) if bias else None,
-        in_channels=64,
-        out_channels=out_channels,
-        batch_size=1,
-        input_height=8,
-        input_width=8,
-        kernel_size=(3, 3),
-        stride=(2, 2),
-        padding=(1, 1, 1, 1),
-        output_padding=(1, 1),
-        conv_config=config or ConvConfig(shard_layout=HEIGHT),
-        **changes,
-    )
+    usual = {"stride": (2, 2), "padding": (1, 1, 1, 1), "output_padding": (1, 1)}
+    usual["conv_config"] = config or ConvConfig(shard_layout=HEIGHT)
+    return sized_call((8, 8), (64, out_channels), place=place, with_bias=bias, **usual | changes)
 
 
 def cores(laid_out):

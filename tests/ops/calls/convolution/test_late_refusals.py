@@ -7,14 +7,13 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT8_B
 from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.plan import plan_convolution
+from tests.ops.calls.convolution.good_call import sized_call
 
 SPEC = load_spec("wormhole_n150")
 WIDTH, HEIGHT, BLOCK = (
@@ -26,24 +25,15 @@ WIDTH, HEIGHT, BLOCK = (
 
 def call(channels: int, scheme: TensorMemoryLayout, grid: tuple[int, int, int, int]) -> ConvArguments:
     """An 8x8 image in L1, kernel 2, stride 2, with as many output channels as input channels."""
-    image = TensorSpec((1, 1, 64, channels), BFLOAT16, Layout.TILE, MemoryConfig(buffer_type=BufferType.L1))
     left, top, right, bottom = grid
-    return ConvArguments(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(spec=image, on_host=False),
-        weight=Operand(spec=TensorSpec((channels, channels, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
-        in_channels=channels,
-        out_channels=channels,
-        batch_size=1,
-        input_height=8,
-        input_width=8,
-        kernel_size=(2, 2),
-        stride=(2, 2),
-        conv_config=ConvConfig(
-            shard_layout=scheme,
-            override_sharding_config=True,
-            core_grid=CoreRangeSet([CoreRange(CoreCoord(left, top), CoreCoord(right, bottom))]),
-        ),
+    config = ConvConfig(
+        shard_layout=scheme,
+        override_sharding_config=True,
+        core_grid=CoreRangeSet([CoreRange(CoreCoord(left, top), CoreCoord(right, bottom))]),
+    )
+    place = MemoryConfig(buffer_type=BufferType.L1)
+    return sized_call(
+        (8, 8), (channels, channels), (2, 2), place=place, layout=Layout.TILE, stride=(2, 2), conv_config=config
     )
 
 

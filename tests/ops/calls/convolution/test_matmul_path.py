@@ -9,18 +9,17 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, quantize
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from ops.calls.convolution.arguments import ConvConfig
 from ops.calls.convolution.plan import plan_convolution
 from ops.meaning import ValuesReading
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
+from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import box, in_box
 
 SPEC = load_spec("wormhole_n150")
@@ -29,25 +28,9 @@ FREE = 1360544
 
 def call(memory=DRAM_MEMORY_CONFIG, layout=Layout.ROW_MAJOR, *, host=False, bias=True, channels=64, out=32, **config):
     more = {name: config.pop(name) for name in ("memory_config", "output_padding") if name in config}
-    raw = (
-        Operand(spec=TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR), on_host=True)
-        for shape in [(channels, out, 1, 1), (1, 1, 1, out)]
-    )
-    weight, row = raw
-    return ConvArguments(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(spec=TensorSpec((1, 1, 64, channels), BFLOAT16, layout, memory), on_host=host),
-        weight=weight,
-        bias=row if bias else None,
-        in_channels=channels,
-        out_channels=out,
-        batch_size=1,
-        input_height=8,
-        input_width=8,
-        kernel_size=(1, 1),
-        conv_config=ConvConfig(**config),
-        **more,
-    )
+    more["conv_config"] = ConvConfig(**config)
+    place = None if host else memory
+    return sized_call((8, 8), (channels, out), (1, 1), place=place, layout=layout, with_bias=bias, **more)
 
 
 def plan(a):

@@ -5,35 +5,24 @@ from dataclasses import replace
 import pytest
 
 from device.machine import Machine
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT8_B
 from device.plan import Allocate, Free, Operation
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
 from ops.meanings import load_spec
 from ops.programs.phase_conv2d.work import PhaseConvWork
 from ops.readings.memory import run_memory
+from tests.ops.calls.convolution.good_call import sized_call
 
 SPEC = load_spec("wormhole_n150")
 BIG = 1 << 20
 
 
 def call(*, stride=(2, 2), kernel=(2, 2), place=L1_MEMORY_CONFIG, channels=(64, 32), phases=True, **more):
-    return ConvArguments(
-        rules=CONV_TRANSPOSE2D_BY_PHASES if phases else CONV_TRANSPOSE2D,
-        input=Operand(spec=TensorSpec((1, 1, 256, channels[0]), BFLOAT16, Layout.ROW_MAJOR, place), on_host=False),
-        weight=Operand(spec=TensorSpec((*channels, *kernel), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
-        in_channels=channels[0],
-        out_channels=channels[1],
-        batch_size=1,
-        input_height=16,
-        input_width=16,
-        kernel_size=kernel,
-        stride=stride,
-        **more,
-    )
+    rules = CONV_TRANSPOSE2D_BY_PHASES if phases else CONV_TRANSPOSE2D
+    return sized_call((16, 16), channels, kernel, rules=rules, place=place, stride=stride, **more)
 
 
 def planned(arguments):

@@ -10,22 +10,20 @@ from hypothesis import strategies as st
 from device.errors import DeviceError
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32, quantize
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.problem import is_matmul
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
-from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
 from ops.meaning import ValuesReading
 from ops.programs.conv2d.work import ConvWork
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
+from tests.ops.calls.convolution.good_call import geometry_of, sized_call
 
 SPEC = load_spec("wormhole_n150")
 L1_SMALL_BYTES = 32768
@@ -36,39 +34,11 @@ LARGEST_EXACT = 256
 
 
 def call(
-    size=(4, 4), channels=8, out_channels=8, kernel=(3, 3), *, place="dram", layout=Layout.ROW_MAJOR, bias=False,
-    batch=1, groups=1, config=None, **changes,
+    size=(4, 4), channels=8, out_channels=8, kernel=(3, 3), *, place="dram", bias=False, config=None, **changes,
 ):  # fmt: skip
-    shape = (1, 1, batch * size[0] * size[1], channels)
-    weight = TensorSpec((channels, out_channels // groups, *kernel), BFLOAT16, Layout.ROW_MAJOR)
-    row = TensorSpec((1, 1, 1, out_channels), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvArguments(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(spec=TensorSpec(shape, BFLOAT16, layout, PLACES[place]), on_host=place == "host"),
-        weight=Operand(spec=weight, on_host=True),
-        bias=Operand(spec=row, on_host=True) if bias else None,
-        in_channels=channels,
-        out_channels=out_channels,
-        batch_size=batch,
-        input_height=size[0],
-        input_width=size[1],
-        kernel_size=kernel,
-        groups=groups,
-        conv_config=config or ConvConfig(),
-        **changes,
-    )
-
-
-def geometry(made):
-    return plan_geometry(
-        (made.input_height, made.input_width),
-        made.kernel_size,
-        stride=made.stride,
-        pad_before=made.padding[::2],
-        pad_after=made.padding[1::2],
-        output_padding=made.output_padding,
-        dilation=made.dilation,
-    )
+    place = None if place == "host" else PLACES[place]
+    changes["conv_config"] = config or ConvConfig()
+    return sized_call(size, (channels, out_channels), kernel, place=place, with_bias=bias, **changes)
 
 
 def planned(made, device=None, **changes):
@@ -86,7 +56,7 @@ def is_sound(made, config):
     parts = list(output_slices(made, config))
     if any(part.is_empty for part in parts):
         return False
-    shapes = [geometry(slice_call(made, part)).output_shape for part in parts]
+    shapes = [geometry_of(slice_call(made, part)).output_shape for part in parts]
     return all(
         shape[0] == part.rows[1] - part.rows[0] and shape[1] >= part.columns[1] - part.columns[0]
         for shape, part in zip(shapes, parts, strict=True)
@@ -124,7 +94,7 @@ def calls(draw):
         dilation=dilation,
         out_format=draw(st.sampled_from([None, BFLOAT16, FLOAT32])),
     )
-    assume(min(geometry(made).output_shape) > 0)
+    assume(min(geometry_of(made).output_shape) > 0)
     kind = draw(st.sampled_from([None, SliceType.L1_FULL, SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH]))
     if kind is SliceType.L1_FULL:
         return replace(made, slice_config=L1_FULL)
@@ -152,7 +122,7 @@ def arrays(made, seed):
 def expected(made, given):
     x = given["input"].reshape(made.batch_size, made.input_height, made.input_width, made.in_channels)
     bias = None if made.bias is None else given["bias"].ravel()
-    result = conv_transpose_channels_last(x, given["weight"], geometry(made), bias=bias, groups=made.groups)
+    result = conv_transpose_channels_last(x, given["weight"], geometry_of(made), bias=bias, groups=made.groups)
     return np.maximum(result, 0) if made.conv_config.activation else result
 
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.preparation import lay_out_preparation, plan_bias_preparation, plan_weights_preparation
 from ops.calls.convolution.prepared_sizes import size_refusal
 from ops.programs.conv2d.prepared import misfit
 from ops.programs.conv2d.weights import PrepareWeights
+from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import BLOCK, HEIGHT, box
 
 SPEC = load_spec("blackhole_p150")
@@ -24,24 +24,10 @@ TURNED = {"shard_layout": BLOCK, "transpose_shards": True}
 WIDER = {"padding": (2, 2, 1, 6), "dilation": (1, 3)}
 
 
-def call(size, channels, out_channels, kernel, stride, *, place=DRAM_MEMORY_CONFIG, layout=Layout.TILE, **changes):
-    spec = TensorSpec((1, 1, size[0] * size[1], channels), BFLOAT16, layout, place)
+def call(size, channels, out_channels, kernel, stride, *, layout=Layout.TILE, **changes):
     config = {name: changes.pop(name) for name in list(changes) if name in ConvConfig.__slots__}
-    return ConvArguments(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(spec=spec, on_host=False),
-        weight=Operand(spec=TensorSpec((channels, out_channels, *kernel), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
-        bias=Operand(spec=TensorSpec((1, 1, 1, out_channels), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
-        in_channels=channels,
-        out_channels=out_channels,
-        batch_size=1,
-        input_height=size[0],
-        input_width=size[1],
-        kernel_size=kernel,
-        stride=stride,
-        conv_config=ConvConfig(**{"weights_format": BFLOAT16, **config}),
-        **changes,
-    )
+    changes["conv_config"] = ConvConfig(**{"weights_format": BFLOAT16, **config})
+    return sized_call(size, (channels, out_channels), kernel, layout=layout, with_bias=True, stride=stride, **changes)
 
 
 def upsampled(channels, slices):

@@ -8,12 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from device.errors import DeviceError, OutOfMemoryError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16, FLOAT32
+from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
+from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.problem import frame_of
 from ops.calls.convolution.slice_choice import choose_slices, guess_slice_type
 from ops.calls.convolution.slicing import (
@@ -25,9 +23,9 @@ from ops.calls.convolution.slicing import (
     slice_call,
     slice_l1_bytes,
 )
-from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
 from ops.frame.axis import NoWindowError
+from tests.ops.calls.convolution.good_call import geometry_of, sized_call
 
 SPEC = load_spec("wormhole_n150")
 DOWN, ACROSS = SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH
@@ -35,23 +33,9 @@ KINDS = (DOWN, ACROSS)
 LAYOUTS = (Layout.ROW_MAJOR, Layout.TILE)
 
 
-def call(size, channels=4, out_channels=4, kernel=(3, 3), *, layout=Layout.TILE, scheme=None, batch=1, **changes):
-    shape = (1, 1, batch * size[0] * size[1], channels)
-    spec = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
-    weight = TensorSpec((channels, out_channels, *kernel), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvArguments(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(spec=spec, on_host=False),
-        weight=Operand(spec=weight, on_host=True),
-        in_channels=channels,
-        out_channels=out_channels,
-        batch_size=batch,
-        input_height=size[0],
-        input_width=size[1],
-        kernel_size=kernel,
-        conv_config=ConvConfig(output_layout=layout, shard_layout=scheme),
-        **changes,
-    )
+def call(size, channels=4, out_channels=4, kernel=(3, 3), *, layout=Layout.TILE, scheme=None, **changes):
+    config = ConvConfig(output_layout=layout, shard_layout=scheme)
+    return sized_call(size, (channels, out_channels), kernel, conv_config=config, **changes)
 
 
 def sliced(kind, count):
@@ -72,20 +56,8 @@ def calls(draw):
         dilation=dilation,
         layout=draw(st.sampled_from(LAYOUTS)),
     )
-    assume(min(geometry(made).output_shape) > 0)
+    assume(min(geometry_of(made).output_shape) > 0)
     return made
-
-
-def geometry(made):
-    return plan_geometry(
-        (made.input_height, made.input_width),
-        made.kernel_size,
-        stride=made.stride,
-        pad_before=made.padding[::2],
-        pad_after=made.padding[1::2],
-        output_padding=made.output_padding,
-        dilation=made.dilation,
-    )
 
 
 @settings(max_examples=80)
@@ -116,7 +88,7 @@ def pixels(made, seed=0):
 def part_of(made, part, x, w):
     """What a slice's own call computes of its window of the input, without the columns that fill its last tile."""
     window = x[:, part.down.start : part.down.stop, part.across.start : part.across.stop]
-    computed = conv_transpose_channels_last(window, w, geometry(slice_call(made, part)))
+    computed = conv_transpose_channels_last(window, w, geometry_of(slice_call(made, part)))
     return computed[:, :, : part.columns[1] - part.columns[0]]
 
 
@@ -128,9 +100,9 @@ def test_slices_compute_their_parts(made, kind, count):
     parts = list(output_slices(made, sliced(kind, count)))
     assume(not any(part.is_empty for part in parts))
     x, w = pixels(made)
-    want = conv_transpose_channels_last(x, w, geometry(made))
+    want = conv_transpose_channels_last(x, w, geometry_of(made))
     for part in parts:
-        assume(min(geometry(slice_call(made, part)).output_shape) > 0)
+        assume(min(geometry_of(slice_call(made, part)).output_shape) > 0)
         got = part_of(made, part, x, w)
         expected = want[:, slice(*part.rows), slice(*part.columns)]
         assume(got.shape[1:3] == expected.shape[1:3])
@@ -147,7 +119,7 @@ def test_slices_of_common_layers_compute_their_parts(kind, layout):
         call((16, 40), kernel=(2, 2), **common),
     ):
         x, w = pixels(made)
-        want = conv_transpose_channels_last(x, w, geometry(made))
+        want = conv_transpose_channels_last(x, w, geometry_of(made))
         for count in range(1, min(6, most_slices(made, kind) + 1)):
             parts = list(output_slices(made, sliced(kind, count)))
             assert len(parts) == count
@@ -169,9 +141,9 @@ def test_tiled_slices_fill_their_last_tile(layout):
     """20 columns of output: every slice of a part of the input computes 32 of them if the output is in tiles."""
     made = call((8, 18), kernel=(3, 3), layout=layout)
     for part in output_slices(made, sliced(DOWN, 2)):
-        assert geometry(slice_call(made, part)).output_shape[1] == (32 if layout is Layout.TILE else 20)
+        assert geometry_of(slice_call(made, part)).output_shape[1] == (32 if layout is Layout.TILE else 20)
     (whole,) = output_slices(made, sliced(DOWN, 1))
-    assert geometry(slice_call(made, whole)).output_shape[1] == 20
+    assert geometry_of(slice_call(made, whole)).output_shape[1] == 20
 
 
 def test_an_empty_slice_does_not_advance():
@@ -232,10 +204,10 @@ def test_a_slice_needs_the_same_wherever_it_lies(made, kind, data):
     count = data.draw(st.integers(2, 6))
     assume(count <= most_slices(made, kind))
     for part in output_slices(made, sliced(kind, count)):
-        assume(not part.is_empty and min(geometry(slice_call(made, part)).output_shape) > 0)
+        assume(not part.is_empty and min(geometry_of(slice_call(made, part)).output_shape) > 0)
         moved = part.at_origin
         assert (moved.rows[0], moved.columns[0], moved.down.start, moved.across.start) == (0, 0, 0, 0)
-        assert geometry(slice_call(made, moved)) == geometry(slice_call(made, part))
+        assert geometry_of(slice_call(made, moved)) == geometry_of(slice_call(made, part))
         need, need_moved = (slice_l1_bytes(made, one, SPEC, slices=count) for one in (part, moved))
         assert need == need_moved
 

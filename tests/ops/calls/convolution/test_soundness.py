@@ -5,14 +5,12 @@ from dataclasses import replace
 import pytest
 
 from device.errors import ArgumentError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, TensorMemoryLayout
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.soundness import plan_fault, require_sound
+from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import box
 
 SPEC = load_spec("wormhole_n150")
@@ -20,20 +18,11 @@ SCHEMES = {one.name[0]: one for one in TensorMemoryLayout if one.name.endswith("
 
 
 def call(channels=64, kernel=3, stride=2, padding=1, slices=None, size=(8, 8), scheme=None, **config):
-    height, width = size
-    place = DRAM_MEMORY_CONFIG if slices else L1_MEMORY_CONFIG
-    image = TensorSpec((1, 1, height * width, channels), BFLOAT16, Layout.ROW_MAJOR, place)
-    weight = TensorSpec((channels, 32, kernel, kernel), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvArguments(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(spec=image, on_host=False),
-        weight=Operand(spec=weight, on_host=True),
-        in_channels=channels,
-        out_channels=32,
-        batch_size=1,
-        input_height=height,
-        input_width=width,
-        kernel_size=(kernel, kernel),
+    return sized_call(
+        size,
+        (channels, 32),
+        (kernel, kernel),
+        place=DRAM_MEMORY_CONFIG if slices else L1_MEMORY_CONFIG,
         stride=(stride, stride),
         padding=(padding,) * 4,
         conv_config=ConvConfig(shard_layout=None if scheme is None else SCHEMES[scheme], **config),

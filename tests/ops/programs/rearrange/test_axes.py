@@ -17,21 +17,9 @@ from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
 from ops.programs.rearrange.axes import MEANINGS, permute_cycles
 from ops.programs.rearrange.work import Permute
+from tests.ops.programs.rearrange.round_figures import ROUND
 
-SPEC = load_spec("wormhole_n150").replace(
-    noc_interface_cycles=200.0,
-    compute_unpack_bytes_per_cycle=64.0,
-    compute_unpack_tile_cycles=10.0,
-    compute_pack_bytes_per_cycle=64.0,
-    compute_costs_tilize_tile_cycles=3.0,
-    compute_costs_tilize_call_cycles=50.0,
-    compute_costs_untilize_narrow_tile_cycles=70.0,
-    movement_costs_start_cycles=500.0,
-    transfer_costs_page_issue_cycles=50.0,
-    movement_costs_stick_cycles=60.0,
-    transfer_costs_read_issue_cycles=25.0,
-    transfer_costs_stateful_issue_cycles=20.0,
-)
+SPEC = ROUND.replace(transfer_costs_page_issue_cycles=50.0, movement_costs_stick_cycles=60.0)
 CORES = first_cores(16, 8, 8)
 WIRE = SPEC.noc.link_bytes_per_cycle
 THERE_AND_BACK = core_round_trip_cycles(SPEC)

@@ -9,24 +9,12 @@ from device.memory.memory_config import TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
 from ops.meaning import CyclesReading, Ends
-from ops.meanings import load_spec
 from ops.programs.actions.pages import waited_read_cycles
 from ops.programs.rearrange.buffers import hwc_block
 from ops.programs.rearrange.channels import MEANINGS, channels_first_cycles, channels_last_cycles
 from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast
+from tests.ops.programs.rearrange.round_figures import ROUND as SPEC
 
-SPEC = load_spec("wormhole_n150").replace(
-    noc_interface_cycles=200.0,
-    compute_unpack_bytes_per_cycle=64.0,
-    compute_unpack_tile_cycles=10.0,
-    compute_pack_bytes_per_cycle=64.0,
-    compute_costs_tilize_tile_cycles=3.0,
-    compute_costs_tilize_call_cycles=50.0,
-    compute_costs_untilize_narrow_tile_cycles=70.0,
-    movement_costs_start_cycles=500.0,
-    transfer_costs_read_issue_cycles=25.0,
-    transfer_costs_stateful_issue_cycles=20.0,
-)
 WIRE = SPEC.noc.link_bytes_per_cycle  # 32
 CORES = first_cores(4, 8, 8)
 READING = CyclesReading(spec=SPEC, contention=True)

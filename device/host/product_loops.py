@@ -1,0 +1,64 @@
+"""Calls of BLAS one after the other without Python in between; loaded by `device.host.products` where it is worth it.
+
+This module needs numba, also to be loaded.
+"""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from device.host.compiling import compiled
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_numba: Any = importlib.import_module("numba")
+_extending: Any = importlib.import_module("numba.extending")
+_ir: Any = importlib.import_module("llvmlite.ir")
+
+
+def _one_product(
+    typing: Any, address: Any, orders: Any, sizes: Any, left: Any, right: Any, total: Any
+) -> tuple[Any, Callable[..., Any]]:
+    """A call of BLAS: the function's address, three orders, three sizes, of each matrix its address and distance."""
+    size = _numba.types.int64
+    pair = _numba.types.UniTuple(size, 2)
+    three = _numba.types.UniTuple(size, 3)
+    signature = _numba.types.void(size, three, three, pair, pair, pair)
+
+    def make(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        order, whole, number = _ir.IntType(32), _ir.IntType(64), _ir.FloatType()
+        one = _ir.Constant(number, 1.0)
+        takes = [order] * 3 + [whole] * 3 + [number] + [whole] * 4 + [number] + [whole] * 2
+        function = builder.inttoptr(given[0], _ir.FunctionType(_ir.VoidType(), takes).as_pointer())
+        orders, sizes, left, right, total = (
+            [builder.extract_value(several, at) for at in range(several.type.count)] for several in given[1:]
+        )
+        words = [builder.trunc(each, order) for each in orders]
+        builder.call(function, [*words, *sizes, one, *left, *right, one, *total])
+        return context.get_dummy_value()
+
+    return signature, make
+
+
+_sgemm: Any = _extending.intrinsic(_one_product)
+
+
+@compiled
+def add_products(job: Array, calls: Array) -> None:
+    """The calls, in all repetitions; a job is what `device.host.products.add_products` makes of its arguments."""
+    sgemm, columns, orders = job[0], job[1], (job[2], job[3], job[4])
+    for a in range(job[11]):
+        for b in range(job[15]):
+            left = job[5] + 4 * (a * job[12] + b * job[16])
+            right = job[6] + 4 * (a * job[13] + b * job[17])
+            total = job[7] + 4 * (a * job[14] + b * job[18])
+            for i in range(len(calls)):
+                _sgemm(
+                    sgemm,
+                    orders,
+                    (calls[i, 0], columns, calls[i, 1]),
+                    (left + 4 * calls[i, 2], job[8]),
+                    (right + 4 * calls[i, 3], job[9]),
+                    (total + 4 * calls[i, 4], job[10]),
+                )

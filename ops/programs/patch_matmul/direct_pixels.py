@@ -1,0 +1,129 @@
+"""Pixels times patches where they lie: for every tap a product for every row of positions, added up in turn.
+
+A tap's sums are cut into blocks that stay in the cache while all positions pass; blocks do not depend on each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import pairwise, product
+from math import prod
+
+import numpy as np
+
+from device.host.products import UNPACKED, Loop, Matrix, Operands, Products, add_products, blas_adds
+from device.numbers.formats import Array
+from ops.frame.axis import FrameAxis
+from ops.programs.patch_matmul.direct import LEAST_CHANNELS, LEAST_ROWS, MOST_CALLS, MOST_KEPT
+from ops.programs.patch_matmul.gather import Each, do
+from ops.programs.patch_matmul.met_inputs import Met, met_by_outputs, met_by_taps
+
+MOST_CHANNELS = 128  # of a block of sums
+PIECES = 16  # that the work is cut into, as long as blocks stay worth it
+LEAST_COLUMNS = 32  # of a block that is cut for that
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DirectPixels:
+    """The products of a weight gradient.
+
+    Attributes:
+        products: Themselves, tap by tap.
+        taps: The products of each tap.
+        channels: Of a part of the image and of the other one.
+        parts: Parts.
+        block: Of the image's channels, in a block of sums; those of the other one are the products' columns.
+    """
+
+    products: Products
+    taps: tuple[slice, ...]
+    channels: tuple[int, int]
+    parts: int
+    block: int
+
+
+def _block_of(channels: int) -> int:
+    """Into how many channels a side of the sums is cut; 0 for none."""
+    return next((n for n in range(min(channels, MOST_CHANNELS), LEAST_CHANNELS - 1, -1) if channels % n == 0), 0)
+
+
+@lru_cache(MOST_KEPT)
+def direct_pixels(
+    axes: tuple[FrameAxis, ...], batch: int, channels: tuple[int, int], parts: int
+) -> DirectPixels | None:
+    """The products of a weight gradient; None if it takes less to gather patches.
+
+    Args:
+        axes: Of the patches of the other image, none with inserted zeros.
+        batch: Images.
+        channels: Of a part of the image, and of the other one.
+        parts: Parts of the channels.
+    """
+    *outer, last = axes
+    (ins, outs), taps = channels, prod(axis.taps for axis in axes)
+    block, columns = map(_block_of, channels)
+    if not (blas_adds() and outer and block and columns) or last.outputs < LEAST_ROWS:
+        return None
+    while taps * (ins // block) * (outs // columns) < PIECES and columns % 2 == 0 and columns >= 2 * LEAST_COLUMNS:
+        columns //= 2
+    in_row, rows = met_by_taps(last, UNPACKED // (block * columns)), met_by_outputs(outer)
+    if not 0 < len(rows) * len(in_row) <= MOST_CALLS:
+        return None
+    calls, each_tap = _calls(rows, in_row, last, (ins * parts, outs * parts), block)
+    order = np.argsort(each_tap, kind="stable")
+    ends = np.searchsorted(each_tap[order], np.arange(taps + 1)).tolist()
+    numbers = [prod(axis.outputs for axis in axes) * ins, prod(axis.input_length for axis in axes) * outs]
+    products = Products(
+        calls=calls[order],
+        columns=columns,
+        left=Matrix(True, ins * parts),
+        right=Matrix(False, last.step * outs * parts),
+        total_distance=outs,
+        loops=(Loop(parts, ins, outs, taps * ins * outs), Loop(batch, *(parts * n for n in numbers))),
+    )
+    return DirectPixels(products, tuple(slice(*two) for two in pairwise(ends)), channels, parts, block)
+
+
+def _calls(
+    rows: Array, in_row: Sequence[Met], last: FrameAxis, channels: tuple[int, int], block: int
+) -> tuple[Array, Array]:
+    """The products of all positions and taps, as `Products` has them, and the tap of each.
+
+    Args:
+        rows: Positions, taps and inputs of all axes but the last.
+        in_row: What the taps of the last axis meet.
+        last: The last axis.
+        channels: Of the image, and of the other one.
+        block: Rows of a product.
+    """
+    taps, outputs, inputs, counts = (np.array(numbers) for numbers in zip(*in_row, strict=True))
+    calls = np.zeros((len(rows), len(in_row), 5), np.int64)
+    calls[..., 0] = block
+    calls[..., 1] = counts
+    calls[..., 2] = (rows[:, :1] * last.outputs + outputs) * channels[0]
+    calls[..., 3] = (rows[:, 2:] * last.input_length + inputs) * channels[1]
+    return calls.reshape(-1, 5), (rows[:, 1:2] * last.taps + taps).reshape(-1)
+
+
+def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) -> Array:
+    """The products of all positions, added up.
+
+    Args:
+        layer: The products.
+        image: float32 [N, *positions, I], contiguous.
+        other: float32 [N, *spatial, O], contiguous.
+        each: Carries out a function for each of several pieces.
+
+    Returns:
+        float32 [parts, taps, I / parts, O / parts].
+    """
+    ins, outs = layer.channels
+    sums = np.zeros((layer.parts, len(layer.taps), ins, outs), np.float32)
+
+    def add_up(tap: int, row: int, column: int) -> None:
+        operands = Operands(image, other, sums, row, column, (tap * ins + row) * outs + column)
+        add_products(layer.products, operands, layer.taps[tap].start, layer.taps[tap].stop)
+
+    blocks = range(len(layer.taps)), range(0, ins, layer.block), range(0, outs, layer.products.columns)
+    each(do, [partial(add_up, *one) for one in product(*blocks)])
+    return sums

@@ -1,0 +1,161 @@
+"""Patches times weights where every channel is a group of its own: products of numbers, added up where they belong.
+
+What meets zeros alone is left out. A compiled loop and numpy add the same products in the same order, each rounded
+before it is added, so that they give the same numbers.
+"""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from device.host.compiling import worth_loading
+from device.numbers.formats import Array
+from device.numbers.integers import div_up
+from ops.frame.axis import FrameAxis
+from ops.programs.patch_matmul.gather import Each, Piece, Scratch, do
+from ops.programs.patch_matmul.met_inputs import distances, met_by_outputs, met_by_taps
+
+MOST_ROWS = 1 << 16  # of outputs and taps of an image, that are listed
+MOST_KEPT = 64  # layers whose list is kept
+PIECES = 8  # that the work is cut into, at least
+NUMPY_SECONDS = 1e-9  # for a product that is added
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Elements:
+    """What is multiplied in a layer, for one image.
+
+    Attributes:
+        axes: Of the patches.
+        pieces: Outputs of the first axis that are computed together, and for each of them and each tap of all axes but
+            the last the outputs, counted from the first, taps and inputs that meet: int64 [several, 3].
+        in_row: Taps, first outputs, first inputs and numbers of outputs of the last axis, int64 [several, 4].
+        lies: Outputs, taps and inputs of the last axis, and how far outputs and inputs lie apart.
+    """
+
+    axes: tuple[FrameAxis, ...]
+    pieces: tuple[tuple[slice, Array], ...]
+    in_row: Array
+    lies: tuple[int, int, int, int, int]
+
+
+@lru_cache(MOST_KEPT)
+def elements(axes: tuple[FrameAxis, ...], batch: int) -> Elements | None:
+    """What is multiplied in a layer of two axes or more; None where that is too much to be listed.
+
+    Args:
+        axes: Of the patches.
+        batch: Images.
+    """
+    *outer, last = axes
+    if not outer or prod(axis.outputs * axis.taps for axis in outer) > MOST_ROWS:
+        return None
+    rows, in_row = met_by_outputs(outer), met_by_taps(last, last.outputs)
+    inner = prod(axis.outputs for axis in outer[1:])
+    many = div_up(outer[0].outputs, div_up(PIECES, batch))
+    pieces: list[tuple[slice, Array]] = []
+    for begin in range(0, outer[0].outputs, many):
+        stop = min(begin + many, outer[0].outputs)
+        first, end = np.searchsorted(rows[:, 0], (begin * inner, stop * inner))
+        pieces.append((slice(begin, stop), rows[first:end] - (begin * inner, 0, 0)))
+    numbers = np.array([(one.tap, one.output, one.source, one.outputs) for one in in_row], np.int64).reshape(-1, 4)
+    return Elements(axes, tuple(pieces), numbers, (last.outputs, last.taps, last.input_length, *distances(last)))
+
+
+class _Operands(NamedTuple):
+    """What is multiplied, and where sums and products may lie meanwhile.
+
+    Attributes:
+        weights: float32 [taps, C], contiguous.
+        biases: float32 [outputs of a row, C], or None.
+        sums: Memory for sums that are not float32 in their place.
+        products: Memory for products.
+    """
+
+    weights: Array
+    biases: Array | None
+    sums: Scratch
+    products: Scratch
+
+
+def add_up_elements(
+    layer: Elements, image: Array, weights: Array, bias: Array | None, result: Array, each: Each
+) -> None:
+    """All outputs.
+
+    Args:
+        layer: What is multiplied.
+        image: float32 [N, *spatial, C], contiguous.
+        weights: float32 [C, *taps].
+        bias: float32 [C] or None.
+        result: [N, *out_shape, C], contiguous.
+        each: Carries out a function for each of several pieces.
+    """
+    taps = np.ascontiguousarray(weights.reshape(len(weights), -1).T)
+    biases = None if bias is None else np.tile(bias, (result.shape[-2], 1))
+    operands, pieces = _Operands(taps, biases, Scratch(), Scratch()), list[Piece]()
+    for pixels, place in zip(image, result, strict=True):
+        for number, (outputs, _) in enumerate(layer.pieces):
+            pieces.append(partial(_sum, layer, number, pixels, operands, place[outputs]))
+    each(do, pieces)
+
+
+def _sum(layer: Elements, number: int, image: Array, operands: _Operands, place: Array) -> None:
+    """The outputs of one piece of an image [*spatial, C], put in their place."""
+    outputs, rows = layer.pieces[number]
+    ready = place.dtype == np.float32
+    sums = place if ready else operands.sums.array(place.shape)
+    sums[...] = 0 if operands.biases is None else operands.biases
+    products = len(rows) * int(layer.in_row[:, 3].sum()) * image.shape[-1]
+    if worth_loading("ops.programs.patch_matmul.loops", products * NUMPY_SECONDS):
+        loops = importlib.import_module("ops.programs.patch_matmul.loops")
+        flat, into = image.reshape(-1, image.shape[-1]), sums.reshape(-1, sums.shape[-1])
+        flat.flags.writeable = False  # always, so that the loop is compiled for one kind of argument
+        loops.add_up_elements(rows, layer.in_row, flat, operands.weights, into, layer.lies)
+    else:
+        _by_numpy(layer.axes, outputs, image, operands, sums)
+    if not ready:
+        with np.errstate(over="ignore"):
+            place[...] = sums
+
+
+def _by_numpy(axes: Sequence[FrameAxis], outputs: slice, image: Array, operands: _Operands, sums: Array) -> None:
+    """What the compiled loop does, in its order for each output: taps one after the other, each for all outputs."""
+    spans = [slice(0, axis.outputs) for axis in axes]
+    met = [_met(axis, span) for axis, span in zip(axes, [outputs, *spans[1:]], strict=True)]
+    for combination in product(*met):
+        tap = 0
+        for axis, one in zip(axes, combination, strict=True):
+            tap = tap * axis.taps + one.tap
+        pixels = image[tuple(one.inputs for one in combination)]
+        terms = np.multiply(pixels, operands.weights[tap], out=operands.products.array(pixels.shape))
+        place = sums[tuple(one.outputs for one in combination)]
+        place += terms
+
+
+class _Slices(NamedTuple):
+    """Inputs that a tap meets, and outputs under which it does."""
+
+    tap: int
+    inputs: slice
+    outputs: slice
+
+
+def _met(axis: FrameAxis, span: slice) -> list[_Slices]:
+    """What the taps of an axis meet under the outputs of a span, which are counted from its first."""
+    apart, step = distances(axis)
+    found: list[_Slices] = []
+    for one in met_by_taps(axis, axis.outputs):
+        first = max(0, div_up(span.start - one.output, apart))
+        last = min(one.outputs, div_up(span.stop - one.output, apart)) - 1
+        if first <= last:
+            inputs = slice(one.source + first * step, one.source + last * step + 1, step)
+            begin = one.output - span.start
+            found.append(_Slices(one.tap, inputs, slice(begin + first * apart, begin + last * apart + 1, apart)))
+    return found

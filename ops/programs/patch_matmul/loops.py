@@ -1,0 +1,57 @@
+"""Compiled loops of the patch programs; loaded where they are worth it (`device.host.compiling`)."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from device.host.compiling import compiled
+
+Array = np.ndarray[Any, np.dtype[Any]]
+BLOCK: Final = 16  # rows and columns that are read and written in one go
+
+
+@compiled
+def copy_taps(target: Array, source: Array, first: int, last: int) -> None:
+    """Copies rows from ``first`` to before ``last``, or the last row, of the matrices of all taps.
+
+    Args:
+        target: [taps, rows, columns].
+        source: The same, in any order in memory.
+        first: The first row.
+        last: The row behind the last.
+    """
+    taps, rows, columns = source.shape
+    for top in range(first, min(last, rows), BLOCK):
+        for begin in range(0, columns, BLOCK):
+            for tap in range(taps):
+                for row in range(top, min(top + BLOCK, last, rows)):
+                    for column in range(begin, min(begin + BLOCK, columns)):
+                        target[tap, row, column] = source[tap, row, column]
+
+
+def _add_up_elements(
+    rows: Array, in_row: Array, image: Array, weights: Array, sums: Array, lies: tuple[int, int, int, int, int]
+) -> None:
+    """Adds products of single channels, row by row, tap by tap; each is rounded before it is added.
+
+    Args:
+        rows: Outputs, taps and inputs of all axes but the last, [several, 3].
+        in_row: Taps, first outputs, first inputs and numbers of outputs of the last axis, [several, 4].
+        image: float32 [inputs, C].
+        weights: float32 [taps, C].
+        sums: float32 [outputs, C].
+        lies: Outputs, taps and inputs of the last axis, and how far outputs and inputs lie apart.
+    """
+    outputs, taps, inputs, apart, step = lies
+    channels = image.shape[1]
+    for row in range(len(rows)):
+        for one in range(len(in_row)):
+            tap = rows[row, 1] * taps + in_row[one, 0]
+            into = rows[row, 0] * outputs + in_row[one, 1]
+            source = rows[row, 2] * inputs + in_row[one, 2]
+            for at in range(in_row[one, 3]):
+                for channel in range(channels):
+                    sums[into + at * apart, channel] += image[source + at * step, channel] * weights[tap, channel]
+
+
+add_up_elements = compiled(_add_up_elements, fuses=False)

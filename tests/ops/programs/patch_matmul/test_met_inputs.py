@@ -1,0 +1,63 @@
+"""What taps meet, against the definition and by hand."""
+
+import pytest
+
+from ops.frame.axis import axis_of_windows, convolution_axis, transposed_axis
+from ops.programs.patch_matmul.met_inputs import Met, distances, met_by_outputs, met_by_taps
+
+# 3 inputs, 2 apart, kernel 3, 1 cut off: outputs 0 to 4; mirrored tap k of output o meets input (o + k - 1) / 2
+TRANSPOSED = transposed_axis(input_length=3, kernel=3, stride=2, padding=(1, 1), output_padding=0, dilation=1)
+# 5 inputs, windows 2 apart, kernel 3, a zero on either side: tap k of output o meets 2 o + k - 1
+STRIDED = convolution_axis(input_length=5, kernel=3, stride=2, padding=(1, 1), dilation=1)
+
+
+def test_taps_of_a_transposed_axis_by_hand():
+    assert distances(TRANSPOSED) == (2, 1)
+    assert met_by_taps(TRANSPOSED, 9) == [Met(0, 1, 0, 2), Met(1, 0, 0, 3), Met(2, 1, 1, 2)]
+
+
+def test_taps_of_a_strided_axis_by_hand():
+    assert distances(STRIDED) == (1, 2)
+    assert met_by_taps(STRIDED, 9) == [Met(0, 1, 1, 2), Met(1, 0, 0, 3), Met(2, 0, 1, 2)]
+
+
+def test_outputs_are_cut_into_pieces():
+    assert met_by_taps(TRANSPOSED, 2) == [Met(0, 1, 0, 2), Met(1, 0, 0, 2), Met(1, 4, 2, 1), Met(2, 1, 1, 2)]
+
+
+def test_a_tap_that_meets_nothing_is_left_out():
+    axis = axis_of_windows(input_length=2, outputs=2, taps=3, start=0, spacing=2)
+    assert met_by_taps(axis, 9) == [Met(0, 0, 0, 2)]
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+@pytest.mark.parametrize("transposed", [True, False])
+def test_everything_that_meets_is_found_once(stride, dilation, transposed):
+    if transposed:
+        axis = transposed_axis(
+            input_length=7, kernel=4, stride=stride, padding=(2, 1), output_padding=0, dilation=dilation
+        )
+    else:
+        axis = convolution_axis(input_length=17, kernel=4, stride=stride, padding=(2, 1), dilation=dilation)
+    wanted = []
+    for output in range(axis.outputs):
+        for tap in range(axis.taps):
+            lies = axis.start + output * axis.step + tap * axis.spacing
+            if lies % axis.insertion == 0 and 0 <= lies < axis.input_length * axis.insertion:
+                wanted.append((output, tap, lies // axis.insertion))
+    apart, step = distances(axis)
+    found = [
+        (one.output + n * apart, one.tap, one.source + n * step)
+        for one in met_by_taps(axis, 3) for n in range(one.outputs)
+    ]  # fmt: skip
+    assert sorted(found) == wanted
+    assert [tuple(row) for row in met_by_outputs([axis]).tolist()] == wanted
+
+
+def test_several_axes_are_counted_through():
+    """3 outputs and taps of 5 inputs inside: output 1, tap 2 and input 4 with output 2, tap 0 and input 1."""
+    rows = met_by_outputs([STRIDED, TRANSPOSED]).tolist()
+    assert [1 * 5 + 1, 2 * 3 + 0, 3 * 3 + 0] in rows
+    assert len(rows) == 7 * 7
+    assert rows == sorted(rows)
