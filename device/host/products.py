@@ -99,6 +99,12 @@ def blas_adds() -> bool:
     return _sgemm() is not None
 
 
+def sgemm_address() -> int | None:
+    """Where OpenBLAS's product of float32 matrices is, for compiled loops; None if numpy has another BLAS."""
+    sgemm = _sgemm()
+    return None if sgemm is None else sgemm.address
+
+
 def add_products(products: Products, operands: Operands, first: int, last: int) -> None:
     """Makes the products from ``first`` to before ``last`` in every repetition; what they reach has to be there.
 

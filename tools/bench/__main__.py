@@ -14,8 +14,9 @@ planning  the same calls with values="off" and cycles=False
 cycles    the same with cycles=True, on a device of each generation
 plans     plan_convolution alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
-exact     with numba the eight layers as above with values="exact", on a fresh device; one whole call, and picoseconds
-          of a multiply-add in one fidelity phase for each engine
+exact     the eight layers as above with values="exact", on a fresh device, with numba where it is installed, and once
+          each in an interpreter without it; one whole call, and picoseconds of a multiply-add in one fidelity phase for
+          each engine
 import    `import ttsim` in a fresh interpreter, and what a first call loads
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
           made to after the output is read, against the bytes of input, weights and output; the layer ran once before
