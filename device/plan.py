@@ -24,7 +24,7 @@ class Work:
 
 
 class ProgramKey(tuple[Hashable, ...]):
-    """What decides a program, such as its work; caches and queues ask for its hash, which is worked out once."""
+    """What decides a program or a plan; caches and queues ask for its hash, which is worked out once."""
 
     def __hash__(self) -> int:
         """That of the tuple."""

@@ -15,6 +15,12 @@ from typing import Any, Final, TypeVar, cast
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 WORTH_SECONDS: Final = 0.3  # what loading numba takes
+PACKAGES: Final = ("device", "ops", "ttsim")  # whose loops are ours
+KEPT: Final = "the code is kept in {}."
+NOT_KEPT: Final = (
+    "the code can not be kept, so every process does so again: name a directory that may be written to, as "
+    "NUMBA_CACHE_DIR."
+)
 _SPENT: Final = dict[str, float]()  # seconds that numpy took, by module: like what is loaded, of the process
 
 
@@ -44,9 +50,29 @@ def worth_loading(module: str, seconds: float) -> bool:
 def load_numba() -> Any:
     """The module numba; None if it is not installed or does not get along with this numpy."""
     try:
-        return importlib.import_module("numba")
+        numba = importlib.import_module("numba")
     except ImportError:
         return None
+    _tell_of_compiling()
+    return numba
+
+
+def _tell_of_compiling() -> None:
+    """Lets numba say on stderr when the first loop of ours is compiled in a process: it takes seconds, if rarely."""
+    event, told = importlib.import_module("numba.core.event"), list[bool]()
+
+    def on_start(listener: object, compiling: Any) -> None:
+        loop = compiling.data["dispatcher"]
+        if told or loop.py_func.__module__.partition(".")[0] not in PACKAGES:
+            return
+        told.append(True)
+        kept = KEPT.format(loop.stats.cache_path) if loop.stats.cache_path else NOT_KEPT
+        print(
+            f"ttsim compiles its loops for this machine, which takes some seconds; {kept}", file=sys.stderr, flush=True
+        )
+
+    listener = type("Teller", (event.Listener,), {"on_start": on_start, "on_end": lambda *_: None})
+    event.register("numba:compile", listener())  # which happens where no code is found on disk
 
 
 def compiled(function: Function, *, fuses: bool = True) -> Function:

@@ -41,6 +41,7 @@ CANCELLED: Final = 23  # places that a sum may lose
 GROWTH: Final = 12  # places that Dst may gain, but for one with each doubling of the steps
 SMALLEST_NARROW: Final = 16  # exponent fields of numbers that are taken for narrow
 LARGEST_NARROW: Final = 249
+STEPS: Final = ((True, False), (True, True), (False, False), (False, True))  # wide Dst, narrow numbers: as `multiply`
 LOW_HALF: Final = np.uint32(0xFFFF)  # bits that a 16-bit Dst lacks
 
 
@@ -247,9 +248,8 @@ def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array
             (unit.blocks.start, unit.blocks.stop),
             tile_starts,
             work.mode.fidelity_phases,
-            work.mode.fp32_dest,
             np.int32(-1 if work.mode.minus_one_quirk else 0),
-            narrow,
+            *(True if found == (work.mode.fp32_dest, narrow) else None for found in STEPS),
         )
 
     workers = (threads or free_threads()) if work.multiply_adds >= WORTH_THREADS else 1

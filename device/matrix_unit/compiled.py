@@ -86,9 +86,9 @@ def _split_weights(bits: Array, start: int, count: int, block: int, parts: Array
     width = min(LANES, bits.shape[1] - block * LANES)
     for slot in range(count):
         for k in range(16):
-            row = bits[16 * (start + slot) + k, block * LANES : block * LANES + width]
+            row = 16 * (start + slot) + k
             for n in range(width):
-                value = row[n]
+                value = bits[row, np.uintp(block * LANES + n)]  # unsigned: nothing counts from behind
                 exponent = int32(int32(value >> 23) & int32(0xFF))
                 value = value if exponent else int32(0)
                 high = int32(value & int32(_WEIGHT_HIGH)).view(np.float32)
@@ -183,7 +183,9 @@ def _group_sum(
 
 
 @compiled
-def _step_32(operands: Operands, step: Step, minus_one: int, narrow: bool, dst: Array, place: int, block: int) -> None:
+def _step_32(
+    operands: Operands, step: Step, minus_one: int, narrow: bool | None, dst: Array, place: int, block: int
+) -> None:
     """One step into some rows of a 32-bit Dst; ``minus_one`` is the sum whose normalization goes wrong."""
     weights, activations, present, largest = operands
     slot, phase, first, last = step
@@ -195,7 +197,7 @@ def _step_32(operands: Operands, step: Step, minus_one: int, narrow: bool, dst: 
             for n in range(LANES):
                 exponent_0 = int32(largest[slot, row - first, n] - lowered)
                 exponent_1 = int32(largest[slot, row - first, LANES + n] - lowered)
-                if not narrow:
+                if narrow is None:
                     exponent_0, exponent_1 = _of_what_counts(exponent_0), _of_what_counts(exponent_1)
                 group_0 = _group_sum(weights, low_a, activations, low_b, slot, row, 0, n, exponent_0)
                 group_1 = _group_sum(weights, low_a, activations, low_b, slot, row, 8, n, exponent_1)
@@ -210,11 +212,11 @@ def _step_32(operands: Operands, step: Step, minus_one: int, narrow: bool, dst: 
                 doubled = int32(int32(magnitude << 1) + min(int32(magnitude >> 24), int32(1)))
                 places = int32(exponent - 124) if total == minus_one else int32(exponent - 151)
                 bits = float32(doubled).view(np.int32)
-                if narrow:
+                if narrow is None:
+                    dst[place + row, block, n] = _finished(bits, places, total)
+                else:
                     signed = int32(int32(bits + int32(places << 23)) | int32(total & int32(_SIGN)))
                     dst[place + row, block, n] = signed if total else int32(0)
-                else:
-                    dst[place + row, block, n] = _finished(bits, places, total)
 
 
 @compiled
@@ -286,11 +288,16 @@ def multiply(
     blocks: tuple[int, int],
     tile_starts: Array,
     fidelity_phases: int,
-    fp32_dest: bool,
     minus_one: int,
-    narrow: bool,
+    any_32: bool | None,
+    narrow_32: bool | None,
+    any_16: bool | None,
+    narrow_16: bool | None,
 ) -> None:
     """All steps for a rectangle of ``dst``, in place.
+
+    The last four say by which step, for which width of Dst and which numbers: one is True and three are None, which
+    is known when this is compiled, so that what is not needed takes no time then.
 
     Args:
         activations: int32 bit patterns [rows, halves, 16].
@@ -300,9 +307,11 @@ def multiply(
         blocks: First block of columns and the one behind its last.
         tile_starts: First half of each K tile, and the number of halves at the end.
         fidelity_phases: Fidelity phases, 1 to 4.
-        fp32_dest: Width of Dst.
         minus_one: The sum that is normalized wrongly: -1, or 0 for none.
-        narrow: Whether the numbers stay away from both ends of the exponent.
+        any_32: 32 bits, any numbers.
+        narrow_32: 32 bits, narrow numbers.
+        any_16: 16 bits, any numbers.
+        narrow_16: 16 bits, narrow numbers.
     """
     height, place = rows[1] - rows[0], rows[0]
     parts_b = np.empty((2, 2, height, 16), np.float32)
@@ -325,11 +334,11 @@ def multiply(
                 for phase in range(fidelity_phases):
                     for slot in range(count):
                         step = slot, phase, first, last
-                        if fp32_dest and narrow:
-                            _step_32(operands, step, minus_one, True, dst, place, block)
-                        elif fp32_dest:
-                            _step_32(operands, step, minus_one, False, dst, place, block)
-                        elif narrow:
-                            _step_16_narrow(operands, step, dst, place, block)
-                        else:
+                        if any_32 is not None:
+                            _step_32(operands, step, minus_one, None, dst, place, block)
+                        if narrow_32 is not None:
+                            _step_32(operands, step, minus_one, narrow_32, dst, place, block)
+                        if any_16 is not None:
                             _step_16(operands, step, dst, place, block)
+                        if narrow_16 is not None:
+                            _step_16_narrow(operands, step, dst, place, block)

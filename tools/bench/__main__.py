@@ -1,12 +1,12 @@
 """Measure the simulator.
 
 usage: python -m tools.bench [--layers] [--planning] [--cycles] [--plans] [--import] [--exact] [--memory]
-                             [--onednn] [--repeats N] [--json] [--check]
+                             [--onednn] [--networks] [--repeats N] [--json] [--check]
 
 Without a choice, everything is measured. Every figure is the best of some repeats; some show median and longest, too.
 
 layers    the eight layers with values="fast": the call on tensors that are in place, the report of its figures, the
-          output read back; on a fresh device, and where the same call with the same tensors ran before; against
+          output read back; on a fresh device, and where all of that was done with the same tensors before; against
           torch.nn.functional.conv_transpose2d in float32 in the same process with the same number of threads, in
           turns, where torch is installed. Accuracy against float64 is not part of it. Where the process has one core
           (taskset -c 0), the time of its thread counts, so that a busy machine gives the same figures.
@@ -14,11 +14,15 @@ planning  the same calls with values="off" and cycles=False
 cycles    the same with cycles=True, on a device of each generation
 plans     plan_convolution alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
-exact     with numba the eight layers as above with values="exact", on a fresh device; one whole call, and picoseconds
-          of a multiply-add in one fidelity phase for each engine
+exact     the eight layers as above with values="exact", on a fresh device, with numba where it is installed, and once
+          each in an interpreter without it; one whole call, and picoseconds of a multiply-add in one fidelity phase for
+          each engine
 import    `import ttsim` in a fresh interpreter, and what a first call loads
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
           made to after the output is read, against the bytes of input, weights and output; the layer ran once before
+networks  a whole pass of each recorded network (tests/data/measured/model_layers.csv, model_flow.csv) with
+          values="fast", from the image to the output on the host, its report included; on a fresh device, and on one
+          that carried out the same before; against torch's own forward pass of the same layers in float32
 onednn    oneDNN's transposed convolution and its gradients in float32 with values="fast", against torch's
 """
 
@@ -38,6 +42,7 @@ from tools.bench.figure import Figure
 from tools.bench.imports import bench_imports
 from tools.bench.layers import bench_cycles, bench_layers, bench_planning, threads
 from tools.bench.memory import bench_memory
+from tools.bench.networks import bench_networks
 from tools.bench.onednn import bench_onednn
 from tools.bench.plans import bench_plans
 from tools.command import run_tool
@@ -51,6 +56,7 @@ BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "exact": bench_exact,
     "memory": bench_memory,
     "onednn": bench_onednn,
+    "networks": bench_networks,
 }  # a new benchmark is one more entry: it takes the number of repeats and yields figures
 
 WIDTH_OF_A_PIPE = 120

@@ -12,17 +12,18 @@ from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
 from tools.bench.layers import beside_torch, settings_of
 from tools.bench.layers import call_seconds as layer_seconds
+from tools.bench.without_numba import bench_without_numba
 from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.run import Settings, call, place
 from ttsim.runtime.defaults import DEFAULT_SPEC
 from ttsim.types.layer import Layer
 
 ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no zeros among the activations
-COMPILED_PS = 1000 / 1.2  # 1.2 G multiply-adds a second on one core
-NUMPY_PS = 1000 / 0.12
-CALL_LIMIT_S = 1.0
+COMPILED_PS = 250.0  # 80 to 140 on one core
+NUMPY_PS = 5000.0  # 1,600 to 3,300
+CALL_LIMIT_S = 0.1
 EXACT = "exact call"
-LIMIT_OF_TORCH_IN_SUM = 6.5
+LIMIT_OF_TORCH_IN_SUM = 2.6  # 2.0 on a quiet machine
 
 
 def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows: int, threads: int) -> float:
@@ -46,10 +47,7 @@ def call_seconds(repeats: int) -> float:
 
 
 def bench_exact(repeats: int) -> Iterator[Figure]:
-    """The eight layers beside torch and a whole call; then both engines, for widths of Dst and least and most phases.
-
-    Without numba the layers are left out.
-    """
+    """The eight layers beside torch, with numba and without, and a whole call; then both engines on one product."""
     if numba_installed():
         settings = settings_of("exact", cycles=True)
 
@@ -57,6 +55,7 @@ def bench_exact(repeats: int) -> Iterator[Figure]:
             return {EXACT: partial(layer_seconds, layer, inputs, settings, read=True)}
 
         yield from beside_torch("exact", works, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
+    yield from bench_without_numba()
     limit = CALL_LIMIT_S if numba_installed() else None
     yield Figure(
         bench="exact",

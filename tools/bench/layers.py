@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -51,12 +52,13 @@ def call_seconds(layer: Layer, inputs: Inputs, settings: Settings, *, read: bool
         inputs: Its numbers.
         settings: How.
         read: Whether the output is read back.
-        again: Whether the same call ran on the device once before.
+        again: Whether the same call ran, and was reported, on the device once before.
     """
     clock = clock_of(1 if settings.values == "off" else threads())
     placed = place(layer, inputs, settings)
     if again:
-        call(placed)
+        summary_of(placed, call(placed))
+        placed = replace(placed, before=len(placed.events))
     start = clock()
     called = call(placed)
     summary_of(placed, called)
@@ -123,13 +125,13 @@ def beside_torch(
             shortest[name] = min(seconds)
             totals[name] = totals.get(name, 0.0) + min(seconds)
             yield run_times(bench, layer.name, name, seconds)
-        yield from _of_torch(bench, layer.name, shortest, limits)
+        yield from of_torch(bench, layer.name, shortest, limits)
     for name, total in totals.items():
         yield Figure(bench=bench, case=ALL, name=name, value=1e3 * total, unit="ms")
-    yield from _of_torch(bench, ALL, totals, limits_in_sum)
+    yield from of_torch(bench, ALL, totals, limits_in_sum)
 
 
-def _of_torch(bench: str, case: str, shortest: Mapping[str, float], limits: Mapping[str, float]) -> Iterator[Figure]:
+def of_torch(bench: str, case: str, shortest: Mapping[str, float], limits: Mapping[str, float]) -> Iterator[Figure]:
     """How many times torch's seconds the others take."""
     for name in shortest if TORCH in shortest else ():
         if name != TORCH:

@@ -20,7 +20,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT16, Array, quantize
 from device.numbers.integers import div_up
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from tools.validate.network_rows import NetworkStep
@@ -56,6 +56,7 @@ class Walk:
         outputs: Those that are there.
         taken: Names of those that a step took up: the script releases them at the end of its block.
         x: What the last step left; None if it left nothing.
+        image: Numbers of the network's input, [N, C, H, W]; None where there are no values.
     """
 
     device: Device
@@ -63,6 +64,7 @@ class Walk:
     outputs: dict[str, Tensor] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
     x: Tensor | None = None
+    image: Array | None = None
 
     def current(self) -> Tensor:
         """What the last step left.
@@ -85,8 +87,10 @@ class Walk:
         self.taken.append(layer)
         return self.outputs[layer]
 
-    def end_block(self) -> None:
-        """Releases the outputs that were taken up."""
+    def begin(self, step: NetworkStep) -> None:
+        """Releases the outputs that were taken up, where a step begins another block."""
+        if step.row is not None and step.row["op"] != "conv_transpose2d":
+            return
         for layer in self.taken:
             self.outputs.pop(layer).deallocate()
         self.taken.clear()
@@ -254,9 +258,12 @@ def _layer(step: NetworkStep) -> Row:
 
 
 def _made(walk: Walk, shape: tuple[int, ...], memory: MemoryConfig) -> Tensor:
-    """A row-major tensor on the device."""
+    """A row-major tensor on the device, with the numbers of the image in their order if there are any."""
     spec = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, memory)
-    return Tensor.of_buffer(walk.device, walk.device.machine.allocate(spec.buffer(walk.device.spec), "tensor"), spec)
+    buffer = walk.device.machine.allocate(spec.buffer(walk.device.spec), "tensor")
+    if walk.image is not None:
+        buffer.store(quantize(walk.image.reshape(shape), spec.data_format), spec)
+    return Tensor.of_buffer(walk.device, buffer, spec)
 
 
 def _grid(text: str) -> CoreRangeSet:

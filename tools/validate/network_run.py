@@ -4,7 +4,7 @@ Every layer gets the tensor that the layer before left in L1, so that shards are
 moves on the device. Nothing here is fitted: the constants are those of the device's description.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
@@ -35,6 +35,7 @@ from ttsim.functions.conv2d import conv2d
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.recording.profiling import profile
 from ttsim.recording.timing import timed_call
+from ttsim.runtime.defaults import Values
 from ttsim.runtime.device import Device, RanCall
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
@@ -115,12 +116,21 @@ def run_network(
     if software is Software.OF_2025:
         spec = with_software_of_2025(spec)
     every = list(steps)
-    needed = frozenset(one.before[1] for one in every if one.before[:1] == ("concat",))
-    small = max((L1_SMALL_BYTES.get(one.flow["model"], 0) for one in every), default=0)
-    # Not strict: the first layer's input has more channels than the call says, which the real library allows.
-    with Device(spec, l1_small_size=small, values="off", strict=False) as device:
-        walk = Walk(device, needed)
+    with device_of(every, spec, "off") as device:
+        walk = Walk(device, needed_again(every))
         return [_step(walk, one, software) for one in every]
+
+
+def device_of(steps: Sequence[NetworkStep], spec: DeviceSpec, values: Values) -> Device:
+    """A device as the network's test opens it."""
+    small = max((L1_SMALL_BYTES.get(one.flow["model"], 0) for one in steps), default=0)
+    # Not strict: the first layer's input has more channels than the call says, which the real library allows.
+    return Device(spec, l1_small_size=small, values=values, strict=False)
+
+
+def needed_again(steps: Iterable[NetworkStep]) -> frozenset[str]:
+    """Layers whose outputs stay in L1 until a later step takes them up."""
+    return frozenset(one.before[1] for one in steps if one.before[:1] == ("concat",))
 
 
 def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
@@ -130,8 +140,7 @@ def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
         walk.x = None
         return LayerTime(step=step, reason=f"before it stands {step.before[0]}, which is not known")
     result = LayerTime(step=step)
-    if step.row is None or step.row["op"] == "conv_transpose2d":
-        walk.end_block()
+    walk.begin(step)
     try:
         with profile(walk.device) as before:
             left_out = does(walk, step)
@@ -140,7 +149,7 @@ def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
         if step.row is None:
             return result
         with profile(walk.device) as call:
-            output = _call(walk, step)
+            output = convolve(walk, step, *map(_empty, operand_shapes(step.row)))
     except (DeviceError, ValueError, KeyError) as error:
         walk.x = None
         return replace(result, reason=f"not planned: {str(error).splitlines()[0]}")
@@ -166,8 +175,42 @@ def _untimed(calls: Iterable[RanCall], spec: DeviceSpec) -> str:
     return "; ".join(f"{one.name} is not timed: {one.reason}" for one in missing)
 
 
-def _call(walk: Walk, step: NetworkStep) -> Tensor:
+def network_passed(walk: Walk, steps: Iterable[NetworkStep], operands: Mapping[str, tuple[Tensor, Tensor]]) -> Tensor:
+    """The output of a whole network, with the numbers of the walk's image.
+
+    Args:
+        walk: Its beginning.
+        steps: The network.
+        operands: Weights and bias of each layer, on the host.
+
+    Raises:
+        DeviceError: A step does not fit, or is refused.
+        KeyError: A row says something that is not known.
+    """
+    for step in steps:
+        walk.begin(step)
+        BETWEEN[step.before[0] if step.before else ""](walk, step)
+        if step.row is not None:
+            layer = step.row["layer"]
+            walk.becomes(convolve(walk, step, *operands[layer]), layer)
+    return walk.current()
+
+
+def operand_shapes(row: Row) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of a layer's weights and bias."""
+    ins, outs, size = int(row["in_c"]), int(row["out_c"]), int(row["k"])
+    channels = (ins, outs) if row["op"] == "conv_transpose2d" else (outs, ins)
+    return (*channels, size, size), (1, 1, 1, outs)
+
+
+def convolve(walk: Walk, step: NetworkStep, weight: Tensor, bias: Tensor) -> Tensor:
     """The convolution of a layer, on what the last step left.
+
+    Args:
+        walk: Where the network is.
+        step: The layer's.
+        weight: Of `operand_shapes`, on the host.
+        bias: Likewise.
 
     Raises:
         DeviceError: It does not fit, or is refused.
@@ -178,8 +221,8 @@ def _call(walk: Walk, step: NetworkStep) -> Tensor:
     ins, outs, size = int(row["in_c"]), int(row["out_c"]), int(row["k"])
     arguments: dict[str, Any] = {
         "input_tensor": walk.current(),
-        "weight_tensor": _empty((ins, outs, size, size) if transposed else (outs, ins, size, size)),
-        "bias_tensor": _empty((1, 1, 1, outs)),
+        "weight_tensor": weight,
+        "bias_tensor": bias,
         "device": walk.device,
         "in_channels": ins,
         "out_channels": outs,

@@ -7,15 +7,15 @@ import numpy as np
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.calls.conv2d.plan import left_of, plan_conv2d
+from ops.calls.conv2d.plan import conv2d_reads_free_l1, left_of, plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
-from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planned
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
+from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -137,7 +137,9 @@ def convolved(
     if device.strict:
         require_sane(arguments)
     device.asked = arguments
-    plan = plan_conv2d(arguments, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
+    plan = planned(
+        plan_conv2d, arguments, device, reads_free_l1=conv2d_reads_free_l1(arguments), returns_weights=returns_weights
+    )
     if device.strict:
         require_sound(plan, left_of(arguments, plan))
     with device.function(name):

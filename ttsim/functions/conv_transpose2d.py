@@ -21,15 +21,15 @@ from ops.calls.conv_transpose2d.validation import (
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.phase_program import runs_by_phases
-from ops.calls.convolution.plan import plan_convolution
+from ops.calls.convolution.plan import plan_convolution, reads_free_l1
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
-from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planned
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
+from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -179,7 +179,9 @@ def _run(
     device.asked = call
     plan: Plan | None = None
     try:
-        plan = plan_convolution(call, device.spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights)
+        plan = planned(
+            plan_convolution, call, device, reads_free_l1=reads_free_l1(call), returns_weights=returns_weights
+        )
         if device.strict:
             require_sound(plan, call)
         if call.rules.by_phases:

@@ -1,10 +1,13 @@
 """What the functions of convolutions share: their tensors as arguments of plans, and results as they hand them back."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from device.plan import Plan, ProgramKey
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.validation import claimed_volume
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import free_l1_bytes
 from ttsim.runtime.tensor import Tensor
 
 
@@ -17,6 +20,27 @@ def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | Non
     """A call's tensors by their names in its plan."""
     tensors = {"input": input_tensor, "weight": weight_tensor}
     return tensors if bias_tensor is None else {**tensors, "bias": bias_tensor}
+
+
+def planned(
+    planner: Callable[..., Plan], call: ConvArguments, device: Device, *, reads_free_l1: bool, returns_weights: bool
+) -> Plan:
+    """The plan of a call, of those that the device keeps if an equal call came before.
+
+    Args:
+        planner: `plan_convolution` or `plan_conv2d`.
+        call: The call, validated.
+        device: Where.
+        reads_free_l1: Whether the free bytes of L1 can change the plan.
+        returns_weights: Prepared weights and bias are asked for.
+    """
+    free, spec = free_l1_bytes(device), device.spec
+    numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
+    return device.plans.plan_of(
+        ProgramKey((planner, call, numbers, free if reads_free_l1 else None, returns_weights)),
+        spec,
+        lambda: planner(call, spec, free_l1_bytes=free, returns_weights=returns_weights),
+    )
 
 
 def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:

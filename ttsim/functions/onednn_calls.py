@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from device.numbers.formats import Array
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.onednn import operands, validation
+from ops.calls.onednn.alike import MOST_KEPT
 from ops.calls.onednn.backward_data import plan_backward_data
 from ops.calls.onednn.backward_weights import plan_backward_weights
 from ops.calls.onednn.forward import Lowering, plan_forward
@@ -73,7 +75,7 @@ def run(call: Call, device: Device | None = None) -> Array:
 
     def placed() -> None:
         with chosen.function(f"onednn.{call.name}"):
-            for buffer in place(plan, {}, chosen, useful_flops=call.problem.useful_flops).values():
+            for buffer in place(plan, {}, chosen, useful_flops=_useful_flops(call.problem)).values():
                 chosen.machine.free(buffer)
 
     in_turn_on(chosen, placed)
@@ -82,6 +84,17 @@ def run(call: Call, device: Device | None = None) -> Array:
     meanings = float64.MEANINGS if call.problem.precision is Precision.FLOAT64 else chosen.meanings
     made = run_values(plan, call.arrays, values_reading(chosen), meanings=meanings)
     return call.finish(made[plan.results["output"]])
+
+
+@lru_cache(MOST_KEPT)
+def _planned(planner: Callable[..., Plan], problem: Deconvolution, spec: DeviceSpec, **options: Any) -> Plan:
+    """The plan of a call; of calls that are alike it is the same."""
+    return planner(problem, spec, **options)
+
+
+@lru_cache(MOST_KEPT)
+def _useful_flops(problem: Deconvolution) -> int:
+    return problem.useful_flops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +199,7 @@ def forward(
     arrays = {"src": src, "weights": weights, **({} if bias is None else {"bias": bias})}
 
     def plan(spec: DeviceSpec) -> Plan:
-        return plan_forward(problem, spec, bias=bias is not None, lowering=Lowering(lowering))
+        return _planned(plan_forward, problem, spec, bias=bias is not None, lowering=Lowering(lowering))
 
     return Call(
         name=names.operation,
@@ -223,7 +236,7 @@ def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision:
         name=names.operation,
         problem=problem,
         arrays={"diff_dst": diff_dst, "weights": weights},
-        plan=lambda spec: plan_backward_data(problem, spec),
+        plan=lambda spec: _planned(plan_backward_data, problem, spec),
         shape=problem.src_shape,
         finish=lambda made: image_of(made, channels_last=problem.channels_last),
     )
@@ -266,7 +279,7 @@ def backward_weights(
         name=names.operation,
         problem=problem,
         arrays={"src": src, "diff_dst": diff_dst},
-        plan=lambda spec: plan_backward_weights(problem, spec),
+        plan=lambda spec: _planned(plan_backward_weights, problem, spec),
         shape=from_canonical(np.broadcast_to(0, canonical), problem.weights_format).shape,
         finish=lambda made: weights_of(made.reshape(made.shape[-len(canonical) - 1 :]), problem.weights_format),
     )

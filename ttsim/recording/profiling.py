@@ -1,6 +1,6 @@
 """What calls take: a profile of all calls of a ``with`` block, and the estimate of a single one."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from inspect import signature
@@ -11,12 +11,13 @@ from device.errors import ArgumentTypeError, shown
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.auto_shard import SCHEME_DECISION
+from ops.readings.cycles import TimedOperation
 from ops.readings.sensitivity import sensitivities
 from ttsim.recording.network import report_network
 from ttsim.recording.pages import page_of_run
 from ttsim.recording.shown import shown_cycles, shown_network
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
-from ttsim.recording.timing import cycles_of, timed_call, timed_operations
+from ttsim.recording.timing import call_of_operations, cycles_of, timed_operations
 from ttsim.report.cycles.advice import Advice, machine_changes
 from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import CycleReport, cycle_report
@@ -55,7 +56,7 @@ class Profile:
                 cycles again for every figure. (What other configs would give, `estimate_cycles` finds out.)
         """
         spec = self.device.spec
-        report = shown_cycles(cycle_report(self._timed(spec), spec))
+        report = shown_cycles(cycle_report(self._timed(), spec))
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
 
     def network(self) -> NetworkReport:
@@ -64,8 +65,7 @@ class Profile:
         All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
         """
         spec, calls = self.device.spec, self.ran
-        operations = [timed_operations(call, spec, self.device.meanings) for call in calls]
-        return shown_network(report_network(calls, operations, spec))
+        return shown_network(report_network(calls, self._operations(calls), spec))
 
     def _repr_html_(self) -> str:
         """A page in a frame, for notebooks."""
@@ -87,7 +87,7 @@ class Profile:
 
     def measured(self) -> Measured:
         """What the calls take that have run so far."""
-        timed = self._timed(self.device.spec)
+        timed = self._timed()
         chosen = [one.value for call in self.calls for one in call.plan.decisions if one.name == SCHEME_DECISION]
         return Measured(
             cycles=sum(whole(operation.cycles.cycles) for call in timed for operation in call.operations),
@@ -96,8 +96,13 @@ class Profile:
             scheme=", ".join(map(str, chosen)),
         )
 
-    def _timed(self, spec: DeviceSpec) -> list[TimedCall]:
-        return [timed_call(call, spec, meanings=self.device.meanings) for call in self.ran]
+    def _timed(self) -> list[TimedCall]:
+        spec, calls = self.device.spec, self.ran
+        return [call_of_operations(call, ran, spec) for call, ran in zip(calls, self._operations(calls), strict=True)]
+
+    def _operations(self, calls: Iterable[RanCall]) -> list[tuple[TimedOperation, ...]]:
+        device = self.device
+        return [timed_operations(call, device.spec, device.meanings, device.plans) for call in calls]
 
     def _cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the same plans on another machine, in fractions, so that small changes show."""

@@ -40,7 +40,7 @@ def record_of(profile: Profile, name: str) -> Record:
     device, spec = profile.device, profile.device.spec
     told = [call for call in profile.calls if call.ran or call.error]
     calls = [call for call in told if call.ran]
-    read = [timed_operations(call, spec, device.meanings) for call in calls]
+    read = [timed_operations(call, spec, device.meanings, device.plans) for call in calls]
     timed = [call_of_operations(call, ran, spec) for call, ran in zip(calls, read, strict=True)]
     cycles, network = cycle_report(timed, spec), report_network(calls, read, spec)
     operations = recorded_operations(

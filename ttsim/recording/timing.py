@@ -8,6 +8,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
 from ops.readings.cycles import TimedOperation, run_cycles
+from ops.readings.kept_plans import KeptPlans
 from ops.readings.launches import launches_of
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
@@ -20,9 +21,20 @@ def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS
     return call_of_operations(call, timed_operations(call, spec, meanings), spec)
 
 
-def timed_operations(call: RanCall, spec: DeviceSpec, meanings: Meanings) -> tuple[TimedOperation, ...]:
-    """The device operations of a call that ran, each with what it takes on a device."""
-    return run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+def timed_operations(
+    call: RanCall, spec: DeviceSpec, meanings: Meanings, plans: KeptPlans | None = None
+) -> tuple[TimedOperation, ...]:
+    """The device operations of a call that ran, each with what it takes on a device.
+
+    Args:
+        call: The call.
+        spec: The device.
+        meanings: What its works mean.
+        plans: Where the device keeps plans and what they take, if it does.
+    """
+    if plans is None:
+        return run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+    return plans.cycles_of(call.plan, spec, ran=call.ran, meanings=meanings).operations
 
 
 def call_of_operations(call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec) -> TimedCall:

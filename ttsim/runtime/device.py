@@ -19,6 +19,7 @@ from ops.fields.changed import load_spec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
 from ops.readings.kept import KeptUploads
+from ops.readings.kept_plans import KeptPlans
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current
@@ -98,6 +99,7 @@ class Device:
         given: What the script gave to the function that it called, by name, or by number where by position; of
             functions that call each other, the script's counts.
         kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
+        plans: Plans of convolutions, and their cycles; the same call is not planned twice.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class Device:
         self.asked: ConvArguments | None = None
         self.given: tuple[tuple[str, object], ...] = ()
         self.kept = KeptUploads()
+        self.plans = KeptPlans()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -234,6 +237,7 @@ class Device:
     def _close(self) -> None:
         self.machine.close()
         self.kept.clear()
+        self.plans.clear()
 
     def __enter__(self) -> Self:
         """Itself."""

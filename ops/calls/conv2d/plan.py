@@ -8,7 +8,7 @@ from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.dram_path import dram_path
 from ops.calls.convolution.l1_path import l1_path
 from ops.calls.convolution.matmul_path import matmul_path
-from ops.calls.convolution.plan import builder_of, finished, plan_convolution
+from ops.calls.convolution.plan import builder_of, finished, plan_convolution, reads_free_l1
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
 
 
@@ -35,6 +35,11 @@ def plan_conv2d(
     if builder.is_own(image):
         builder.free(image)
     return finished(builder, folded, output, returns_weights=returns_weights)
+
+
+def conv2d_reads_free_l1(call: ConvArguments) -> bool:
+    """Whether the free bytes of L1 can change the plan of a call; folded windows can leave a matmul or slices."""
+    return folds(call) or reads_free_l1(call)
 
 
 def left_of(call: ConvArguments, plan: Plan) -> ConvArguments:

@@ -37,6 +37,11 @@ def plan_convolution(
     return finished(builder, call, output, returns_weights=returns_weights)
 
 
+def reads_free_l1(call: ConvArguments) -> bool:
+    """Whether the free bytes of L1 can change the plan of a call; on the L1 path only those of a matmul do."""
+    return is_matmul(call) or not takes_l1_path(call)
+
+
 def builder_of(call: ConvArguments, device_spec: DeviceSpec) -> PlanBuilder:
     """An empty plan of a call; its tensors are "input", "weight" and, if there is one, "bias"."""
     given = {"input": call.input, "weight": call.weight, "bias": call.bias}

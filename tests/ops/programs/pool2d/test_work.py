@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from device.matrix_unit.arithmetic import EXACT
+from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.frame.axis import FrameAxis
@@ -77,3 +77,18 @@ def test_channels_of_a_block_float_share_an_exponent():
     sticks = np.float32([64, *[1.25] * 16]).reshape(1, 1, 1, 17)
     reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
     assert largest(one, [sticks], reading).ravel().tolist() == [64, *[1] * 15, 1.25]
+
+
+@pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B])
+@pytest.mark.parametrize("arithmetic", [EXACT, FAST], ids=["exact", "fast"])
+def test_bands_change_nothing(monkeypatch, data_format, arithmetic):
+    """Two images of 13 x 6 pixels with rows of windows that overlap, begin in the padding, and leave a row over."""
+    one = work(axis(13, 3, 2, before=1), axis(6, 2, 2, before=1, spacing=2), channels=3)
+    one = replace(one, frame=replace(one.frame, batch=2), data_format=data_format)
+    sticks = np.random.default_rng(1).standard_normal((1, 1, 2 * 13 * 6, 3), dtype=np.float32).astype(BFLOAT16.storage)
+    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=arithmetic)
+    whole = largest(one, [sticks], reading)
+    assert whole.shape == (1, 1, 2 * one.frame.rows.outputs * one.frame.columns.outputs, 3)
+    for numbers in (1, 100):
+        monkeypatch.setattr("device.host.parts.PART_ELEMENTS", numbers)
+        assert largest(one, [sticks], reading).tobytes() == whole.tobytes()

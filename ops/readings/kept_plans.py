@@ -1,0 +1,84 @@
+"""Plans of calls and the cycles of what they ran, found again when an equal call comes: planned once, timed once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from device.plan import Plan, ProgramKey
+from device.spec.device_spec import DeviceSpec
+from ops.meaning import Meanings
+from ops.meanings import MEANINGS
+from ops.readings.cycles import PlanCycles, run_cycles
+
+MOST_STEPS: Final = 2000  # with their cycles 2 to 13 KB each
+MOST_TIMED: Final = 4  # times that a plan is timed: tensors may move in one call and stay in another
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """A plan, for which device, and its cycles by the names of the device operations that ran."""
+
+    plan: Plan
+    spec: DeviceSpec
+    cycles: dict[tuple[str, ...], PlanCycles] = field(default_factory=dict)
+
+
+class KeptPlans:
+    """Plans by all that they came from, as a device keeps programs. What was not used for longest goes first.
+
+    A plan holds neither addresses nor values, so that equal calls have the same one wherever their tensors lie. What
+    it takes is kept with it, for the device operations that ran, the device and the project's own meanings; cycles by
+    another table are read anew, since such a table may be changed.
+
+    Args:
+        most_steps: Steps of all plans together that are kept; a longer plan is not.
+    """
+
+    def __init__(self, most_steps: int = MOST_STEPS) -> None:
+        self._most_steps = most_steps
+        self._kept: dict[ProgramKey, _Kept] = {}  # in the order of use; reports of other threads may look in
+
+    @property
+    def steps(self) -> int:
+        """Steps of all plans that are kept."""
+        return sum(len(one.plan.steps) for one in self._kept.values())
+
+    def plan_of(self, key: ProgramKey, spec: DeviceSpec, make: Callable[[], Plan]) -> Plan:
+        """The plan of a call.
+
+        Args:
+            key: All that decides the plan, but for the device.
+            spec: The device.
+            make: Plans the call; what it raises comes through, and nothing is kept.
+        """
+        kept = self._kept.pop(key, None)
+        if kept is None or kept.spec is not spec:
+            kept = _Kept(plan=make(), spec=spec)
+        if len(kept.plan.steps) <= self._most_steps:
+            self._kept[key] = kept
+            self._drop()
+        return kept.plan
+
+    def cycles_of(
+        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[str, ...], meanings: Meanings = MEANINGS
+    ) -> PlanCycles:
+        """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
+        kept = next((one for one in list(self._kept.values()) if one.plan is plan), None)
+        if kept is None or kept.spec is not spec or meanings is not MEANINGS:
+            return run_cycles(plan, spec, ran=ran, meanings=meanings)
+        cycles = kept.cycles.get(ran)
+        if cycles is None:
+            cycles = run_cycles(plan, spec, ran=ran)
+            if len(kept.cycles) >= MOST_TIMED:
+                kept.cycles.clear()
+            kept.cycles[ran] = cycles
+        return cycles
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._kept.clear()
+
+    def _drop(self) -> None:
+        """Forgets what was not used for longest, until the rest is short enough."""
+        while self.steps > self._most_steps:
+            del self._kept[next(iter(self._kept))]

@@ -1,0 +1,126 @@
+"""Plans are found again by all that they came from, their cycles by what ran and where, and only by that."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
+from device.numbers.formats import BFLOAT16
+from device.plan import MOVE, Allocate, Operation, Plan, ProgramKey, Relocate
+from device.spec.device_spec import load_spec
+from ops.calls.relaying.layouts import plan_to_layout
+from ops.meanings import MEANINGS
+from ops.readings.cycles import run_cycles
+from ops.readings.kept_plans import KeptPlans
+
+SPEC = load_spec("wormhole_n150")
+ROWS = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
+CALL = ProgramKey(("call",))
+BUFFER = ROWS.buffer(SPEC)
+
+
+def of_length(steps):
+    return Plan(steps=tuple(Allocate(str(number), BUFFER) for number in range(steps)))
+
+
+def tilized():
+    """A program, and a tensor that moves if there is a better place."""
+    plan = plan_to_layout(ROWS, Layout.TILE, SPEC, place=None, data_format=None)
+    return replace(plan, steps=(*plan.steps, Relocate(plan.results["output"], BUFFER)))
+
+
+def names_of(plan):
+    return tuple(step.name for step in plan.steps if isinstance(step, Operation))
+
+
+def refuse():
+    raise DeviceError("no plan")
+
+
+def test_a_plan_is_made_once():
+    kept = KeptPlans()
+    first = kept.plan_of(ProgramKey(("call", 1)), SPEC, lambda: of_length(1))
+    assert kept.plan_of(ProgramKey(("call", 1)), SPEC, refuse) is first
+    assert kept.plan_of(ProgramKey(("call", 2)), SPEC, lambda: of_length(1)) is not first
+
+
+def test_another_device_has_another_plan_even_if_it_is_equal():
+    kept, key = KeptPlans(), CALL
+    first = kept.plan_of(key, SPEC, lambda: of_length(1))
+    other = SPEC.replace(clock_hz=SPEC.clock_hz)
+    assert kept.plan_of(key, other, lambda: of_length(1)) is not first
+    assert kept.steps == 1
+
+
+def test_what_is_refused_is_asked_again():
+    kept = KeptPlans()
+    for _ in range(2):
+        with pytest.raises(DeviceError, match="no plan"):
+            kept.plan_of(CALL, SPEC, refuse)
+    made = of_length(1)
+    assert kept.plan_of(CALL, SPEC, lambda: made) is made
+
+
+def test_what_was_not_used_for_longest_goes_first():
+    kept = KeptPlans(most_steps=5)
+    first, second = (
+        kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2)),
+        kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(2)),
+    )
+    assert kept.plan_of(ProgramKey((1,)), SPEC, refuse) is first
+    kept.plan_of(ProgramKey((3,)), SPEC, lambda: of_length(3))
+    assert kept.steps == 5
+    assert kept.plan_of(ProgramKey((1,)), SPEC, refuse) is first
+    assert kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(1)) is not second
+    assert kept.steps == 3
+
+
+def test_a_plan_that_is_too_long_is_not_kept():
+    kept = KeptPlans(most_steps=2)
+    short = kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2))
+    long = kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3))
+    assert kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3)) is not long
+    assert kept.plan_of(ProgramKey((1,)), SPEC, refuse) is short
+
+
+def test_nothing_is_left_when_it_is_cleared():
+    kept = KeptPlans()
+    first = kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2))
+    kept.clear()
+    assert kept.steps == 0
+    assert kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2)) is not first
+
+
+def test_cycles_are_read_once_for_what_ran_and_the_device():
+    kept = KeptPlans()
+    plan = kept.plan_of(CALL, SPEC, tilized)
+    ran = names_of(plan)
+    first = kept.cycles_of(plan, SPEC, ran=ran)
+    assert first == run_cycles(plan, SPEC, ran=ran)
+    assert kept.cycles_of(plan, SPEC, ran=ran) is first
+
+    with pytest.raises(AssertionError, match="nothing is known of None"):  # the move, which says nothing of itself
+        kept.cycles_of(plan, SPEC, ran=(*ran, MOVE))
+    assert kept.cycles_of(plan, SPEC, ran=ran) is first
+
+    slower = SPEC.replace(clock_hz=SPEC.clock_hz // 2)
+    assert kept.cycles_of(plan, slower, ran=ran).clock_hz == slower.clock_hz
+    assert kept.cycles_of(plan, SPEC, ran=ran).clock_hz == SPEC.clock_hz
+
+
+def test_cycles_by_a_table_of_ones_own_are_read_anew():
+    kept, own = KeptPlans(), dict(MEANINGS)
+    plan = kept.plan_of(CALL, SPEC, tilized)
+    ran = names_of(plan)
+    before = kept.cycles_of(plan, SPEC, ran=ran, meanings=own)
+    assert before.operations
+    own.clear()
+    with pytest.raises(AssertionError, match="nothing is known"):
+        kept.cycles_of(plan, SPEC, ran=ran, meanings=own)
+
+
+def test_a_plan_that_is_not_kept_has_cycles_too():
+    plan = tilized()
+    assert KeptPlans(0).cycles_of(plan, SPEC, ran=names_of(plan)).cycles > 0

@@ -1,0 +1,161 @@
+"""Whole networks: a pass of the simulator, values, plans and report, against torch's own forward pass of the same."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from typing import Any, Final
+
+import numpy as np
+
+from device.numbers.formats import Array
+from device.spec.device_spec import load_spec
+from tools.bench.figure import Figure, in_turns, least_seconds, run_times
+from tools.bench.layers import TORCH, clock_of, of_torch, threads, torch
+from tools.validate.network_between import POOL, Walk
+from tools.validate.network_rows import DATA, NetworkStep, read_rows, steps_of
+from tools.validate.network_run import device_of, needed_again, network_passed, operand_shapes
+from ttsim.recording.profiling import profile
+from ttsim.report.memory.accuracy import measure
+from ttsim.runtime.defaults import DEFAULT_SPEC
+from ttsim.runtime.device import Device
+from ttsim.runtime.tensor import Tensor
+
+NETWORKS: Final = ("vgg_unet", "vanilla_unet")
+FIRST, AGAIN = "first pass", "pass again"
+LIMITS_OF_TORCH: Final = {FIRST: 2.8, AGAIN: 2.4}  # what holds on two quiet threads, with some room: wanted are 1.5
+LEAST_CORRELATION: Final = 0.9  # of bfloat8_b weights and LoFi products with float32, over some thirty layers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A network with its numbers.
+
+    Attributes:
+        steps: Its layers and what stands between them.
+        image: float32 [N, C, H, W].
+        operands: Weights and bias of each layer, float32.
+    """
+
+    steps: Sequence[NetworkStep]
+    image: Array
+    operands: Mapping[str, tuple[Array, Array]]
+
+
+def read_network(model: str) -> Network:
+    """A network of the recorded ones, with random numbers that neither die away nor grow from layer to layer."""
+    steps, left = steps_of(model, read_rows(DATA / "model_layers.csv"), read_rows(DATA / "model_flow.csv"))
+    if left:
+        raise AssertionError(f"{model}: {left[0][1]}")
+    rng = np.random.default_rng(0)
+    operands = {}
+    for row in (step.row for step in steps if step.row is not None):
+        shape, of_bias = operand_shapes(row)
+        taps = int(row["in_c"]) * int(row["k"]) ** 2
+        met = taps // int(row["s"]) ** 2 if row["op"] == "conv_transpose2d" else taps
+        weights = rng.standard_normal(shape, dtype=np.float32) * np.float32(sqrt(2 / met))
+        operands[row["layer"]] = (weights, rng.standard_normal(of_bias, dtype=np.float32) / np.float32(10))
+    first = steps[0].row or {}
+    image = rng.standard_normal([int(first[name]) for name in ("batch", "in_c", "in_h", "in_w")], dtype=np.float32)
+    return Network(steps=steps, image=image, operands=operands)
+
+
+def host_tensors(network: Network) -> dict[str, tuple[Tensor, Tensor]]:
+    """Weights and bias of each layer, as a script has them once for all passes."""
+    return {layer: (Tensor(weights), Tensor(bias)) for layer, (weights, bias) in network.operands.items()}
+
+
+def one_pass(network: Network, device: Device, operands: Mapping[str, tuple[Tensor, Tensor]]) -> Array:
+    """From the image to the output on the host, with the report of its figures; the device is left empty."""
+    walk = Walk(device, needed_again(network.steps), image=network.image)
+    with profile(device) as made:
+        output = network_passed(walk, network.steps, operands).cpu().to_numpy()
+    made.report()
+    return output
+
+
+def fresh_pass(network: Network, operands: Mapping[str, tuple[Tensor, Tensor]]) -> Array:
+    """The same on a device of its own."""
+    with device_of(network.steps, load_spec(DEFAULT_SPEC), "fast") as device:
+        return one_pass(network, device, operands)
+
+
+def torch_pass(network: Network) -> Callable[[], Any]:
+    """The same in torch, float32, on tensors that are in place: its output."""
+    torch.set_num_threads(threads())
+    image = torch.from_numpy(network.image)
+    operands = {
+        layer: (torch.from_numpy(weights), torch.from_numpy(bias.reshape(-1)))
+        for layer, (weights, bias) in network.operands.items()
+    }
+    joined = {step.before[1] for step in network.steps if step.before[:1] in (("concat",), ("concat_saved",))}
+
+    def forward() -> Any:
+        x = image
+        outputs: dict[str, Any] = {}
+        with torch.no_grad():
+            for step in network.steps:
+                x = _between(step.before, x, outputs)
+                if step.row is not None:
+                    x = _layer(step.row, x, *operands[step.row["layer"]])
+                    if step.row["layer"] in joined:
+                        outputs[step.row["layer"]] = x
+        return x
+
+    return forward
+
+
+def _between(before: tuple[str, ...], x: Any, outputs: dict[str, Any]) -> Any:
+    """What stands before a layer; places and orders mean nothing to torch."""
+    match before[:1]:
+        case ("pool",) | ("save_pool",):
+            return torch.nn.functional.max_pool2d(x, POOL)
+        case ("concat",) | ("concat_saved",):
+            return torch.cat([x, outputs.pop(before[1])], dim=1)
+        case ("sigmoid",):
+            return torch.sigmoid(x)
+    return x
+
+
+def _layer(row: Mapping[str, str], x: Any, weights: Any, bias: Any) -> Any:
+    """A convolution and its activation."""
+    functions = torch.nn.functional
+    convolve = functions.conv_transpose2d if row["op"] == "conv_transpose2d" else functions.conv2d
+    made = convolve(x, weights, bias, stride=int(row["s"]), padding=int(row["pad"]))
+    return made if row["activation"] == "none" else getattr(torch, f"{row['activation']}_")(made)
+
+
+def bench_networks(repeats: int) -> Iterator[Figure]:
+    """A pass of each network on a fresh device and on one that passed before, beside torch where it is installed."""
+    for model in NETWORKS:
+        network = read_network(model)
+        operands = host_tensors(network)
+        with device_of(network.steps, load_spec(DEFAULT_SPEC), "fast") as device:
+            again = partial(one_pass, network, device, operands)
+            passes: dict[str, Callable[[], Any]] = {FIRST: partial(fresh_pass, network, operands), AGAIN: again}
+            if torch is not None:
+                passes[TORCH] = torch_pass(network)
+                yield disagreement(model, again(), passes[TORCH]().numpy())
+            yield from _timed(model, passes, repeats)
+
+
+def _timed(model: str, passes: Mapping[str, Callable[[], Any]], repeats: int) -> Iterator[Figure]:
+    """What passes take that take turns."""
+    clock = clock_of(threads())
+    taken = in_turns({name: partial(least_seconds, one, 1, clock=clock) for name, one in passes.items()}, repeats)
+    for name, seconds in taken.items():
+        yield run_times("networks", model, name, seconds)
+    yield from of_torch("networks", model, {name: min(seconds) for name, seconds in taken.items()}, LIMITS_OF_TORCH)
+
+
+def disagreement(model: str, output: Array, wanted: Array) -> Figure:
+    """How far an output is from torch's, which shows that both compute the same network; each has one channel."""
+    correlation = measure(output.reshape(-1), wanted.reshape(-1).astype(np.float64)).pcc
+    return Figure(
+        bench="networks",
+        case=model,
+        name="1 - correlation with torch",
+        value=1 - correlation,
+        unit="",
+        limit=1 - LEAST_CORRELATION,
+    )
