@@ -24,6 +24,7 @@ from ops.frame.axis import OutputPhase, margins, output_phases
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
+CONVERTED_TOGETHER = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
 WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
@@ -257,7 +258,7 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
         values = given[piece].astype(np.float32, order="C")
         write_exactly(seen(reading, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
 
-    parts = parts_of(rows.input_length, columns.input_length * problem.in_channels)
+    parts = parts_of(rows.input_length, columns.input_length * problem.in_channels, CONVERTED_TOGETHER)
     reading.arithmetic.each(convert, product(range(problem.frame.batch), parts))
     return Image(pixels, top, left)
 
@@ -272,8 +273,7 @@ def met_blocks(
         key = block.kernel_rows, block.channels
         if key not in alike:
             alike[key] = _met_block(block, kernel_columns, down, across, image)
-        channels = slice(block.first_channel, block.first_channel + block.channels)
-        one = alike[key]
+        one, channels = alike[key], slice(block.first_channel, block.first_channel + block.channels)
         met.append(MetBlock(one.taps, channels, one.half_counts, one.columns))
     return tuple(met)
 
@@ -317,9 +317,8 @@ def gathered_weights(weights: Array, channels: slice, rows_of: Sequence[WeightRo
         float32 [columns, phases * channels], zero where there is no row: none is meant, or they were prepared for
         another use and end before it.
     """
-    width, first = channels.stop - channels.start, rows_of[0]
-    depth = first.stop - first.start if isinstance(first, slice) else len(first)
-    found = np.empty((depth, len(rows_of) * width), np.float32)
+    width, one = channels.stop - channels.start, rows_of[0]
+    found = np.empty((len(weights[one] if isinstance(one, slice) else one), len(rows_of) * width), np.float32)
     for n, rows in enumerate(rows_of):
         widen_rows(weights, channels, rows, found, n * width)
     return found
