@@ -21,6 +21,7 @@ NOT_KEPT: Final = (
     "the code can not be kept, so every process does so again: name a directory that may be written to, as "
     "NUMBA_CACHE_DIR."
 )
+_UNTOLD: Final = iter((True,))  # exhausted by whichever thread tells first
 _SPENT: Final = dict[str, float]()  # seconds that numpy took, by module: like what is loaded, of the process
 
 
@@ -59,17 +60,13 @@ def load_numba() -> Any:
 
 def _tell_of_compiling() -> None:
     """Lets numba say on stderr when the first loop of ours is compiled in a process: it takes seconds, if rarely."""
-    event, told = importlib.import_module("numba.core.event"), list[bool]()
+    event = importlib.import_module("numba.core.event")
 
     def on_start(listener: object, compiling: Any) -> None:
         loop = compiling.data["dispatcher"]
-        if told or loop.py_func.__module__.partition(".")[0] not in PACKAGES:
-            return
-        told.append(True)
-        kept = KEPT.format(loop.stats.cache_path) if loop.stats.cache_path else NOT_KEPT
-        print(
-            f"ttsim compiles its loops for this machine, which takes some seconds; {kept}", file=sys.stderr, flush=True
-        )
+        if loop.py_func.__module__.partition(".")[0] in PACKAGES and next(_UNTOLD, False):
+            kept = KEPT.format(loop.stats.cache_path) if loop.stats.cache_path else NOT_KEPT
+            sys.stderr.write(f"ttsim compiles its loops for this machine, which takes some seconds; {kept}\n")
 
     listener = type("Teller", (event.Listener,), {"on_start": on_start, "on_end": lambda *_: None})
     event.register("numba:compile", listener())  # which happens where no code is found on disk

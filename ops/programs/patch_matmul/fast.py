@@ -17,7 +17,7 @@ import numpy as np
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis, index_of, output_phases
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
-from ops.programs.patch_matmul.direct import add_up_directly, direct, whole
+from ops.programs.patch_matmul.direct import LEAST_CHANNELS, add_up_directly, direct, whole
 from ops.programs.patch_matmul.elements import add_up_elements, elements
 from ops.programs.patch_matmul.fast_scatter import scattered, scatters
 from ops.programs.patch_matmul.gather import (
@@ -85,7 +85,7 @@ def _directly(work: PatchMatmul, image: Array, weights: Array, bias: Array | Non
     """Multiplies patches where they lie, if that takes less than to gather them, and says so; arguments as above."""
     axes = work.patches.axes
     groups, ins, outs = len(weights), weights.shape[-2], weights.shape[-1]
-    size = bundle_size(groups, ins, outs)
+    size = bundle_size(groups, ins, outs, least=LEAST_CHANNELS)
     if not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:
         return False
     layer = direct(axes, len(image), (size * ins, size * outs), groups // size)

@@ -13,6 +13,7 @@ import numpy as np
 
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.bundles import NARROW, bundle_size
+from ops.programs.patch_matmul.direct import LEAST_CHANNELS
 from ops.programs.patch_matmul.direct_pixels import direct_pixels, sum_directly
 from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, do, run_rows, runs
 from ops.programs.patch_matmul.work import Patches
@@ -92,7 +93,7 @@ def _directly(patches: Patches, image: Array, other: Array, each: Each) -> Array
     """The sums without gathered patches, where that takes less; arguments and result as above."""
     groups = patches.groups
     ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
-    size = bundle_size(groups, ins, outs)
+    size = bundle_size(groups, ins, outs, least=LEAST_CHANNELS)
     layer = direct_pixels(patches.axes, len(image), (size * ins, size * outs), groups // size)
     if layer is None:
         return None
