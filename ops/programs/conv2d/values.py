@@ -35,7 +35,7 @@ from ops.programs.conv2d.gather import (
     runs,
     strips,
 )
-from ops.programs.conv2d.whole_runs import compute_whole, is_matrix_product, whole_run_of
+from ops.programs.conv2d.whole_runs import compute_whole, suits_whole_runs, whole_run_of
 from ops.programs.conv2d.work import ConvWork
 
 OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, about what a cache of a core holds
@@ -121,7 +121,7 @@ def convolve_into(
         run, part = piece.run, piece.channels
         place, operand = run.place(result[..., part]), piece.operand.taken()
         added = None if row is None else np.tile(row[part], len(run.strip.across))
-        if whole is not None and is_matrix_product(run.strip, operand):
+        if whole is not None and suits_whole_runs(run.strip, operand):
             compute_whole(whole, reading, image, run, operand, added, result, place)
             return
         dst = _multiply(reading, image, run, operand, has_bias=row is not None)

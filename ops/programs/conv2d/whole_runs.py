@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
 from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun
 from device.numbers.formats import Array, DataFormat
 from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, Strip, gather, views
+
+MOST_OF_A_ROW: Final = 1 << 20  # elements of all products of a row of outputs, which are there at once: 4 MiB
 
 
 def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun | None:
@@ -33,9 +36,10 @@ def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun 
     return reading.arithmetic.whole_runs(trips, len(work.k_blocks) * elements)
 
 
-def is_matrix_product(strip: Strip, operand: Array) -> bool:
-    """Whether a strip meets inputs, and numpy would not take its products for those of vectors."""
-    return strip.width > 1 and operand.shape[1] > 1 and any(block.taps for block in strip.blocks)
+def suits_whole_runs(strip: Strip, operand: Array) -> bool:
+    """Whether a strip meets inputs, in products that numpy would not take for those of vectors, and not too many."""
+    met, columns = sum(1 for block in strip.blocks if block.taps), operand.shape[1]
+    return strip.width > 1 and columns > 1 and 0 < met * strip.width * columns <= MOST_OF_A_ROW
 
 
 def compute_whole(

@@ -12,7 +12,7 @@ from device.host.products import sgemm_address
 from device.matrix_unit import whole_runs as device_whole_runs
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.programs.conv2d import values
+from ops.programs.conv2d import values, whole_runs
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.problem import ConvOptions
 from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, normal
@@ -77,3 +77,13 @@ def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, change
     case = replace(Case(kernel=(1, 1), stride=(1, 1)), **change)
     bits(case, 1, FAST)
     assert not counted
+
+
+def test_rows_of_too_many_products_go_step_by_step(counted, monkeypatch):
+    case = Case(kernel=(1, 1), stride=(1, 1))
+    monkeypatch.setattr(whole_runs, "MOST_OF_A_ROW", 4 * 8 - 1)
+    bits(case, 1, FAST)
+    assert not counted
+    monkeypatch.setattr(whole_runs, "MOST_OF_A_ROW", 4 * 8)
+    bits(case, 1, FAST)
+    assert counted
