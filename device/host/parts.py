@@ -6,12 +6,13 @@ from typing import Final
 PART_ELEMENTS: Final = 1 << 16  # a quarter of a MiB in float32
 
 
-def parts_of(rows: int, columns: int) -> Iterator[slice]:
-    """All rows in order, in slices of as many as have `PART_ELEMENTS` elements, one at least.
+def parts_of(rows: int, columns: int, elements: int = PART_ELEMENTS) -> Iterator[slice]:
+    """All rows in order, in slices of as many as have so many elements, one at least.
 
     Args:
         rows: How many there are.
         columns: Elements of a row.
+        elements: Elements of a slice.
     """
-    step = max(1, PART_ELEMENTS // max(1, columns))
+    step = max(1, elements // max(1, columns))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))

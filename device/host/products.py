@@ -22,6 +22,7 @@ from device.host.threads import numpy_library
 Array = np.ndarray[Any, np.dtype[Any]]
 NAMES: Final = ("scipy_cblas_sgemm64_", "cblas_sgemm64_")
 UNPACKED: Final = 1_000_000  # multiply-adds up to which OpenBLAS does not copy what it multiplies
+SMALL: Final = 30_000  # multiply-adds of a product that takes less than to let another thread in
 CALL_SECONDS: Final = 4e-6  # of a product that is begun from Python
 _BY_ROWS: Final = 101
 _AS_IT_IS: Final = 111
@@ -98,6 +99,12 @@ def blas_adds() -> bool:
     return _sgemm() is not None
 
 
+def sgemm_address() -> int | None:
+    """Where OpenBLAS's product of float32 matrices is, for compiled loops; None if numpy has another BLAS."""
+    sgemm = _sgemm()
+    return None if sgemm is None else sgemm.address
+
+
 def add_products(products: Products, operands: Operands, first: int, last: int) -> None:
     """Makes the products from ``first`` to before ``last`` in every repetition; what they reach has to be there.
 
@@ -126,7 +133,9 @@ def add_products(products: Products, operands: Operands, first: int, last: int) 
         job = np.array((sgemm.address, products.columns, *orders, *begins, *lies, *loops), np.int64)
         importlib.import_module("device.host.product_loops").add_products(job, products.calls[first:last])
     else:
-        _one_by_one(sgemm.multiply, products, begins, products.calls[first:last])
+        calls = products.calls[first:last]
+        small = calls[:, 0] @ calls[:, 1] * products.columns < SMALL * len(calls)
+        _one_by_one(sgemm.multiply_small if small else sgemm.multiply, products, begins, calls)
 
 
 def _one_by_one(multiply: Callable[..., None], products: Products, begins: tuple[int, int, int], calls: Array) -> None:
@@ -154,9 +163,16 @@ def _repeated(loops: tuple[Loop, Loop]) -> list[tuple[int, int, int]]:
 
 
 class _Sgemm(NamedTuple):
-    """OpenBLAS's product of float32 matrices, for Python and for compiled loops."""
+    """OpenBLAS's product of float32 matrices.
+
+    Attributes:
+        multiply: For Python; other threads run meanwhile.
+        multiply_small: The same, but no other thread is let in, for whom this one would wait longer than it works.
+        address: For compiled loops.
+    """
 
     multiply: Callable[..., None]
+    multiply_small: Callable[..., None]
     address: int
 
 
@@ -164,11 +180,11 @@ class _Sgemm(NamedTuple):
 def _sgemm() -> _Sgemm | None:
     """OpenBLAS's product; None if numpy has another BLAS."""
     library = numpy_library()
-    found = next((getattr(library, name) for name in NAMES if hasattr(library, name)), None)
-    if found is None:
+    name = next((name for name in NAMES if hasattr(library, name)), None)
+    if name is None:
         return None
     size, place, number = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
     matrix = (place, size)
-    found.argtypes = [*[ctypes.c_int] * 3, *[size] * 3, number, *matrix, *matrix, number, *matrix]
-    found.restype = None
-    return _Sgemm(found, ctypes.cast(found, place).value or 0)
+    takes: tuple[Any, ...] = (*[ctypes.c_int] * 3, *[size] * 3, number, *matrix, *matrix, number, *matrix)
+    address = ctypes.cast(getattr(library, name), place).value or 0
+    return _Sgemm(ctypes.CFUNCTYPE(None, *takes)(address), ctypes.PYFUNCTYPE(None, *takes)(address), address)

@@ -12,6 +12,7 @@ from device.host.threads import on_all_cores, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
+from device.matrix_unit.whole_runs import Trips, WholeRun, whole_runs
 from device.numbers.formats import Array, DataFormat
 
 
@@ -79,6 +80,8 @@ class Arithmetic:
         tilize: From rows to tiles.
         accumulate_l1: Addition in L1.
         add_bias: Addition of a bias.
+        whole_runs: Who computes outputs at once, whose products have so many elements; None where that is done step by
+            step.
         slice_by_slice: Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program
             has to; otherwise whole, since the sums are those of all passes together.
         run_elements: Elements of Dst that are worth computing at a time.
@@ -94,6 +97,7 @@ class Arithmetic:
     tilize: Tilize
     accumulate_l1: Callable[[Array, Array, DataFormat], Array]
     add_bias: AddBias
+    whole_runs: Callable[[Trips, int], WholeRun | None]
     slice_by_slice: bool
     run_elements: int
     each: Callable[[Callable[[Any], None], Iterable[Any]], None]
@@ -101,6 +105,10 @@ class Arithmetic:
 
 def _as_it_is(values: Array, mode: MatrixUnitMode) -> Array:
     return values
+
+
+def _step_by_step(trips: Trips, elements: int) -> WholeRun | None:
+    return None
 
 
 EXACT: Final = Arithmetic(
@@ -113,6 +121,7 @@ EXACT: Final = Arithmetic(
     tilize=packer.tilize,
     accumulate_l1=packer.accumulate_l1,
     add_bias=packer.add_bias,
+    whole_runs=_step_by_step,
     slice_by_slice=True,
     run_elements=1 << 17,
     each=on_all_cores,
@@ -128,6 +137,7 @@ FAST: Final = Arithmetic(
     tilize=fast.tilize,
     accumulate_l1=fast.accumulate_l1,
     add_bias=fast.add_bias,
+    whole_runs=whole_runs,
     slice_by_slice=False,
     run_elements=1 << 17,
     each=side_by_side,

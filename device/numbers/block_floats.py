@@ -4,11 +4,13 @@
 m * 2**(E + 1 - mantissa_bits - 127); 2**128 is infinity, anything above is NaN.
 """
 
+import importlib
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from device.host.compiling import worth_loading
 from device.numbers.integers import round_up
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -16,6 +18,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 GROUP: Final = 16  # values that share an exponent
 EXPONENT_BIAS: Final = 127
 _CHUNK_GROUPS: Final = 1 << 12  # groups handled at a time, so that temporaries stay in the cache
+_ROUND_SECONDS: Final = 2e-9  # what numpy takes for a number
 _EXPONENT_FIELD: Final = np.uint32(0x7F800000)
 _FRACTION_BITS: Final = 23
 _MOST_NARROW_FIELD: Final = 230 << _FRACTION_BITS
@@ -54,6 +57,13 @@ def spread(values: Array) -> Array:
     return np.repeat(values, GROUP).reshape(-1, GROUP)
 
 
+def to_read(values: Array) -> Array:
+    """A view that is not written to: loops are compiled anew for arrays that are."""
+    seen = values[...]
+    seen.flags.writeable = False
+    return seen
+
+
 def round_groups(groups: Array, mantissa_bits: int, out: Array) -> None:
     """Round every group to what a block float holds.
 
@@ -62,8 +72,20 @@ def round_groups(groups: Array, mantissa_bits: int, out: Array) -> None:
         mantissa_bits: Width of a magnitude.
         out: [n, 16] of a dtype that holds the results exactly (bfloat16, float32).
     """
+    if _round_compiled(groups, mantissa_bits, out):
+        return
     for chunk in _chunks(len(groups)):
         _round_into(out[chunk], groups[chunk].astype(np.float32, copy=False), mantissa_bits)
+
+
+def _round_compiled(groups: Array, mantissa_bits: int, out: Array) -> bool:
+    """Whether compiled loops rounded float32 groups: they are worth it, and no group is too large for them."""
+    fits = groups.dtype == np.float32 and out.dtype.itemsize == 2 and groups.flags.c_contiguous
+    if not fits or not worth_loading("device.numbers.loops", groups.size * _ROUND_SECONDS):
+        return False
+    loops = importlib.import_module("device.numbers.loops")
+    done: bool = loops.round_even(to_read(groups.view(np.int32)), mantissa_bits, out.view(np.uint16))
+    return done
 
 
 def encode_groups(groups: Array, mantissa_bits: int) -> tuple[Array, Array]:

@@ -21,6 +21,8 @@ _UPPER: Final = np.int32(-0x10000)
 _HALF_OF_SEVEN: Final = np.int32(0x10000)
 _SEVEN_BITS: Final = np.int32(-0x20000)
 _FIELD: Final = np.int32(0x7F800000)
+_MOST_NARROW: Final = np.int32(230 << 23)
+_MAGIC_OF_ONE: Final = np.float32(1.5 * 2.0**23)
 
 int32 = np.int32
 float32 = np.float32
@@ -79,3 +81,57 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
             for i in range(group.size):
                 units = np.trunc(float32(int32(group[i]).view(np.float32) / multiple))
                 group[i] = float32(float32(units) * multiple).view(np.int32)
+
+
+@apart
+def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
+    """Groups as the host rounds them, to nearest even; False at the first that is too large for float32.
+
+    Args:
+        bits: int32 [groups, 16] of float32 numbers.
+        mantissa_bits: Width of a magnitude.
+        out: uint16 [groups, 16], bit patterns of bfloat16.
+    """
+    step = 1 << 23
+    denormal_reach, above, below = (mantissa_bits + 1) * step, (24 - mantissa_bits) * step + step // 2, step
+    below -= 1 << (24 - mantissa_bits)
+    for n in range(bits.shape[0]):
+        group, target, top = bits[n], out[n], int32(0)
+        for i in range(group.size):
+            field = int32(group[i] & _FIELD)
+            top = field if field > top else top
+        if top > _MOST_NARROW:
+            return False
+        least = int32(step) if 0 < top <= denormal_reach else int32(0)
+        magic = int32(top + above).view(np.float32) if top else _MAGIC_OF_ONE
+        limit = int32(top | below).view(np.float32)
+        for i in range(group.size):
+            kept = group[i] if int32(group[i] & _FIELD) >= least else int32(0)
+            rounded = float32(float32(int32(kept).view(np.float32) + magic) - magic)
+            rounded = limit if rounded > limit else rounded
+            rounded = -limit if rounded < -limit else rounded
+            target[i] = int32(float32(rounded).view(np.int32) >> 16)
+    return True
+
+
+@apart
+def widen_rows(halves: Array, column: int, width: int, rows: Array, out: Array, first: int) -> None:
+    """Rows of bfloat16 numbers become float32, side by side with others.
+
+    Args:
+        halves: uint16 [rows, at least column + width].
+        column: First column that is read.
+        width: Columns.
+        rows: int64, the row of each row of ``out``; none of them for zeros.
+        out: int32 [len(rows), at least first + width], bit patterns.
+        first: First column that is written.
+    """
+    for n in range(rows.size):
+        target = out[n, first : first + width]
+        if 0 <= rows[n] < halves.shape[0]:
+            source = halves[rows[n], column : column + width]
+            for i in range(source.size):
+                target[i] = int32(source[i]) << 16
+        else:
+            for i in range(target.size):
+                target[i] = 0

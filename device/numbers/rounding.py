@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from device.host.compiling import worth_loading
-from device.numbers.block_floats import GROUP, Array, largest_exponents, spread
+from device.numbers.block_floats import GROUP, Array, largest_exponents, spread, to_read
+from device.numbers.integers import Integers
 
 _HALF: Final = np.uint32(0x8000)
 _BFLOAT16: Final = np.uint32(0xFFFF0000)
@@ -17,8 +18,9 @@ _SEVEN_BITS: Final = np.uint32(0xFFFE0000)  # sign, exponent and a significand o
 _FRACTION_BITS: Final = 6  # of those, behind the leading one
 _STRETCH: Final = np.float32(1.0 + 2.0**-13)
 _MAGIC: Final = np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS))
-_SMALLEST: Final = np.uint32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
+_SMALLEST: Final = np.int32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
 _PASS_SECONDS: Final = 0.2e-9  # what numpy takes for a number, each time it goes over all of them
+_WIDEN_SECONDS: Final = 1e-9
 _PASSES_OF_SHARING: Final = 6
 
 
@@ -45,7 +47,7 @@ def add(values: Array, rows: Array, *, rounds: bool) -> Array:
     loops = _loops(values, 4 if rounds else 1)
     if loops is not None and rows.flags.c_contiguous:
         sums = values.reshape(-1, values.shape[-1])
-        loops.add(sums, _to_read(rows.reshape(-1, values.shape[-1])), rounds)
+        loops.add(sums, to_read(rows.reshape(-1, values.shape[-1])), rounds)
         return values
     values += rows
     return round_half_up(values) if rounds else values
@@ -62,18 +64,18 @@ def share(values: Array, mantissa_bits: int) -> Array:
         values: float32, neighbors along the last axis.
         mantissa_bits: Width of a magnitude, 7 or less.
     """
+    _, smallest, stretch, rounder, unit = sharing(mantissa_bits)
     groups = values.reshape(-1, GROUP)
-    unit = np.float32(2.0 ** (1 - mantissa_bits) if mantissa_bits <= _FRACTION_BITS else 0.0)
     loops = _loops(values, _PASSES_OF_SHARING)
     if loops is not None:
-        loops.share(groups.view(np.int32), np.int32(_SMALLEST), _STRETCH, _MAGIC, unit)
+        loops.share(groups.view(np.int32), smallest, stretch, rounder, unit)
         return values
     bits = values.view(np.uint32)
     bits += np.uint32(1 << 16)
     bits &= _SEVEN_BITS
-    binade = np.maximum(largest_exponents(bits), _SMALLEST).view(np.float32)
-    groups *= _STRETCH
-    magic = spread(binade * _MAGIC)
+    binade = np.maximum(largest_exponents(bits), np.uint32(smallest)).view(np.float32)
+    groups *= stretch
+    magic = spread(binade * rounder)
     groups += magic
     groups -= magic
     if unit:
@@ -83,6 +85,12 @@ def share(values: Array, mantissa_bits: int) -> Array:
     return groups.reshape(values.shape)
 
 
+def sharing(mantissa_bits: int) -> tuple[int, np.int32, np.float32, np.float32, np.float32]:
+    """What `share` rounds with: members of a group, and what `device.numbers.loops.share` is given of that name."""
+    unit = 2.0 ** (1 - mantissa_bits) if mantissa_bits <= _FRACTION_BITS else 0.0
+    return GROUP, _SMALLEST, _STRETCH, _MAGIC, np.float32(unit)
+
+
 def _loops(values: Array, passes: int) -> Any:
     """The compiled loops, if they are to do what numpy would in so many passes; else None."""
     if not values.flags.c_contiguous or not worth_loading("device.numbers.loops", passes * _PASS_SECONDS * values.size):
@@ -90,8 +98,27 @@ def _loops(values: Array, passes: int) -> Any:
     return importlib.import_module("device.numbers.loops")
 
 
-def _to_read(values: Array) -> Array:
-    """A view that is not written to: loops are compiled anew for arrays that are."""
-    seen = values[...]
-    seen.flags.writeable = False
-    return seen
+def widen_rows(values: Array, columns: slice, rows: slice | Integers, out: Array, first: int) -> None:
+    """Rows of numbers as float32, side by side with others.
+
+    Args:
+        values: A matrix, bfloat16 or float32.
+        columns: Which of its columns.
+        rows: The row of each row of ``out``; -1 or one behind the last for zeros.
+        out: float32 [rows, first + width or more].
+        first: First column that is written.
+    """
+    width = columns.stop - columns.start
+    fits = values.itemsize == 2 and values.flags.c_contiguous and out.flags.c_contiguous
+    if fits and worth_loading("device.numbers.loops", _WIDEN_SECONDS * len(out) * width):
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        loops = importlib.import_module("device.numbers.loops")
+        loops.widen_rows(to_read(values.view(np.uint16)), columns.start, width, numbers, out.view(np.int32), first)
+        return
+    target = out[:, first : first + width]
+    if isinstance(rows, slice):
+        target[...] = values[rows, columns]
+        return
+    there = (rows >= 0) & (rows < len(values))
+    target[there] = values[rows[there], columns]
+    target[~there] = 0

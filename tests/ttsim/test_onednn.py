@@ -317,6 +317,29 @@ def test_a_call_leaves_the_device_as_it_was_and_is_seen_by_captures():
     assert ttsim.graph.extract_resource_usage_per_core(nodes).peak_cb > 0
 
 
+def test_equal_calls_on_a_device_have_one_plan_and_unlike_ones_do_not():
+    ran = []
+    with ttsim.open_device(values="off") as opened:
+        opened.profilers.append(ran)
+        for changes in ({}, {}, {"strides": [2, 2]}, {"lowering": "phase"}, {"precision": "device"}, {}):
+            onednn.conv_transpose(SRC, WEIGHTS, device=opened, **attributes(**changes))
+        onednn.conv_transpose(SRC, WEIGHTS, np.zeros(DST.shape[-1], np.float32), device=opened, **attributes())
+    plans = [id(call.plan) for call in ran]
+    assert [plans.index(plan) for plan in plans] == [0, 0, 2, 3, 4, 0, 6]
+
+
+def test_a_wrong_argument_is_refused_after_an_equal_right_one():
+    given = attributes(strides=[1, 1])
+    with ttsim.open_device(values="off") as opened:
+        onednn.conv_transpose(SRC, WEIGHTS, device=opened, **given)
+        for wrong in ([True, 1], [1.0, 1]):
+            with pytest.raises(ttsim.ArgumentError, match="must be a list of integers"):
+                onednn.conv_transpose(SRC, WEIGHTS, device=opened, **{**given, "strides": wrong})
+        given["strides"][0] = 0
+        with pytest.raises(ttsim.ArgumentError, match="at least 1"):
+            onednn.conv_transpose(SRC, WEIGHTS, device=opened, **given)
+
+
 def test_plans_can_be_had_without_a_device():
     call = onednn.OPERATIONS["ConvTransposeBackwardData"].call([DST, WEIGHTS], attributes())
     plan = call.plan(load_spec("blackhole_p150"))

@@ -11,7 +11,7 @@ layers    the eight layers with values="fast": the call on tensors that are in p
           turns, where torch is installed. Accuracy against float64 is not part of it. Where the process has one core
           (taskset -c 0), the time of its thread counts, so that a busy machine gives the same figures.
 planning  the same calls with values="off" and cycles=False
-cycles    the same with cycles=True, on a device of each generation
+cycles    the same with cycles=True, on a device of each generation; and the same again on the same device
 plans     plan_convolution alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
 exact     the eight layers as above with values="exact", on a fresh device, with numba where it is installed, and once

@@ -52,16 +52,21 @@ def run_times(bench: str, case: str, name: str, seconds: Sequence[float]) -> Fig
     return Figure(bench=bench, case=case, name=name, value=shortest, unit="ms", median=middle, longest=longest)
 
 
-def in_turns(works: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
+def in_turns(
+    works: Mapping[str, Callable[[], float]], repeats: int, *, pause_seconds: float = 0.0
+) -> dict[str, list[float]]:
     """Seconds of several works that take turns, so that what disturbs one of them disturbs all.
 
     Args:
         works: Each does something and says how many seconds of it count.
         repeats: Turns that count; one more, before them, warms up.
+        pause_seconds: Before each work. Threads of some libraries turn for milliseconds after their work, on the core
+            that the next one needs.
     """
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(repeats + 1):
         for name, work in works.items():
+            time.sleep(pause_seconds)
             taken = work()
             if turn:
                 seconds[name].append(taken)

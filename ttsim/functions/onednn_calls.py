@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -9,9 +10,9 @@ import numpy as np
 
 from device.errors import ArgumentError, shown
 from device.numbers.formats import Array
-from device.plan import Plan
-from device.spec.device_spec import DeviceSpec
+from device.plan import Plan, ProgramKey
 from ops.calls.onednn import operands, validation
+from ops.calls.onednn.alike import MOST_KEPT
 from ops.calls.onednn.backward_data import plan_backward_data
 from ops.calls.onednn.backward_weights import plan_backward_weights
 from ops.calls.onednn.forward import Lowering, plan_forward
@@ -36,7 +37,7 @@ class Call:
         name: The operation.
         problem: Its sizes, types and formats.
         arrays: The caller's arrays by their names in the plan.
-        plan: The plan of the call on a device.
+        plan: Plans the call on a device, which is its last argument; the others are all that decides the plan.
         shape: Shape of the result.
         finish: The result in the caller's order, of the array that the plan ends in.
     """
@@ -44,7 +45,7 @@ class Call:
     name: str
     problem: Deconvolution
     arrays: Mapping[str, Array]
-    plan: Callable[[DeviceSpec], Plan]
+    plan: partial[Plan]
     shape: tuple[int, ...]
     finish: Callable[[Array], Array]
 
@@ -68,20 +69,27 @@ def run(call: Call, device: Device | None = None) -> Array:
     host_type = call.problem.host_type
     if not call.problem.batch:
         return np.zeros(call.shape, host_type)
-    plan = call.plan(chosen.spec)
     dispatch = current().dispatch
 
-    def placed() -> None:
+    def placed() -> Plan:
+        key = ProgramKey((call.plan.func, call.plan.args, *call.plan.keywords.items()))
+        plan = chosen.plans.plan_of(key, chosen.spec, lambda: call.plan(chosen.spec))
         with chosen.function(f"onednn.{call.name}"):
-            for buffer in place(plan, {}, chosen, useful_flops=call.problem.useful_flops).values():
+            for buffer in place(plan, {}, chosen, useful_flops=_useful_flops(call.problem)).values():
                 chosen.machine.free(buffer)
+        return plan
 
-    in_turn_on(chosen, placed)
+    plan = in_turn_on(chosen, placed)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(host_type.type(np.nan), call.shape)
     meanings = float64.MEANINGS if call.problem.precision is Precision.FLOAT64 else chosen.meanings
     made = run_values(plan, call.arrays, values_reading(chosen), meanings=meanings)
     return call.finish(made[plan.results["output"]])
+
+
+@lru_cache(MOST_KEPT)
+def _useful_flops(problem: Deconvolution) -> int:
+    return problem.useful_flops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,14 +193,11 @@ def forward(
     )
     arrays = {"src": src, "weights": weights, **({} if bias is None else {"bias": bias})}
 
-    def plan(spec: DeviceSpec) -> Plan:
-        return plan_forward(problem, spec, bias=bias is not None, lowering=Lowering(lowering))
-
     return Call(
         name=names.operation,
         problem=problem,
         arrays=arrays,
-        plan=plan,
+        plan=partial(plan_forward, problem, bias=bias is not None, lowering=Lowering(lowering)),
         shape=problem.dst_shape,
         finish=lambda made: image_of(made, channels_last=problem.channels_last),
     )
@@ -223,7 +228,7 @@ def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision:
         name=names.operation,
         problem=problem,
         arrays={"diff_dst": diff_dst, "weights": weights},
-        plan=lambda spec: plan_backward_data(problem, spec),
+        plan=partial(plan_backward_data, problem),
         shape=problem.src_shape,
         finish=lambda made: image_of(made, channels_last=problem.channels_last),
     )
@@ -266,7 +271,7 @@ def backward_weights(
         name=names.operation,
         problem=problem,
         arrays={"src": src, "diff_dst": diff_dst},
-        plan=lambda spec: plan_backward_weights(problem, spec),
+        plan=partial(plan_backward_weights, problem),
         shape=from_canonical(np.broadcast_to(0, canonical), problem.weights_format).shape,
         finish=lambda made: weights_of(made.reshape(made.shape[-len(canonical) - 1 :]), problem.weights_format),
     )

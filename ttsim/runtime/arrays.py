@@ -11,7 +11,9 @@ import ml_dtypes
 import numpy as np
 
 from device.errors import ArgumentError, ArgumentTypeError
+from device.host.threads import side_by_side
 from device.numbers.formats import Array, DataFormat, quantize
+from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.types.dtypes import DataType
 
 _DEFAULT_TYPES = {
@@ -115,3 +117,10 @@ def frozen(values: Array) -> Array:
     """The array, read-only from now on."""
     values.flags.writeable = False
     return values
+
+
+def copied(values: Array, kind: np.dtype[Any]) -> Array:
+    """A copy as another type of numbers that holds them; of a large array made on all cores."""
+    made = np.empty(values.shape, kind)
+    copy_in_pieces(made, values, side_by_side)
+    return made

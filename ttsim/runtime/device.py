@@ -99,7 +99,7 @@ class Device:
         given: What the script gave to the function that it called, by name, or by number where by position; of
             functions that call each other, the script's counts.
         kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
-        plans: Plans of convolutions, and their cycles; the same call is not planned twice.
+        plans: Plans of convolutions, oneDNN's too, and their cycles; the same call is not planned twice.
     """
 
     def __init__(

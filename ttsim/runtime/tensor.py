@@ -18,7 +18,7 @@ from device.numbers.formats import Array, quantize
 from device.plan import Work
 from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
-from ttsim.runtime.arrays import default_type, frozen, numbers, padded, rounded, torch_from_numpy
+from ttsim.runtime.arrays import copied, default_type, frozen, numbers, padded, rounded, torch_from_numpy
 from ttsim.runtime.device import Device
 from ttsim.runtime.operators import Operators
 from ttsim.runtime.printing import printed
@@ -222,7 +222,7 @@ class Tensor(TensorFacts, TensorPadding, Operators):
     def to_numpy(self) -> Array:
         """A copy of the values: float32 for floats, else integers; raises as ``values``."""
         values = self.values()
-        return values.astype(np.float32) if self.spec.data_format.is_float else values.copy()
+        return copied(values, np.dtype(np.float32) if self.spec.data_format.is_float else values.dtype)
 
     def to_torch(self) -> Any:
         """The values as a torch tensor: bfloat16, float32 (block floats too) or integers; raises as ``values``.

@@ -1,5 +1,6 @@
 """How a core's share of a convolution is cut into blocks, and the order of its K blocks (docs/planning.md, Blocks)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -281,16 +282,22 @@ class KBlock:
     weight_stride: int
     weight_channels: int
 
-    def weight_rows(self, columns: Integers, taps: int) -> Integers:
-        """The row of the prepared matrix that each of `columns` of the block meets; -1 for those that meet none.
 
-        Args:
-            columns: Columns of the block.
-            taps: Taps of the block.
-        """
-        tap, channel = np.divmod(columns, self.weight_channels)
-        rows: Integers = np.where(tap < taps, self.weight_row + tap * self.weight_stride + channel, -1)
-        return rows
+def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel: tuple[int, int]) -> Integers:
+    """The row of the prepared matrix that each column of some K blocks meets; -1 for those that meet none.
+
+    Args:
+        blocks: The blocks.
+        columns: Columns of each.
+        kernel: (kh, kw).
+    """
+    if not blocks:
+        return np.empty(0, np.int64)
+    facts = [(b.weight_channels, len(b.kernel_rows) * kernel[1], b.weight_row, b.weight_stride) for b in blocks]
+    channels, taps, first, stride = np.repeat(np.array(facts), [len(some) for some in columns], axis=0).T
+    tap, channel = np.divmod(np.concatenate(columns), channels)
+    rows: Integers = np.where(tap < taps, first + tap * stride + channel, -1)
+    return rows
 
 
 def k_block_order(

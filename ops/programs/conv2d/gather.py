@@ -6,8 +6,8 @@ side.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
+from itertools import accumulate, product
 from typing import TypeAlias
 
 import numpy as np
@@ -18,11 +18,13 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
 from device.numbers.formats import Array, write_exactly
 from device.numbers.integers import Integers, div_up
+from device.numbers.rounding import widen_rows
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import OutputPhase, margins, output_phases
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
+CONVERTED_TOGETHER = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
 WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
@@ -141,6 +143,11 @@ class Strip:
         """Outputs of a row, in each of the phases."""
         return self.across[0].axis.outputs
 
+    def by_block(self, operand: Array) -> list[Array]:
+        """The weights of all K blocks [columns of the blocks, columns], block by block."""
+        ends = list(accumulate((len(block.columns) for block in self.blocks), initial=0))
+        return [operand[end - len(block.columns) : end] for end, block in zip(ends[1:], self.blocks, strict=True)]
+
     def place(self, result: Array, image: int, first: int, count: int) -> Array:
         """Where outputs of some rows belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
         rows = result[image, self.down.axis.places][first : first + count]
@@ -251,7 +258,7 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
         values = given[piece].astype(np.float32, order="C")
         write_exactly(seen(reading, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
 
-    parts = parts_of(rows.input_length, columns.input_length * problem.in_channels)
+    parts = parts_of(rows.input_length, columns.input_length * problem.in_channels, CONVERTED_TOGETHER)
     reading.arithmetic.each(convert, product(range(problem.frame.batch), parts))
     return Image(pixels, top, left)
 
@@ -266,8 +273,8 @@ def met_blocks(
         key = block.kernel_rows, block.channels
         if key not in alike:
             alike[key] = _met_block(block, kernel_columns, down, across, image)
-        channels = slice(block.first_channel, block.first_channel + block.channels)
-        met.append(replace(alike[key], channels=channels))
+        one, channels = alike[key], slice(block.first_channel, block.first_channel + block.channels)
+        met.append(MetBlock(one.taps, channels, one.half_counts, one.columns))
     return tuple(met)
 
 
@@ -298,50 +305,46 @@ def rows_in_place(rows: Integers, end: int) -> WeightRows:
     return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
 
 
-def gathered_weights(weights: Array, rows_of: Sequence[WeightRows]) -> Array:
-    """The weights of a K block under the columns of its gathered block, those of some output phases side by side.
+def gathered_weights(weights: Array, channels: slice, rows_of: Sequence[WeightRows]) -> Array:
+    """The weights under the columns of gathered blocks, those of some output phases side by side.
 
     Args:
-        weights: [rows, width] as prepared, as far as it is read.
-        rows_of: For each of the output phases, the row under each column (`rows_in_place`); -1 for none.
+        weights: The prepared matrix.
+        channels: Which of its columns, for each of the phases.
+        rows_of: For each of the phases, the row under each column (`rows_in_place`); -1 for none.
 
     Returns:
-        float32 [columns, phases * width], zero where there is no row: none is meant, or they were prepared for
+        float32 [columns, phases * channels], zero where there is no row: none is meant, or they were prepared for
         another use and end before it.
     """
-    parts = [_weights_at(weights, rows) for rows in rows_of]
-    width = weights.shape[1]
-    found = np.empty((len(parts[0]), len(parts) * width), np.float32)
-    for n, part in enumerate(parts):
-        found[:, n * width : (n + 1) * width] = part
+    width, one = channels.stop - channels.start, rows_of[0]
+    found = np.empty((len(weights[one] if isinstance(one, slice) else one), len(rows_of) * width), np.float32)
+    for n, rows in enumerate(rows_of):
+        widen_rows(weights, channels, rows, found, n * width)
     return found
 
 
-def _weights_at(weights: Array, rows: WeightRows) -> Array:
-    """Rows of weights, zeros for those that are none."""
-    if isinstance(rows, slice):
-        return weights[rows]
-    there = (rows >= 0) & (rows < len(weights))
-    found = np.zeros((len(rows), weights.shape[1]), weights.dtype)
-    found[there] = weights[rows[there]]
+def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
+    """What each tap of a block meets of the image, [run.count, outputs of a row, channels of the block]."""
+    pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
+    found = []
+    for tap in block.taps:
+        row = tap.row + run.first * down.step
+        rows = slice(row, row + (run.count - 1) * down.step + 1, down.step)
+        columns = slice(tap.column, tap.column + (across.outputs - 1) * across.step + 1, across.step)
+        found.append(pixels[rows, columns, block.channels])
     return found
 
 
 def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
-    pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
-    views = []
-    for tap in block.taps:
-        row = tap.row + run.first * down.step
-        rows = slice(row, row + (run.count - 1) * down.step + 1, down.step)
-        columns = slice(tap.column, tap.column + (across.outputs - 1) * across.step + 1, across.step)
-        views.append(pixels[rows, columns, block.channels])
+    across, met = run.strip.across[0].axis, views(image, block, run)
     if block.is_one_tap and reading.converts_per_pixel:
-        whole: Array = views[0].astype(np.float32, copy=False)
+        whole: Array = met[0].astype(np.float32, copy=False)
         return whole.reshape(run.outputs, -1)
-    filled = sum(view.shape[-1] for view in views) == len(block.columns)
+    filled = sum(view.shape[-1] for view in met) == len(block.columns)
     gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
-    for tap, view in zip(block.taps, views, strict=True):
+    for tap, view in zip(block.taps, met, strict=True):
         gathered[..., tap.target : tap.target + view.shape[-1]] = view
     flat = gathered.reshape(run.outputs, -1)
     return flat if reading.converts_per_pixel else seen(reading, flat)

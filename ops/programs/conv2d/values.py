@@ -7,7 +7,6 @@ device does, or fast in floats.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise
 from typing import Final
 
 import numpy as np
@@ -16,15 +15,15 @@ from device.host.shared import Shared
 from device.matrix_unit.arithmetic import Arithmetic
 from device.numbers.activations import apply_activation
 from device.numbers.formats import Array, DataFormat, write_exactly
-from device.numbers.integers import Integers, div_up, round_up
+from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis, output_phases
 from ops.frame.frame import Frame, frame_sources
 from ops.meaning import ValuesReading, given, matrix, row
+from ops.programs.conv2d.blocks import weight_rows_of
 from ops.programs.conv2d.gather import (
     HALF,
     Image,
-    MetBlock,
     Reading,
     Run,
     Strip,
@@ -36,6 +35,7 @@ from ops.programs.conv2d.gather import (
     runs,
     strips,
 )
+from ops.programs.conv2d.whole_runs import compute_whole, is_matrix_product, whole_run_of
 from ops.programs.conv2d.work import ConvWork
 
 OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, about what a cache of a core holds
@@ -49,12 +49,12 @@ class _Piece:
     Attributes:
         run: Rows of a strip.
         channels: Which of the output channels.
-        operands: The weights of every K block for these.
+        operand: The weights of all K blocks for these.
     """
 
     run: Run
     channels: slice
-    operands: Shared[list[Array]]
+    operand: Shared[Array]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,47 +115,44 @@ def convolve_into(
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
     found = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
 
+    whole = whole_run_of(reading, made, result.size)
+
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
-        dst = _multiply(reading, image, run, piece.operands.taken(), has_bias=row is not None)
+        place, operand = run.place(result[..., part]), piece.operand.taken()
+        added = None if row is None else np.tile(row[part], len(run.strip.across))
+        if whole is not None and is_matrix_product(run.strip, operand):
+            compute_whole(whole, reading, image, run, operand, added, result, place)
+            return
+        dst = _multiply(reading, image, run, operand, has_bias=row is not None)
         if dst is None:
             dst = np.zeros(piece.shape, np.float32)
-        place = run.place(result[..., part])
-        added = None if row is None else np.tile(row[part], len(run.strip.across))
         values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    reading.arithmetic.each(compute, [piece for one in found for piece in _pieces(reading, one, weights[:, :width])])
+    reading.arithmetic.each(compute, [piece for one in found for piece in _pieces(reading, one, weights, width)])
 
 
-def _pieces(reading: Reading, strip: Strip, weights: Array) -> Iterator[_Piece]:
+def _pieces(reading: Reading, strip: Strip, weights: Array, end: int) -> Iterator[_Piece]:
     """The outputs of one strip in runs of rows and parts of the channels, which share their weights."""
     depth, phases = sum(len(block.columns) for block in strip.blocks), len(strip.across)
     columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, depth))
-    step, end = round_up(div_up(columns, phases), HALF), weights.shape[1]
-    rows = [rows_in_place(_rows_met(reading.work, met), len(weights)) for met in strip.met]
+    step, work = round_up(div_up(columns, phases), HALF), reading.work
+    met = [weight_rows_of(work.k_blocks, [one.columns for one in phase], work.problem.kernel) for phase in strip.met]
+    rows = [rows_in_place(some, len(weights)) for some in met]
     for first in range(0, end, step):
         channels = slice(first, min(first + step, end))
         outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
-        several = list(runs(reading.work.problem.frame.batch, strip, outputs))
-        operands = Shared(partial(_operands, reading, strip, rows, weights[:, channels]), uses=len(several))
+        several = list(runs(work.problem.frame.batch, strip, outputs))
+        operand = Shared(partial(_operand, reading, weights, channels, rows), uses=len(several))
         for run in several:
-            yield _Piece(run, channels, operands)
+            yield _Piece(run, channels, operand)
 
 
-def _rows_met(work: ConvWork, met: Sequence[MetBlock]) -> Integers:
-    """The rows of weights under the columns of all K blocks as an output phase meets them, one after the other."""
-    found = [np.zeros(0, np.int64)]
-    for block, one in zip(work.k_blocks, met, strict=True):
-        found.append(block.weight_rows(one.columns, len(block.kernel_rows) * work.problem.kernel[1]))
-    return np.concatenate(found)
-
-
-def _operands(reading: Reading, strip: Strip, rows: Sequence[WeightRows], weights: Array) -> list[Array]:
-    """The weights of every K block as they are multiplied with it: float32 [columns of the block, phases * O]."""
-    seen = reading.arithmetic.weight_operand(_unpacked(reading, gathered_weights(weights, rows)), reading.mode)
-    ends = list(accumulate((len(block.columns) for block in strip.blocks), initial=0))
-    return [seen[start:end] for start, end in pairwise(ends)]
+def _operand(reading: Reading, weights: Array, channels: slice, rows: Sequence[WeightRows]) -> Array:
+    """The weights of all K blocks as they are multiplied: float32 [columns of the blocks, phases * channels]."""
+    seen = _unpacked(reading, gathered_weights(weights, channels, rows))
+    return reading.arithmetic.weight_operand(seen, reading.mode)
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:
@@ -182,7 +179,7 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
     return replace(work, problem=replace(work.problem, frame=dense)), filled
 
 
-def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array], *, has_bias: bool) -> Array | None:
+def _multiply(reading: Reading, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
     """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
 
     A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
@@ -192,7 +189,7 @@ def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array
         reading: The convolution.
         image: The input.
         run: The outputs.
-        operands: The weights of every K block.
+        operand: The weights of all K blocks.
         has_bias: Whether a bias is added, so that the last block makes the trip, too.
 
     Returns:
@@ -202,7 +199,7 @@ def _multiply(reading: Reading, image: Image, run: Run, operands: Sequence[Array
     partials, accumulates = reading.work.partials_format, reading.work.l1_accumulation
     packed: Array | None = None
     dst: Array | None = None
-    for block, weights in zip(run.strip.blocks, operands, strict=True):
+    for block, weights in zip(run.strip.blocks, run.strip.by_block(operand), strict=True):
         final = block is run.strip.blocks[-1] and not has_bias
         dst = None
         if packed is not None and (final or not accumulates):

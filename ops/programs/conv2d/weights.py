@@ -7,17 +7,25 @@ mirrored, so that a plain convolution over its frame, at stride 1, gives it.
 Source of the rules: uploads of ttnn 0.81.1, intercepted, on Wormhole and Blackhole.
 """
 
+import importlib
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Final
 
 import numpy as np
 
 from device.errors import ArgumentError
+from device.host.compiling import worth_loading
+from device.host.threads import side_by_side
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
+from device.numbers.block_floats import to_read
 from device.numbers.formats import Array, DataFormat, bit_patterns, quantize
 from device.numbers.integers import round_up
 from device.plan import Work
+
+_LAY_OUT_SECONDS: Final = 3e-9  # what numpy takes for a number
+_LAID_OUT_TOGETHER: Final = 1 << 17  # numbers that one thread lays out at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +203,9 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
         weights = _in_first(weights, layout)
     if layout.folded != (1, 1):
         weights, layout = _folded(weights, layout)
+    compiled = _laid_out_compiled(weights, layout)
+    if compiled is not None:
+        return compiled
     fmt = layout.data_format
     kernel_rows, kernel_cols = layout.kernel
     given = weights if fmt.is_block else quantize(weights, fmt)
@@ -209,6 +220,33 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
             target = matrix[start : start + used_rows].reshape(kernel_cols, layout.shard_channels, -1)
             _fill(bit_patterns(target), bit_patterns(taps[kernel_row]), shard, layout)
     return quantize(matrix, fmt)
+
+
+def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
+    """A weight of block floats as `prepare_weights` gives it, by compiled loops; None where they are not worth it."""
+    fmt, itemsize = layout.data_format, weights.itemsize
+    fits = fmt.is_block and weights.dtype in (np.float32, fmt.storage)
+    if not fits or not worth_loading("ops.programs.conv2d.weight_loops", _LAY_OUT_SECONDS * weights.size):
+        return None
+    loops = importlib.import_module("ops.programs.conv2d.weight_loops")
+    made = np.zeros((layout.rows, layout.padded_out_channels), fmt.storage)
+    raw = to_read(np.ascontiguousarray(weights).view(f"i{itemsize}" if itemsize == 4 else f"u{itemsize}"))
+    strides = (layout.shard_channels, layout.shard_rows, layout.kernel_row_rows, layout.shard_channels)
+    outs = (layout.out_channels // layout.groups, layout.in_channels // layout.groups)
+    done = list[bool]()
+
+    def lay_out(first: int) -> None:
+        last = min(first + step, layout.in_channels)
+        shift = 32 - 8 * itemsize
+        done.append(
+            loops.lay_out(
+                raw, first, last, shift, layout.mirror, strides, outs, fmt.mantissa_bits, made.view(np.uint16)
+            )
+        )
+
+    step = max(1, _LAID_OUT_TOGETHER // (weights.size // layout.in_channels))
+    side_by_side(lay_out, range(0, layout.in_channels, step))
+    return made if all(done) else None
 
 
 def _in_first(weights: Array, layout: WeightsLayout) -> Array:

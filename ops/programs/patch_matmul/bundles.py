@@ -23,7 +23,7 @@ def bundle_count(groups: int, *channels: int) -> int:
 
 
 def bundle_size(groups: int, ins: int, outs: int, *, least: int = BUNDLE) -> int:
-    """How many groups BLAS multiplies as one dense matrix, to have at least so many channels of each side."""
+    """How many groups BLAS multiplies as one dense matrix, to have so many channels of each side if it can."""
     sizes = (size for size in range(1, groups + 1) if groups % size == 0)
     return next((size for size in sizes if size * min(ins, outs) >= least), groups)
 

@@ -13,14 +13,14 @@ import numpy as np
 
 from device.host.products import UNPACKED, Loop, Matrix, Operands, Products, add_products, blas_adds
 from device.numbers.formats import Array
+from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, LEAST_ROWS, MOST_CALLS, MOST_KEPT
 from ops.programs.patch_matmul.gather import Each, do
 from ops.programs.patch_matmul.met_inputs import Met, met_by_outputs, met_by_taps
 
 MOST_CHANNELS = 128  # of a block of sums
-PIECES = 16  # that the work is cut into, as long as blocks stay worth it
-LEAST_COLUMNS = 32  # of a block that is cut for that
+PIECES = 16  # that the work is cut into, at least, where there are as many rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,14 +29,14 @@ class DirectPixels:
 
     Attributes:
         products: Themselves, tap by tap.
-        taps: The products of each tap.
+        taps: The products of each tap, in sections of positions that have sums of their own.
         channels: Of a part of the image and of the other one.
         parts: Parts.
         block: Of the image's channels, in a block of sums; those of the other one are the products' columns.
     """
 
     products: Products
-    taps: tuple[slice, ...]
+    taps: tuple[tuple[slice, ...], ...]
     channels: tuple[int, int]
     parts: int
     block: int
@@ -64,14 +64,15 @@ def direct_pixels(
     block, columns = map(_block_of, channels)
     if not (blas_adds() and outer and block and columns) or last.outputs < LEAST_ROWS:
         return None
-    while taps * (ins // block) * (outs // columns) < PIECES and columns % 2 == 0 and columns >= 2 * LEAST_COLUMNS:
-        columns //= 2
     in_row, rows = met_by_taps(last, UNPACKED // (block * columns)), met_by_outputs(outer)
-    if not 0 < len(rows) * len(in_row) <= MOST_CALLS:
+    if not 0 < len(rows) * len(in_row) * parts <= MOST_CALLS:
         return None
-    calls, each_tap = _calls(rows, in_row, last, (ins * parts, outs * parts), block)
+    calls, each_tap = _calls(rows, in_row, last, channels, parts)
+    calls[:, 0], calls[:, 4] = block, calls[:, 4] * taps * ins * outs
     order = np.argsort(each_tap, kind="stable")
     ends = np.searchsorted(each_tap[order], np.arange(taps + 1)).tolist()
+    sections = div_up(PIECES, taps * (ins // block) * (outs // columns))
+    cuts = tuple(_sections(begin, end, sections, parts) for begin, end in pairwise(ends))
     numbers = [prod(axis.outputs for axis in axes) * ins, prod(axis.input_length for axis in axes) * outs]
     products = Products(
         calls=calls[order],
@@ -79,30 +80,40 @@ def direct_pixels(
         left=Matrix(True, ins * parts),
         right=Matrix(False, last.step * outs * parts),
         total_distance=outs,
-        loops=(Loop(parts, ins, outs, taps * ins * outs), Loop(batch, *(parts * n for n in numbers))),
+        loops=(Loop(batch, *(parts * n for n in numbers)), Loop(1)),
     )
-    return DirectPixels(products, tuple(slice(*two) for two in pairwise(ends)), channels, parts, block)
+    return DirectPixels(products, cuts, channels, parts, block)
 
 
 def _calls(
-    rows: Array, in_row: Sequence[Met], last: FrameAxis, channels: tuple[int, int], block: int
+    rows: Array, in_row: Sequence[Met], last: FrameAxis, channels: tuple[int, int], parts: int
 ) -> tuple[Array, Array]:
-    """The products of all positions and taps, as `Products` has them, and the tap of each.
+    """The products of all positions, taps and parts, as `Products` has them, and the tap of each.
 
     Args:
         rows: Positions, taps and inputs of all axes but the last.
         in_row: What the taps of the last axis meet.
         last: The last axis.
-        channels: Of the image, and of the other one.
-        block: Rows of a product.
+        channels: Of a part of the image, and of the other one.
+        parts: Parts; those of a row of positions follow each other, while it is in the cache.
+
+    Returns:
+        int64 [products, 5], without rows and with the part instead of where sums begin; and int64 [products].
     """
     taps, outputs, inputs, counts = (np.array(numbers) for numbers in zip(*in_row, strict=True))
-    calls = np.zeros((len(rows), len(in_row), 5), np.int64)
-    calls[..., 0] = block
-    calls[..., 1] = counts
-    calls[..., 2] = (rows[:, :1] * last.outputs + outputs) * channels[0]
-    calls[..., 3] = (rows[:, 2:] * last.input_length + inputs) * channels[1]
-    return calls.reshape(-1, 5), (rows[:, 1:2] * last.taps + taps).reshape(-1)
+    part, (ins, outs) = np.arange(parts), channels
+    calls = np.zeros((len(rows), len(in_row), parts, 5), np.int64)
+    calls[..., 1] = counts[:, None]
+    calls[..., 2] = ((rows[:, :1] * last.outputs + outputs)[..., None] * parts + part) * ins
+    calls[..., 3] = ((rows[:, 2:] * last.input_length + inputs)[..., None] * parts + part) * outs
+    calls[..., 4] = part
+    return calls.reshape(-1, 5), np.repeat(rows[:, 1:2] * last.taps + taps, parts)
+
+
+def _sections(begin: int, end: int, sections: int, parts: int) -> tuple[slice, ...]:
+    """Products from ``begin`` to before ``end`` in so many sections of whole rows; the last ones may be empty."""
+    each = div_up((end - begin) // parts, sections) * parts
+    return tuple(slice(min(begin + n * each, end), min(begin + (n + 1) * each, end)) for n in range(sections))
 
 
 def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) -> Array:
@@ -117,13 +128,17 @@ def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) ->
     Returns:
         float32 [parts, taps, I / parts, O / parts].
     """
-    ins, outs = layer.channels
-    sums = np.zeros((layer.parts, len(layer.taps), ins, outs), np.float32)
+    (ins, outs), sections = layer.channels, len(layer.taps[0])
+    sums = np.zeros((sections, layer.parts, len(layer.taps), ins, outs), np.float32)
 
-    def add_up(tap: int, row: int, column: int) -> None:
-        operands = Operands(image, other, sums, row, column, (tap * ins + row) * outs + column)
-        add_products(layer.products, operands, layer.taps[tap].start, layer.taps[tap].stop)
+    def add_up(section: int, tap: int, row: int, column: int) -> None:
+        calls = layer.taps[tap][section]
+        operands = Operands(image, other, sums[section], row, column, (tap * ins + row) * outs + column)
+        add_products(layer.products, operands, calls.start, calls.stop)
 
-    blocks = range(len(layer.taps)), range(0, ins, layer.block), range(0, outs, layer.products.columns)
-    each(do, [partial(add_up, *one) for one in product(*blocks)])
-    return sums
+    blocks = range(0, ins, layer.block), range(0, outs, layer.products.columns)
+    each(do, [partial(add_up, *one) for one in product(range(sections), range(len(layer.taps)), *blocks)])
+    total: Array = sums[0]
+    for more in sums[1:]:
+        total += more
+    return total

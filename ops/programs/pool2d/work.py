@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
+from device.host.parts import parts_of
 from device.numbers.block_floats import whole_groups
 from device.numbers.formats import Array, DataFormat
 from device.plan import Work
 from ops.frame.frame import Frame
 from ops.meaning import ValuesReading, given
-
-BAND_NUMBERS: Final = 1 << 17  # of a frame that are met at a time: they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +48,18 @@ def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesReadin
     sticks = sticks[: batch * rows.input_length * columns.input_length]
     images = sticks.reshape(batch, rows.input_length, columns.input_length, work.channels)
     result = np.empty((batch, rows.outputs, columns.outputs, work.channels), work.data_format.storage)
-    at_once = max(1, BAND_NUMBERS // (rows.step * columns.length * work.channels))
 
-    def pool(band: tuple[int, int]) -> None:
-        image, first = band
-        outputs = result[image, first : first + at_once]
-        dst = _largest(_framed(images[image], work.frame, first, len(outputs)), work.frame, len(outputs))
+    def pool(band: tuple[int, slice]) -> None:
+        image, part = band
+        outputs = result[image, part]
+        dst = _largest(_framed(images[image], work.frame, part.start, len(outputs)), work.frame, len(outputs))
         if work.data_format.is_block:
             dst = whole_groups(dst)
         packed = reading.arithmetic.pack(dst, work.data_format, fp32_dest=False)
         outputs[...] = packed[..., : work.channels]
 
-    reading.arithmetic.each(pool, [(image, one) for image in range(batch) for one in range(0, rows.outputs, at_once)])
+    parts = list(parts_of(rows.outputs, rows.step * columns.length * work.channels))
+    reading.arithmetic.each(pool, [(image, part) for image in range(batch) for part in parts])
     return result.reshape(1, 1, -1, work.channels)
 
 

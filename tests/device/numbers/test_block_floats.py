@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device.host.compiling import numba_installed
+from device.numbers import block_floats
 from device.numbers.block_floats import GROUP, largest_exponents, round_groups, spread
+from device.numbers.formats import BFLOAT16
 
 
 @given(st.integers(0, 3), st.integers(0, 10**6))
@@ -31,3 +34,22 @@ def test_both_widths_of_rounding_give_the_same(mantissa_bits, exponent):
     round_groups(groups, mantissa_bits, narrow)
     round_groups(np.concatenate([groups, np.full((1, GROUP), 3e38, np.float32)]), mantissa_bits, wide)
     assert np.array_equal(narrow, wide[:64])
+
+
+@pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
+@pytest.mark.parametrize("mantissa_bits", [3, 7])
+@pytest.mark.parametrize("exponent", [0, 1, 3, 8, 9, 127, 230, 250])
+def test_compiled_loops_round_the_same(monkeypatch, mantissa_bits, exponent):
+    """Denormals are dropped and ties go to even; numbers too large for the loops are left to numpy."""
+    rng = np.random.default_rng(exponent)
+    fields = np.maximum(exponent - rng.integers(0, 12, (64, GROUP)), 0).astype(np.uint32)
+    groups = (fields << np.uint32(23) | rng.integers(0, 1 << 23, (64, GROUP), np.uint32)).view(np.float32)
+    groups[1] = np.float32(2.0) ** np.arange(-8, 8) + np.float32(0.5)
+    groups[::3] *= -1
+    kept, made = groups.copy(), []
+    for loops in (False, True):
+        monkeypatch.setattr(block_floats, "worth_loading", lambda module, seconds, loops=loops: loops)
+        made.append(np.empty(groups.shape, BFLOAT16.storage))
+        round_groups(groups, mantissa_bits, made[-1])
+    assert np.array_equal(made[0].view(np.uint16), made[1].view(np.uint16))
+    assert np.array_equal(groups, kept)

@@ -5,6 +5,7 @@ import pytest
 
 from device.host.compiling import numba_installed
 from device.numbers import rounding
+from device.numbers.formats import BFLOAT16
 
 needs_numba = pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
 WAYS = ["numpy", pytest.param("loops", marks=needs_numba)]
@@ -63,6 +64,14 @@ def test_what_does_not_lie_in_one_piece_is_rounded_too(way):
     values = numbers((4, 64))[:, ::2]
     want = rounding.round_half_up(np.ascontiguousarray(values))
     assert np.array_equal(rounding.round_half_up(values), want)
+
+
+def test_rows_become_float32_side_by_side(way):
+    values = np.array([[1, 2], [3, 4]], BFLOAT16.storage)
+    out = np.full((3, 4), 9, np.float32)
+    rounding.widen_rows(values, slice(0, 2), np.array([1, -1, 2]), out, 0)
+    rounding.widen_rows(values, slice(0, 2), np.array([0, 1, 5]), out, 2)
+    assert out.tolist() == [[3, 4, 1, 2], [0, 0, 3, 4], [0, 0, 0, 0]]
 
 
 @needs_numba

@@ -60,6 +60,14 @@ def test_other_bits_works_shapes_and_types_are_made_anew():
     assert maker.calls == 5
 
 
+def test_arrays_that_differ_at_their_ends_are_told_apart():
+    kept, maker, raw = KeptUploads(), Maker(), np.arange(100, dtype=np.float32)
+    first = maker.made_of(kept, frozen(raw), Doubled())
+    raw[-1] = 5
+    assert maker.made_of(kept, frozen(raw), Doubled())[-1] == 10
+    assert maker.made_of(kept, frozen(np.arange(100)), Doubled()) is first
+
+
 def test_nan_is_itself():
     kept, maker = KeptUploads(), Maker()
     assert maker.made_of(kept, frozen([np.nan]), Doubled()) is maker.made_of(kept, frozen([np.nan]), Doubled())

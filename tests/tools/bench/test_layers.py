@@ -3,14 +3,26 @@ import time
 import pytest
 
 from tools.bench import layers
-from tools.bench.layers import AGAIN, FIRST, GENERATIONS, TORCH, bench_cycles, bench_layers, clock_of
+from tools.bench.layers import (
+    AGAIN,
+    FIRST,
+    GENERATIONS,
+    REPORT,
+    REPORT_AGAIN,
+    TORCH,
+    bench_cycles,
+    bench_layers,
+    clock_of,
+)
 
 
 def test_a_figure_for_every_layer_and_a_median_with_a_limit():
     figures = list(bench_cycles(1))
-    assert len(figures) == 9 * len(GENERATIONS)
+    assert len(figures) == 2 * 9 * len(GENERATIONS)
     assert all(figure.unit == "ms" and figure.value > 0 for figure in figures)
-    assert [figure.case for figure in figures if figure.limit] == [f"{device}, median" for device in GENERATIONS]
+    assert [(figure.case, figure.name) for figure in figures if figure.limit] == [
+        (f"{device}, median", name) for device in GENERATIONS for name in (REPORT, REPORT_AGAIN)
+    ]
 
 
 @pytest.mark.parametrize("compared", [True, False])

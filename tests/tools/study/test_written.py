@@ -75,7 +75,7 @@ def test_cards_have_their_names():
 
 
 @pytest.mark.slow
-@pytest.mark.study
+@pytest.mark.long
 def test_the_document_and_its_charts_are_what_the_tool_writes():
     found = study(processes=None)
     assert updated(TEXT, f"\n{tables(found)}\n", BEGIN) == TEXT, "python -m tools.study --write"

@@ -1,7 +1,9 @@
+import ml_dtypes
 import numpy as np
 import pytest
 
 import ttsim as ttnn
+from ttsim.runtime.arrays import copied
 
 
 def test_ragged_lists_are_refused():
@@ -15,3 +17,12 @@ def test_masked_elements_are_refused():
         ttnn.Tensor(masked, ttnn.bfloat16)
     assert ttnn.Tensor(masked.filled(0), ttnn.bfloat16).to_list() == [[0, 1], [1, 0]]
     assert ttnn.Tensor(np.ma.masked_array(np.ones(2, np.float32))).to_list() == [1, 1]
+
+
+@pytest.mark.parametrize("shape", [(), (3, 0), (5,), (3, 700, 300)])
+def test_copies_are_of_another_type_and_their_own(shape):
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(ml_dtypes.bfloat16)
+    made = copied(values, np.dtype(np.float32))
+    assert made.dtype == np.float32
+    assert np.array_equal(made, values.astype(np.float32))
+    assert not np.shares_memory(copied(made, made.dtype), made)

@@ -22,6 +22,7 @@ from ops.programs.conv2d.blocks import (
     plan_shards,
     subblock,
     weight_rows,
+    weight_rows_of,
     width_refusal,
 )
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
@@ -247,7 +248,7 @@ def test_parts_that_are_no_whole_tiles_meet_the_wrong_weights():
     assert (block.first_channel, block.channels) == (3 * 96 + 48, 48)
     first_tile = core * 2 + part
     expected = [32 * first_tile + tap * 64 * 96 + row for tap in range(4) for row in range(32)] + [-1] * 64
-    assert block.weight_rows(np.arange(192), 4).tolist() == expected
+    assert weight_rows_of([block], [np.arange(192)], (2, 2)).tolist() == expected
 
 
 def test_parts_may_be_more_than_asked_for():

@@ -11,6 +11,7 @@ from device.host.parts import parts_of
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.frame.axis import FrameAxis, output_phases, transposed_axis
+from ops.programs.conv2d import gather
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import (
     Image,
@@ -101,20 +102,21 @@ def test_rows_that_follow_each_other_are_a_slice():
 
 
 def test_weights_of_phases_stand_side_by_side():
-    prepared = np.arange(12, dtype=np.float32).reshape(4, 3)[:, :2]
-    found = gathered_weights(prepared, [slice(1, 3), np.array([3, -1]), np.array([2, 9])])
+    prepared = np.arange(12, dtype=np.float32).reshape(4, 3)
+    found = gathered_weights(prepared, slice(0, 2), [slice(1, 3), np.array([3, -1]), np.array([2, 9])])
     assert found.tolist() == [[3, 4, 9, 10, 6, 7], [6, 7, 0, 0, 0, 0]]
-    assert gathered_weights(prepared, [np.array([], int)]).shape == (0, 2)
+    assert gathered_weights(prepared, slice(0, 2), [np.array([], int)]).shape == (0, 2)
 
 
 @pytest.mark.parametrize("arithmetic", [FAST, EXACT], ids=["fast", "exact"])
 @pytest.mark.parametrize("out_format", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
-def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(out_format, arithmetic):
+def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(monkeypatch, out_format, arithmetic):
     """Two images of 40 rows, of which 34 are converted at a time, inside a margin of a row and two columns."""
     case = Case(
         batch=2, size=(40, 40), channels=48, kernel=(2, 3), stride=(1, 1), in_format=FLOAT32, out_format=out_format
     )
-    assert [len(range(40)[part]) for part in parts_of(40, 40 * 48)] == [34, 6]
+    monkeypatch.setattr(gather, "CONVERTED_TOGETHER", 1 << 16)
+    assert [len(range(40)[part]) for part in parts_of(40, 40 * 48, 1 << 16)] == [34, 6]
     reading = Reading(work_of(case), arithmetic, SPEC)
     sticks = np.asfortranarray(quantize(normal(1)((2 * 40 * 40, 48)), FLOAT32))
     image = prepare_image(reading, sticks)

@@ -3,9 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device.host.compiling import numba_installed
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.numbers.integers import round_up
+from ops.programs.conv2d import weights
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 
 SCHEMES = [
@@ -152,3 +154,36 @@ def test_k_blocks_of_block_shards_add_no_rows():
     fields = {"in_channels": 16, "out_channels": 32, "kernel": (3, 3), "channel_shards": 2, "k_block_rows": 160}
     fields |= {"padded_in_channels": 16, "padded_out_channels": 32, "data_format": FLOAT32}
     assert [WeightsLayout(**fields, scheme=scheme).rows for scheme in SCHEMES[1:3]] == [192, 160]
+
+
+@pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
+@pytest.mark.parametrize("dtype", [np.float32, BFLOAT16.storage], ids=str)
+@pytest.mark.parametrize("fmt", [BFLOAT8_B, BFLOAT4_B], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"mirror": False},
+        {"groups": 3},
+        {"out_first": True, "groups": 3},
+        {"scheme": SCHEMES[1], "channel_shards": 2},
+        {"scheme": SCHEMES[2], "k_block_rows": 96},
+        {"full_inner_dim": True},
+    ],
+    ids=str,
+)
+def test_compiled_loops_lay_out_the_same(monkeypatch, change, fmt, dtype):
+    """Also with a number that is too large for them."""
+    layout = WeightsLayout(**{
+        "in_channels": 45, "out_channels": 60, "kernel": (3, 2), "scheme": SCHEMES[0], "padded_in_channels": 64,
+        "padded_out_channels": 64, "data_format": fmt, **change,
+    })  # fmt: skip
+    raw = np.random.default_rng(1).standard_normal(layout.raw_shape).astype(dtype)
+    raw[3, 1] *= np.float32(1e-30).astype(dtype)
+    for largest in (1.0, 3e38):
+        raw[4, 2, 1, 1] = largest
+        made = []
+        for loops in (False, True):
+            monkeypatch.setattr(weights, "worth_loading", lambda module, seconds, loops=loops: loops)
+            made.append(prepare_weights(raw, layout).view(np.uint16))
+        assert np.array_equal(*made)

@@ -4,13 +4,10 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.frame.axis import convolution_axis, transposed_axis
 from ops.frame.frame import Frame
-from ops.programs.conv2d.blocks import k_block_order
-from ops.programs.conv2d.circular_buffers import l1_accumulation
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.layout import choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import HEIGHT
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
-from ops.programs.conv2d.work import ConvWork
+from tests.ops.programs.conv2d.planned_work import planned_work
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]
 # Figures that are easy to reckon with: links of 30 bytes a cycle; tiles of 1088 bytes are unpacked in
@@ -68,26 +65,7 @@ def conv(
         row_major=True,
         bias=bias,
     )
-    chosen = ConvOptions(**options)
-    alignment = scheme_alignment(problem, scheme)
-    config = choose_cores(problem, chosen, spec, scheme, alignment=alignment)
-    layout = lay_out(problem, chosen, spec, config, alignment=alignment)
-    blocks = k_block_order(
-        config,
-        layout.shards,
-        layout.blocks,
-        problem.kernel,
-        full_inner_dim=chosen.full_inner_dim,
-    )
-    return ConvWork(
-        problem=problem,
-        options=chosen,
-        layout=layout,
-        k_blocks=blocks,
-        fidelity_phases=fidelity_phases,
-        partials_format=BFLOAT16,
-        l1_accumulation=l1_accumulation(requested=chosen.packer_l1_acc, bias=bias, k_blocks=layout.blocks.k_blocks),
-    )
+    return planned_work(problem, ConvOptions(**options), scheme, spec, fidelity_phases=fidelity_phases)
 
 
 def total(spec, facts, **changes):

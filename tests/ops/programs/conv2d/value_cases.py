@@ -13,14 +13,11 @@ from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
 from ops.frame.axis import transposed_axis
 from ops.frame.frame import Frame
-from ops.programs.conv2d.blocks import k_block_order
-from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
-from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
-from ops.programs.conv2d.work import ConvWork
+from tests.ops.programs.conv2d.planned_work import planned_work
 
 SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)
 DEFAULTS = ConvOptions()
@@ -89,27 +86,12 @@ class Case:
 
 
 def work_of(case):
-    problem, options = case.problem, case.options
-    alignment = scheme_alignment(problem, case.scheme)
-    config = choose_cores(problem, options, SPEC, case.scheme, alignment=alignment)
-    layout = lay_out(problem, options, SPEC, config, alignment=alignment)
-    buffers = buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=0)
-    return ConvWork(
-        problem=problem,
-        options=options,
-        layout=layout,
-        k_blocks=k_block_order(
-            layout.config,
-            layout.shards,
-            layout.blocks,
-            case.kernel,
-            full_inner_dim=options.full_inner_dim,
-        ),
+    return planned_work(
+        case.problem,
+        case.options,
+        case.scheme,
+        SPEC,
         fidelity_phases=case.fidelity_phases,
-        partials_format=partials_format(buffers),
-        l1_accumulation=l1_accumulation(
-            requested=options.packer_l1_acc, bias=case.bias, k_blocks=buffers.accumulation_blocks
-        ),
         activation=case.activation,
     )
 

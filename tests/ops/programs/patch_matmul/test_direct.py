@@ -110,6 +110,18 @@ def test_the_work_is_cut_into_pieces(batch):
     assert [n for one in calls for n in range(one.start, one.stop)] == list(range(len(layer.products.calls)))
 
 
+@pytest.mark.parametrize(("kernel", "sections"), [(3, 2), (4, 1), (2, 4), (1, 16)])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_pixels_of_few_taps_have_sums_of_their_own(kernel, sections, parts):
+    axes = (strided(64, kernel, kernel, 0), strided(64, kernel, kernel, 0))
+    layer = direct_pixels(axes, 2, (32, 32), parts)
+    calls = [[list(range(one.start, one.stop)) for one in several] for several in layer.taps]
+    assert {len(several) for several in calls} == {sections}
+    flat = [number for several in calls for one in several for number in one]
+    assert flat == list(range(len(layer.products.calls)))
+    assert all(len(one) % parts == 0 for several in calls for one in several)
+
+
 @pytest.mark.parametrize(("axes", "ins", "outs"), [
     ((strided(64, 3, 1, 1),), 32, 32),  # one axis: no rows
     ((strided(64, 3, 1, 1), strided(15, 3, 1, 1)), 32, 32),  # 15 positions of a row

@@ -15,6 +15,7 @@ from ttsim.experiments.sweeping.sweep import sweep
 VARY = {
     "shard_layout": [None, "HEIGHT_SHARDED", "BLOCK_SHARDED"],
     "act_block_h_override": [0, 32, 64, 96, 128],
+    "math_fidelity": ["LoFi", "HiFi4"],
     "lowering": ["frame", "phase"],
 }
 SCRIPT = f"""
@@ -25,8 +26,7 @@ if __name__ == "__main__":
     arguments = {{"scheduler": sys.argv[2]}} if len(sys.argv) > 2 else {{"processes": 2}}
     sweep(vary={VARY}, file=sys.argv[1], watch=lambda one: print(one.done, flush=True), **arguments)
 """
-POINTS = 8 * 3 * 5 * 2
-KILLS = 5  # wherever a write was cut off: tests/ttsim/experiments/sweeping/test_store.py
+POINTS = 8 * 3 * 5 * 2 * 2
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")]
 
 
@@ -48,10 +48,11 @@ def lines(path):
     return sorted(path.read_bytes().splitlines())
 
 
-def test_killed_again_and_again(folder):
-    path, chance = folder / "killed.jsonl", random.Random(20)
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.long)])
+def test_killed_again_and_again(folder, kills):
+    path, chance = folder / f"killed {kills} times.jsonl", random.Random(20)
     seen = []
-    for _ in range(KILLS):
+    for _ in range(kills):
         with started(folder, path) as run:
             seen.append(int(run.stdout.readline()))
             if chance.random() < 0.5:

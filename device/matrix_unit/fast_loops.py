@@ -1,0 +1,224 @@
+"""Products of K blocks and their way to the output as machine code.
+
+Loaded by ``device.matrix_unit.whole_runs``, which says what happens on the way and in which order. Products are BLAS's,
+by the very function that numpy calls.
+"""
+
+from functools import partial
+from typing import Any, TypeAlias
+
+import numba.experimental.function_type  # noqa: F401 - with it, loops take functions
+import numpy as np
+from numba import types
+
+from device.host.compiling import compiled
+from device.numbers.loops import share
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+int32 = np.int32
+apart = partial(compiled, fuses=False)
+
+
+@apart
+def _round(part: Array) -> None:
+    """float32 numbers half up to bfloat16."""
+    bits = part.view(np.int32)
+    for i in range(bits.size):
+        bits[i] = int32(bits[i] + int32(0x8000)) & int32(-0x10000)
+
+
+@apart
+def _add(target: Array, part: Array) -> None:
+    for i in range(target.size):
+        target[i] += part[i]
+
+
+@apart
+def _add_bias(rows: Array, bias: Array) -> None:
+    for n in range(rows.shape[0]):
+        for i in range(bias.size):
+            rows[n, i] += bias[i]
+
+
+@apart
+def _cut(part: Array, mask: np.int32) -> None:
+    """What the matrix unit reads of partial sums."""
+    if mask != -1:
+        bits = part.view(np.int32)
+        for i in range(bits.size):
+            bits[i] = bits[i] & mask
+
+
+@apart
+def _pack(part: Array, kind: int, sharing: Any) -> None:
+    """What the packer writes: as it is (0), bfloat16 (1) or a block float (2)."""
+    if kind == 1:
+        _round(part)
+    elif kind == 2:
+        group, smallest, stretch, magic, unit = sharing
+        share(part.view(np.int32).reshape(-1, group), smallest, stretch, magic, unit)
+
+
+@apart
+def _sum(sums: Array, m: int, how: Any, partials: int, mask: np.int32, sharing: Any) -> None:
+    """All K blocks of a row of outputs, into that of the first."""
+    narrow, accumulates, rounds_in_l1, packs_last = how[0], how[1], how[2], how[3]
+    total = sums[0, m]
+    for block in range(sums.shape[0]):
+        part = sums[block, m]
+        last = block == sums.shape[0] - 1 and not packs_last
+        if block and (last or not accumulates):
+            _cut(total, mask)
+            _add(total, part)
+            if narrow:
+                _round(total)
+            if not last:
+                _pack(total, partials, sharing)
+            continue
+        if narrow:
+            _round(part)
+        if not last:
+            _pack(part, partials, sharing)
+        if block:
+            _add(total, part)
+            if rounds_in_l1:
+                _round(total)
+    if packs_last:
+        _cut(total, mask)
+
+
+@apart
+def _settle(
+    sums: Array,
+    count: int,
+    bias: Array,
+    how: Any,
+    kinds: Any,
+    mask: np.int32,
+    sharing: Any,
+    sharing_out: Any,
+    out: Array,
+    first: int,
+    place: Any,
+) -> None:
+    """Products of so many rows of outputs become outputs, from the first element on; otherwise as of `run`."""
+    down, outer, across, inner, between, span, kept, halves = place
+    for m in range(count):
+        _sum(sums, m, how, kinds[0], mask, sharing)
+        part = sums[0, m]
+        if bias.size:
+            _add_bias(part.reshape(-1, bias.size), bias)
+            if how[0]:
+                _round(part)
+        if how[4]:
+            _pack(part, kinds[0], sharing)
+            _cut(part, mask)
+        _pack(part, kinds[1], sharing_out)
+        bits = part.view(np.int32)
+        for one in range(outer):
+            for other in range(inner):
+                target = out[first + m * down + one * across + other * between :]
+                source = bits[(one * inner + other) * span :]
+                if halves:
+                    for i in range(kept):
+                        target[i] = source[i] >> 16
+                else:
+                    for i in range(kept):
+                        target[i] = source[i]
+
+
+@apart
+def _widen(activations: Array, first: int, pitch: int, room: Array, rows: int) -> None:
+    """Rows of activations, as they are held, become float32."""
+    for n in range(rows):
+        source, target = activations[first + n * pitch :], room[n].view(np.int32)
+        if activations.itemsize == 2:
+            for i in range(target.size):
+                target[i] = int32(source[i]) << 16
+        else:
+            for i in range(target.size):
+                target[i] = source[i]
+
+
+@apart
+def run(
+    sgemm: Any,
+    activations: Array,
+    operands: Any,
+    depths: Array,
+    room: Array,
+    rows: int,
+    sums: Array,
+    bias: Array,
+    how: Any,
+    kinds: Any,
+    mask: np.int32,
+    sharing: Any,
+    sharing_out: Any,
+    out: Array,
+    first: int,
+    place: Any,
+) -> None:
+    """Rows of outputs, each in its place; arguments as ``device.matrix_unit.whole_runs`` makes them.
+
+    Args:
+        sgemm: BLAS's product.
+        activations: Integers, what the matrix [outputs, depths] of the activations lies in from its first element on.
+        operands: The address of the weights [depths, columns], the elements from one of their rows to the next and
+            from one row of the activations to the next, and how many outputs there are in a row of them.
+        depths: int64, of each K block.
+        room: float32, room for the activations of the rows that are computed at a time.
+        rows: Rows of outputs.
+        sums: float32 [blocks, rows that are computed at a time, elements of a row], room for products.
+        bias: float32 [columns], or nothing.
+        how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed, and
+            outputs make one more trip.
+        kinds: How partial sums and outputs are packed.
+        mask: Bits of partial sums that are read.
+        sharing: How partial sums that are block floats are rounded.
+        sharing_out: How outputs are.
+        out: The output buffer, flat, integers of its size.
+        first: Where in it the first element goes.
+        place: The distance between rows, spans of a row in two dimensions and the distances between those, the
+            elements of a span and those that are kept, and whether the upper halves of numbers are stored.
+    """
+    weights, weight_pitch, pitch, outputs = operands
+    columns, step, held = sums.shape[2] // outputs, sums.shape[1], room.shape[1]
+    plain, one, zero = int32(111), np.float32(1), np.float32(0)
+    for begin in range(0, rows, step):
+        count, depth = min(step, rows - begin), 0
+        _widen(activations, begin * outputs * pitch, pitch, room, count * outputs)
+        for block in range(depths.size):
+            left = np.uintp(room.ctypes.data + 4 * depth)
+            right = np.uintp(weights + 4 * depth * weight_pitch)
+            sgemm(
+                int32(101), plain, plain, count * outputs, columns, depths[block],
+                one, left, held, right, weight_pitch, zero, sums[block].ctypes.data, columns,
+            )  # fmt: skip
+            depth += depths[block]
+        _settle(
+            sums, count, bias, how, kinds, mask, sharing, sharing_out, out, first + begin * place[0], place
+        )  # fmt: skip
+
+
+class Sgemm(types.WrapperAddressProtocol):
+    """BLAS's product of float32 matrices for compiled loops.
+
+    Args:
+        address: Where it is.
+    """
+
+    def __init__(self, address: int) -> None:
+        integer, size, number, array = types.int32, types.int64, types.float32, types.uintp
+        self._address = address
+        self._signature = types.void(
+            integer, integer, integer, size, size, size, number, array, size, array, size, number, array, size
+        )
+
+    def __wrapper_address__(self) -> int:
+        return self._address
+
+    def signature(self) -> Any:
+        """Its arguments, as of cblas_sgemm."""
+        return self._signature

@@ -1,0 +1,154 @@
+"""Outputs of the fast reading at once, from the operands of all K blocks to what is stored.
+
+The step-by-step way, function by function of `device.matrix_unit.fast`, gives the same bits. In one loop what is worked
+on stays in the cache, and threads that work side by side do not wait for the interpreter after every step, which took
+as long as the products themselves.
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from device.host.compiling import worth_loading
+from device.host.products import sgemm_address
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
+from device.numbers.rounding import sharing
+
+CHUNK_ELEMENTS: Final = 1 << 16  # of products that are worked on at a time, so that they stay in the cache
+_SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
+_TF32: Final = -0x2000  # masks as signed numbers
+_UPPER: Final = -0x10000
+_WHOLE: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trips:
+    """What happens between products and outputs (docs/values.md, Partial sums, Bias, Packer).
+
+    Attributes:
+        fp32_dest: Whether Dst has 32 bits.
+        partials: Format of partial sums.
+        accumulates: Whether the packer adds them in L1.
+        untilizes: Whether outputs make one more trip through partials and Dst.
+        made: What outputs are packed to.
+    """
+
+    fp32_dest: bool
+    partials: DataFormat
+    accumulates: bool
+    untilizes: bool
+    made: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOperands:
+    """What a run of outputs is made of.
+
+    Attributes:
+        activations: float32 or bfloat16 [outputs, depth of all K blocks], elements of a row side by side.
+        weights: float32 [depth of all K blocks, columns], likewise.
+        depths: Of each K block.
+        bias: float32 [columns] as the matrix unit reads it, or None.
+        packs_last: Whether the last product is packed, too: a bias follows, or blocks that the outputs do not meet.
+    """
+
+    activations: Array
+    weights: Array
+    depths: Sequence[int]
+    bias: Array | None
+    packs_last: bool
+
+
+WholeRun: TypeAlias = Callable[[RunOperands, Array, Array], None]
+
+
+def whole_runs(trips: Trips, elements: int) -> WholeRun | None:
+    """`run` for some trips, if its loops are there or worth loading; else who asks goes step by step.
+
+    Args:
+        trips: What happens.
+        elements: Elements of all products of a call.
+    """
+    address = sgemm_address() if trips.made.storage in (BFLOAT16.storage, FLOAT32.storage) else None
+    if address is None or not worth_loading("device.matrix_unit.fast_loops", elements * _SUM_SECONDS):
+        return None
+    loops = importlib.import_module("device.matrix_unit.fast_loops")
+    return partial(run, loops, loops.Sgemm(address), trips)
+
+
+def run(loops: Any, sgemm: Any, trips: Trips, operands: RunOperands, result: Array, place: Array) -> None:
+    """Compute outputs.
+
+    Args:
+        loops: The compiled loops.
+        sgemm: Their product.
+        trips: What happens on the way.
+        operands: What is multiplied.
+        result: The output buffer, contiguous, in storage of what is made.
+        place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
+    """
+    mask = _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
+    rounds_in_l1, bias = trips.partials != FLOAT32, operands.bias
+    rows, outputs, columns = place.shape[0], place.shape[1], operands.weights.shape[1]
+    step = max(1, CHUNK_ELEMENTS // (len(operands.depths) * outputs * columns))
+    loops.run(
+        sgemm,
+        _flat(operands.activations),
+        (*_addressed(operands.weights), operands.activations.strides[0] // operands.activations.itemsize, outputs),
+        np.array(operands.depths, np.int64),
+        np.empty((min(step, rows) * outputs, operands.activations.shape[1]), np.float32),
+        rows,
+        np.empty((len(operands.depths), min(step, rows), outputs * columns), np.float32),
+        np.empty(0, np.float32) if bias is None else bias,
+        (not trips.fp32_dest, trips.accumulates, rounds_in_l1, operands.packs_last, trips.untilizes),
+        tuple(_kind(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
+        np.int32(mask),
+        sharing(trips.partials.mantissa_bits),
+        sharing(trips.made.mantissa_bits),
+        result.reshape(-1).view(f"u{result.itemsize}"),
+        (_address(place) - _address(result)) // result.itemsize,
+        (*_spans(place, columns // place.shape[2]), result.itemsize == 2),
+    )
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _addressed(matrix: Array) -> tuple[int, int]:
+    """Where a matrix is, and the elements from one of its rows to the next."""
+    return _address(matrix), matrix.strides[0] // matrix.itemsize
+
+
+def _flat(matrix: Array) -> Array:
+    """The integers that a matrix is made of, from its first element to its last, with what lies between its rows."""
+    length = (len(matrix) - 1) * (matrix.strides[0] // matrix.itemsize) + matrix.shape[1]
+    flat = as_strided(matrix, (length,), (matrix.itemsize,), writeable=False)
+    return flat.view(np.int32 if matrix.itemsize == 4 else np.uint16)
+
+
+def _spans(place: Array, width: int) -> tuple[int, ...]:
+    """Where rows of outputs go: what the loops take, in elements, with spans as long as can be.
+
+    Args:
+        place: [rows, columns, phases, channels], a view of the output buffer.
+        width: Elements there are for the channels.
+    """
+    down, across, between = (stride // place.itemsize for stride in place.strides[:3])
+    _, columns, phases, channels = place.shape
+    if channels < width or (phases > 1 and between != channels):
+        return down, columns, across, phases, between, width, channels
+    span = phases * channels
+    if columns > 1 and across != span:
+        return down, columns, across, 1, 0, span, span
+    return down, 1, 0, 1, 0, columns * span, columns * span
+
+
+def _kind(fmt: DataFormat, *, fp32_dest: bool) -> int:
+    """How the packer rounds: not at all, to bfloat16, or to a block float."""
+    return 2 if fmt.is_block else int(fmt == BFLOAT16 and fp32_dest)

@@ -1,0 +1,27 @@
+"""A convolution with the library's cores, blocks and order of blocks."""
+
+from ops.programs.conv2d.blocks import k_block_order
+from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment
+from ops.programs.conv2d.work import ConvWork
+
+
+def planned_work(problem, options, scheme, spec, *, fidelity_phases, activation=None):
+    alignment = scheme_alignment(problem, scheme)
+    config = choose_cores(problem, options, spec, scheme, alignment=alignment)
+    layout = lay_out(problem, options, spec, config, alignment=alignment)
+    buffers = buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=0)
+    return ConvWork(
+        problem=problem,
+        options=options,
+        layout=layout,
+        k_blocks=k_block_order(
+            layout.config, layout.shards, layout.blocks, problem.kernel, full_inner_dim=options.full_inner_dim
+        ),
+        fidelity_phases=fidelity_phases,
+        partials_format=partials_format(buffers),
+        l1_accumulation=l1_accumulation(
+            requested=options.packer_l1_acc, bias=problem.bias, k_blocks=buffers.accumulation_blocks
+        ),
+        activation=activation,
+    )

@@ -1,0 +1,79 @@
+"""Runs computed at once give the bits of runs that go step by step."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from device.host.compiling import numba_installed
+from device.host.products import sgemm_address
+from device.matrix_unit import whole_runs as device_whole_runs
+from device.matrix_unit.arithmetic import FAST
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
+from ops.programs.conv2d import values
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.problem import ConvOptions
+from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, normal
+
+pytestmark = pytest.mark.skipif(
+    not numba_installed() or sgemm_address() is None, reason="numba is not installed, or numpy has another BLAS"
+)
+STEPWISE = replace(FAST, whole_runs=lambda trips, elements: None)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Runs that are computed at once, as soon as that is possible; few numbers at a time."""
+    counts = []
+    compute = device_whole_runs.run
+    monkeypatch.setattr(device_whole_runs, "worth_loading", lambda module, seconds: True)
+    monkeypatch.setattr(device_whole_runs, "CHUNK_ELEMENTS", 1 << 10)
+    monkeypatch.setattr(values, "LEAST_COLUMNS", 32)
+    monkeypatch.setattr(values, "OPERAND_ELEMENTS", 1 << 10)
+    monkeypatch.setattr(device_whole_runs, "run", lambda *given: (counts.append(1), compute(*given)))
+    return counts
+
+
+def bits(case, seed, arithmetic):
+    got, dtype = computed(case, *arrays(case, normal(seed)), arithmetic)
+    return got.view(np.uint32), dtype
+
+
+def test_any_convolution_is_the_same(counted):
+    @settings(max_examples=150, deadline=None)
+    @given(cases(), st.integers(0, 99))
+    def same(case, seed):
+        assume(case.activation is None and case.fidelity_phases != 3)
+        assert np.array_equal(bits(case, seed, FAST)[0], bits(case, seed, STEPWISE)[0])
+
+    same()
+    assert len(counted) > 50
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("fp32_dest", [False, True])
+@pytest.mark.parametrize("packer_l1_acc", [False, True])
+@pytest.mark.parametrize("out_format", [BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B], ids=str)
+@pytest.mark.parametrize("scheme", [HEIGHT, BLOCK, WIDTH])
+def test_trips_of_every_format_are_the_same(counted, scheme, out_format, packer_l1_acc, fp32_dest, bias):
+    """Several K blocks, and more columns than are computed at a time, of which the last are not whole groups."""
+    options = ConvOptions(
+        fp32_dest=fp32_dest, packer_l1_acc=packer_l1_acc, untilize_out=not out_format.is_block and not bias
+    )
+    case = Case(
+        size=(5, 7), channels=96, outputs=72, kernel=(2, 2), bias=bias, scheme=scheme, out_format=out_format,
+        options=options, fidelity_phases=1,
+    )  # fmt: skip
+    assert np.array_equal(bits(case, 7, FAST)[0], bits(case, 7, STEPWISE)[0])
+    assert len(counted) >= 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"activation": ("relu", ())}, {"fidelity_phases": 3}, {"size": (4, 1)}, {"outputs": 1}]
+)
+def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, change):
+    case = replace(Case(kernel=(1, 1), stride=(1, 1)), **change)
+    bits(case, 1, FAST)
+    assert not counted
