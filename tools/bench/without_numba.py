@@ -13,7 +13,7 @@ from ttsim.layers.exact import Inputs
 from ttsim.types.layer import Layer
 
 CALL = "without numba"
-LIMIT_OF_TORCH_IN_SUM = 40.0  # 31 on a quiet machine
+LIMIT_OF_TORCH_IN_SUM = 40.0  # 27 to 31 on a quiet machine
 TURNS = 1  # of some ten seconds each
 
 
