@@ -16,7 +16,7 @@ from ttsim.runtime.defaults import DEFAULT_SPEC
 from ttsim.types.layer import Layer
 
 LIMIT_OF_TENSORS = 2.1
-LIMIT_OF_STORED = 4.1
+LIMIT_OF_STORED = 4.0
 LIMIT_OF_STORED_BLOCKS = 5.8  # of a block float input: what a script has in float32 alone takes 3.8 times as much
 MIB = 1 << 20
 

@@ -38,8 +38,8 @@ from ops.programs.conv2d.gather import (
 from ops.programs.conv2d.whole_runs import compute_whole, suits_whole_runs, whole_run_of
 from ops.programs.conv2d.work import ConvWork
 
-OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, about what a cache of a core holds
-LEAST_COLUMNS: Final = 256  # of a product, since its activations are gathered for each part again
+OPERAND_ELEMENTS: Final = 3 << 15  # weights that are held in float32 at a time, about what a cache of a core holds
+LEAST_COLUMNS: Final = 192  # of a product, since its activations are gathered for each part again
 
 
 @dataclass(frozen=True, slots=True)
