@@ -1,6 +1,7 @@
-"""Calls of BLAS one after the other without Python in between; loaded by `device.host.products` where it is worth it.
+"""Products of BLAS in compiled loops, without Python in between; loaded where it is worth it.
 
-This module needs numba, also to be loaded.
+This module needs numba, also to be loaded. A change of `product` is seen by loops of other files once these change, too
+(`device.host.compiling`).
 """
 
 import importlib
@@ -18,13 +19,24 @@ _ir: Any = importlib.import_module("llvmlite.ir")
 
 
 def _one_product(
-    typing: Any, address: Any, orders: Any, sizes: Any, left: Any, right: Any, total: Any
+    typing: Any, address: Any, orders: Any, sizes: Any, left: Any, right: Any, kept: Any, total: Any
 ) -> tuple[Any, Callable[..., Any]]:
-    """A call of BLAS: the function's address, three orders, three sizes, of each matrix its address and distance."""
+    """A call of BLAS in a loop: ``total`` becomes ``kept`` times itself and the product.
+
+    Args:
+        typing: Numba's.
+        address: Where the function is, as `device.host.products.sgemm_address` says.
+        orders: int64, the three of the call's first words: how rows lie, and whether a matrix is transposed.
+        sizes: int64, rows, columns and depth.
+        left: int64, the address of a float32 matrix and the elements from one of its rows to the next.
+        right: Likewise.
+        kept: float32.
+        total: As ``left``.
+    """
     size = _numba.types.int64
     pair = _numba.types.UniTuple(size, 2)
     three = _numba.types.UniTuple(size, 3)
-    signature = _numba.types.void(size, three, three, pair, pair, pair)
+    signature = _numba.types.void(size, three, three, pair, pair, _numba.types.float32, pair)
 
     def make(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         order, whole, number = _ir.IntType(32), _ir.IntType(64), _ir.FloatType()
@@ -32,16 +44,17 @@ def _one_product(
         takes = [order] * 3 + [whole] * 3 + [number] + [whole] * 4 + [number] + [whole] * 2
         function = builder.inttoptr(given[0], _ir.FunctionType(_ir.VoidType(), takes).as_pointer())
         orders, sizes, left, right, total = (
-            [builder.extract_value(several, at) for at in range(several.type.count)] for several in given[1:]
+            [builder.extract_value(several, at) for at in range(several.type.count)]
+            for several in (*given[1:5], given[6])
         )
         words = [builder.trunc(each, order) for each in orders]
-        builder.call(function, [*words, *sizes, one, *left, *right, one, *total])
+        builder.call(function, [*words, *sizes, one, *left, *right, given[5], *total])
         return context.get_dummy_value()
 
     return signature, make
 
 
-_sgemm: Any = _extending.intrinsic(_one_product)
+product: Any = _extending.intrinsic(_one_product)
 
 
 @compiled
@@ -54,11 +67,12 @@ def add_products(job: Array, calls: Array) -> None:
             right = job[6] + 4 * (a * job[13] + b * job[17])
             total = job[7] + 4 * (a * job[14] + b * job[18])
             for i in range(len(calls)):
-                _sgemm(
+                product(
                     sgemm,
                     orders,
                     (calls[i, 0], columns, calls[i, 1]),
                     (left + 4 * calls[i, 2], job[8]),
                     (right + 4 * calls[i, 3], job[9]),
+                    np.float32(1),
                     (total + 4 * calls[i, 4], job[10]),
                 )

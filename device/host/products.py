@@ -24,8 +24,8 @@ NAMES: Final = ("scipy_cblas_sgemm64_", "cblas_sgemm64_")
 UNPACKED: Final = 1_000_000  # multiply-adds up to which OpenBLAS does not copy what it multiplies
 SMALL: Final = 30_000  # multiply-adds of a product that takes less than to let another thread in
 CALL_SECONDS: Final = 4e-6  # of a product that is begun from Python
-_BY_ROWS: Final = 101
-_AS_IT_IS: Final = 111
+BY_ROWS: Final = 101
+AS_IT_IS: Final = 111
 _TRANSPOSED: Final = 112
 
 
@@ -43,7 +43,7 @@ class Matrix(NamedTuple):
     @property
     def order(self) -> int:
         """What BLAS calls it."""
-        return _TRANSPOSED if self.transposed else _AS_IT_IS
+        return _TRANSPOSED if self.transposed else AS_IT_IS
 
 
 class Loop(NamedTuple):
@@ -127,7 +127,7 @@ def add_products(products: Products, operands: Operands, first: int, last: int) 
     )
     several = (last - first) * products.loops[0].times * products.loops[1].times
     if worth_loading("device.host.product_loops", several * CALL_SECONDS):
-        orders = (_BY_ROWS, products.left.order, products.right.order)
+        orders = (BY_ROWS, products.left.order, products.right.order)
         lies = (products.left.distance, products.right.distance, products.total_distance)
         loops = (*products.loops[0], *products.loops[1])
         job = np.array((sgemm.address, products.columns, *orders, *begins, *lies, *loops), np.int64)
@@ -149,7 +149,7 @@ def _one_by_one(multiply: Callable[..., None], products: Products, begins: tuple
         a, b, c = (4 * elements for elements in on)
         for rows, depth, left, right, total in numbers:
             multiply(
-                _BY_ROWS, one, other, rows, n, depth, 1.0, left + a, of_one, right + b, of_other, 1.0, total + c, into
+                BY_ROWS, one, other, rows, n, depth, 1.0, left + a, of_one, right + b, of_other, 1.0, total + c, into
             )
 
 

@@ -7,11 +7,11 @@ by the very function that numpy calls.
 from functools import partial
 from typing import Any, TypeAlias
 
-import numba.experimental.function_type  # noqa: F401 - with it, loops take functions
 import numpy as np
-from numba import types
 
 from device.host.compiling import compiled
+from device.host.product_loops import product
+from device.host.products import AS_IT_IS, BY_ROWS
 from device.numbers.loops import share
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -163,7 +163,7 @@ def run(
     """Rows of outputs, each in its place; arguments as ``device.matrix_unit.whole_runs`` makes them.
 
     Args:
-        sgemm: BLAS's product.
+        sgemm: Where BLAS's product is.
         activations: Integers, what the matrix [outputs, depths] of the activations lies in from its first element on.
         operands: The address of the weights [depths, columns], the elements from one of their rows to the next and
             from one row of the activations to the next, and how many outputs there are in a row of them.
@@ -185,40 +185,20 @@ def run(
     """
     weights, weight_pitch, pitch, outputs = operands
     columns, step, held = sums.shape[2] // outputs, sums.shape[1], room.shape[1]
-    plain, one, zero = int32(111), np.float32(1), np.float32(0)
     for begin in range(0, rows, step):
         count, depth = min(step, rows - begin), 0
         _widen(activations, begin * outputs * pitch, pitch, room, count * outputs)
         for block in range(depths.size):
-            left = np.uintp(room.ctypes.data + 4 * depth)
-            right = np.uintp(weights + 4 * depth * weight_pitch)
-            sgemm(
-                int32(101), plain, plain, count * outputs, columns, depths[block],
-                one, left, held, right, weight_pitch, zero, sums[block].ctypes.data, columns,
-            )  # fmt: skip
+            product(
+                sgemm,
+                (BY_ROWS, AS_IT_IS, AS_IT_IS),
+                (count * outputs, columns, depths[block]),
+                (room.ctypes.data + 4 * depth, held),
+                (weights + 4 * depth * weight_pitch, weight_pitch),
+                np.float32(0),
+                (sums[block].ctypes.data, columns),
+            )
             depth += depths[block]
         _settle(
             sums, count, bias, how, kinds, mask, sharing, sharing_out, out, first + begin * place[0], place
         )  # fmt: skip
-
-
-class Sgemm(types.WrapperAddressProtocol):
-    """BLAS's product of float32 matrices for compiled loops.
-
-    Args:
-        address: Where it is.
-    """
-
-    def __init__(self, address: int) -> None:
-        integer, size, number, array = types.int32, types.int64, types.float32, types.uintp
-        self._address = address
-        self._signature = types.void(
-            integer, integer, integer, size, size, size, number, array, size, array, size, number, array, size
-        )
-
-    def __wrapper_address__(self) -> int:
-        return self._address
-
-    def signature(self) -> Any:
-        """Its arguments, as of cblas_sgemm."""
-        return self._signature

@@ -77,16 +77,15 @@ def whole_runs(trips: Trips, elements: int) -> WholeRun | None:
     address = sgemm_address() if trips.made.storage in (BFLOAT16.storage, FLOAT32.storage) else None
     if address is None or not worth_loading("device.matrix_unit.fast_loops", elements * _SUM_SECONDS):
         return None
-    loops = importlib.import_module("device.matrix_unit.fast_loops")
-    return partial(run, loops, loops.Sgemm(address), trips)
+    return partial(run, importlib.import_module("device.matrix_unit.fast_loops"), address, trips)
 
 
-def run(loops: Any, sgemm: Any, trips: Trips, operands: RunOperands, result: Array, place: Array) -> None:
+def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Array, place: Array) -> None:
     """Compute outputs.
 
     Args:
         loops: The compiled loops.
-        sgemm: Their product.
+        sgemm: Where BLAS's product is.
         trips: What happens on the way.
         operands: What is multiplied.
         result: The output buffer, contiguous, in storage of what is made.
