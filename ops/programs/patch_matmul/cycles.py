@@ -17,6 +17,7 @@ from device.time.data_movement import side_by_side_cycles
 from device.time.dram import shared_cycles
 from device.time.engine import task_of
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.programs.actions.alike import alike_cycles
 from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
 from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
 from ops.programs.actions.pages import read_stick_cycles, write_stick_cycles
@@ -62,7 +63,7 @@ def fill_rows_cycles(work: FillRows, spec: DeviceSpec, *, contention: bool = Tru
 
 def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of a program that reads rows of all bands, adds and writes them; arguments as of `patch_matmul_cycles`."""
-    cores, costs = min(work.rows, spec.grid.cores), spec.costs_of(StickCosts)
+    cores = min(work.rows, spec.grid.cores)
     share = div_up(work.rows, cores)
     in_bytes, out_bytes = (work.columns * one.storage.itemsize for one in (FLOAT32, work.out_format))
     read = read_stick_cycles(spec, in_bytes)
@@ -76,13 +77,13 @@ def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool
         Stage.DRAM: shared_cycles(spec, moved) if contention else 0.0,
     }
     moving = side_by_side_cycles(spec, stages[Stage.READER], stages[Stage.WRITER])
-    return _operation(
-        stages,
-        costs.start_cycles + max(moving, *stages.values()),
-        costs.start_cycles,
+    return alike_cycles(
         _grid_cores(cores, spec),
-        read_bytes=work.rows * work.sections * in_bytes,
-        written_bytes=work.rows * out_bytes,
+        max(moving, *stages.values()),
+        stages,
+        spec,
+        dram_read_bytes=work.rows * work.sections * in_bytes,
+        dram_written_bytes=work.rows * out_bytes,
     )
 
 
@@ -172,36 +173,15 @@ def _written(rows: int, row_bytes: int, spec: DeviceSpec, *, contention: bool) -
     cores, costs = min(rows, spec.grid.cores), spec.costs_of(StickCosts)
     write = div_up(rows, cores) * write_stick_cycles(spec, row_bytes)
     dram = shared_cycles(spec, rows * row_bytes, costs.dram_write_share) if contention else 0.0
-    return _operation(
-        {Stage.WRITER: write, Stage.DRAM: dram},
-        costs.start_cycles + max(write, dram),
-        costs.start_cycles,
+    return alike_cycles(
         _grid_cores(cores, spec),
-        written_bytes=rows * row_bytes,
+        max(write, dram),
+        {Stage.WRITER: write, Stage.DRAM: dram},
+        spec,
+        dram_written_bytes=rows * row_bytes,
         contention_cycles=max(0.0, dram - write),
     )
 
 
 def _grid_cores(count: int, spec: DeviceSpec) -> CoreRangeSet:
     return first_cores(count, spec.grid.cols, spec.grid.rows)
-
-
-def _operation(
-    stages: dict[Stage, float],
-    cycles: float,
-    start_cycles: float,
-    cores: CoreRangeSet,
-    *,
-    read_bytes: int = 0,
-    written_bytes: int = 0,
-    contention_cycles: float = 0.0,
-) -> OperationCycles:
-    shown = tuple(StageCycles(stage, busy) for stage, busy in stages.items() if busy)
-    return OperationCycles(
-        cycles=cycles,
-        groups=(CoreGroupCycles(cores=cores, cycles=cycles, stages=(StageCycles(Stage.START, start_cycles), *shown)),),
-        bound_by=binding_stage(shown),
-        dram_read_bytes=read_bytes,
-        dram_written_bytes=written_bytes,
-        contention_cycles=contention_cycles,
-    )

@@ -7,25 +7,12 @@ import pytest
 
 from device.host.products import UNPACKED, blas_adds
 from device.host.threads import in_turn, side_by_side
-from ops.frame.axis import convolution_axis, transposed_axis
 from ops.programs.patch_matmul.direct import PIECES, add_up_directly, direct, whole
 from ops.programs.patch_matmul.direct_pixels import direct_pixels, sum_directly
 from ops.programs.patch_matmul.float64 import _gathered, _products
+from tests.ops.programs.patch_matmul.padded_axes import strided, transposed
 
 pytestmark = pytest.mark.skipif(not blas_adds(), reason="numpy has another BLAS")
-
-
-def transposed(length, kernel, stride, padding, dilation=1):
-    return transposed_axis(
-        input_length=length, kernel=kernel, stride=stride, padding=(padding, padding), output_padding=0,
-        dilation=dilation,
-    )  # fmt: skip
-
-
-def strided(length, kernel, stride, padding, dilation=1):
-    return convolution_axis(
-        input_length=length, kernel=kernel, stride=stride, padding=(padding, padding), dilation=dilation
-    )
 
 
 STRIDED = [

@@ -6,26 +6,13 @@ import numpy as np
 import pytest
 
 from device.host.threads import side_by_side
-from ops.frame.axis import convolution_axis, transposed_axis
 from ops.programs.patch_matmul import elements as module
 from ops.programs.patch_matmul.elements import PIECES, add_up_elements, elements
 from ops.programs.patch_matmul.float64 import _gathered
+from tests.ops.programs.patch_matmul.padded_axes import strided, transposed
 
 NUMBA = importlib.util.find_spec("numba") is not None
 COMPILED = pytest.param(True, marks=pytest.mark.skipif(not NUMBA, reason="numba is not installed"))
-
-
-def transposed(length, kernel, stride, padding, dilation=1):
-    return transposed_axis(
-        input_length=length, kernel=kernel, stride=stride, padding=(padding, padding), output_padding=0,
-        dilation=dilation,
-    )  # fmt: skip
-
-
-def strided(length, kernel, stride, padding, dilation=1):
-    return convolution_axis(
-        input_length=length, kernel=kernel, stride=stride, padding=(padding, padding), dilation=dilation
-    )
 
 
 AXES = [

@@ -1,0 +1,16 @@
+"""Axes with as much padding at one end as at the other."""
+
+from ops.frame.axis import FrameAxis, convolution_axis, transposed_axis
+
+
+def transposed(length: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> FrameAxis:
+    return transposed_axis(
+        input_length=length, kernel=kernel, stride=stride, padding=(padding, padding), output_padding=0,
+        dilation=dilation,
+    )  # fmt: skip
+
+
+def strided(length: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> FrameAxis:
+    return convolution_axis(
+        input_length=length, kernel=kernel, stride=stride, padding=(padding, padding), dilation=dilation
+    )
