@@ -226,7 +226,7 @@ def _compiled_engine(work: _Work, engine: Engine) -> Any:
 def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array | None:
     """The result, uint32 [rows, cols]; None if an operand is too large for float32 arithmetic."""
     (rows, cols), halves = work.shape, sum(work.half_counts)
-    packing = importlib.import_module("device.matrix_unit.compiled_packing")
+    packing = importlib.import_module("device.matrix_unit.packing_loops")
     activations, weights = signed(work.activations), signed(work.weights)
     fields = _Fields(*packing.exponent_range(activations)), _Fields(*packing.exponent_range(weights))
     if not in_range(fields[1].largest, fields[0].largest):

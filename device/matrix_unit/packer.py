@@ -226,8 +226,8 @@ def without_nan(bits: Array) -> Array:
 
 def _loops(bits: Array) -> Any:
     """The compiled twins of what follows; None where numpy does it."""
-    if worth_loading("device.matrix_unit.compiled_packing", bits.size * ELEMENT_SECONDS):
-        return importlib.import_module("device.matrix_unit.compiled_packing")
+    if worth_loading("device.matrix_unit.packing_loops", bits.size * ELEMENT_SECONDS):
+        return importlib.import_module("device.matrix_unit.packing_loops")
     return None
 
 

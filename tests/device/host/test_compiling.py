@@ -57,7 +57,7 @@ assert compiled(function) is function
 
 SMALL_LOOP = """
 import numpy as np
-from device.matrix_unit.compiled_packing import cut
+from device.matrix_unit.packing_loops import cut
 bits = np.ones(3, np.int32)
 cut(bits, np.int32(1), bits)
 """

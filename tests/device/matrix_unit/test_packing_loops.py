@@ -26,7 +26,7 @@ SPECIAL = [
 @pytest.fixture
 def engine(monkeypatch):
     """Sets who computes: numpy or the compiled loops, whatever is worth it."""
-    loops = importlib.import_module("device.matrix_unit.compiled_packing")
+    loops = importlib.import_module("device.matrix_unit.packing_loops")
 
     def choose(name):
         monkeypatch.setattr(packer, "_loops", lambda bits: {"numpy": None, "compiled": loops}[name])
@@ -75,7 +75,7 @@ seeds = given(
 @seeds
 def test_any_numbers(seed, spread, center, fp32_dest, relu):
     with pytest.MonkeyPatch.context() as patch:
-        loops = importlib.import_module("device.matrix_unit.compiled_packing")
+        loops = importlib.import_module("device.matrix_unit.packing_loops")
 
         def engine(name):
             patch.setattr(packer, "_loops", lambda bits: {"numpy": None, "compiled": loops}[name])
