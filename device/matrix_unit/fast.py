@@ -14,11 +14,17 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.rounding import add, round_half_up, share
 
+MOST_DEPTH: Final = 256  # of a product of BLAS, which sums so many terms in one go whatever its size
 _TF32: Final = 0xFFFFE000  # sign, exponent and the ten mantissa bits an operand has
 _BFLOAT16: Final = 0xFFFF0000
 _WEIGHT_HIGH: Final = 0xFFF80000  # the four bits that fidelity phases 0 and 2 multiply
 _WEIGHT_BOTH: Final = 0xFFFFC000  # nine: the lowest of the ten is never used
 _ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that fidelity phases 0 and 1 multiply
+
+
+def activation_mask(fidelity_phases: int) -> int:
+    """The bits of an activation that so many fidelity phases multiply, as a signed number."""
+    return _ACTIVATION_HIGH - (1 << 32) if fidelity_phases < 3 else -1
 
 
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
@@ -53,10 +59,10 @@ def product(
     """
     if mode.fidelity_phases == 3:
         high = _cut(activations, _ACTIVATION_HIGH)
-        result: Array = high @ weights
-        result += (activations - high) @ _cut(weights, _WEIGHT_HIGH)
+        result = _in_slices(high, weights)
+        result += _in_slices(activations - high, _cut(weights, _WEIGHT_HIGH))
     else:
-        result = activations @ weights
+        result = _in_slices(activations, weights)
     if dst is not None:
         return add(result, dst, rounds=not mode.fp32_dest)
     return result if mode.fp32_dest else round_half_up(result)
@@ -95,6 +101,14 @@ def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
 def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
     """The sum, in place."""
     return add(dst, bias, rounds=not fp32_dest)
+
+
+def _in_slices(left: Array, right: Array) -> Array:
+    """A product, so deep at a time that its bits do not hang on which of BLAS's kernels makes it."""
+    total: Array = left[:, :MOST_DEPTH] @ right[:MOST_DEPTH]
+    for first in range(MOST_DEPTH, len(right), MOST_DEPTH):
+        total += left[:, first : first + MOST_DEPTH] @ right[first : first + MOST_DEPTH]
+    return total
 
 
 def _cut(values: Array, mask: int) -> Array:

@@ -61,37 +61,37 @@ def _pack(part: Array, kind: int, sharing: Any) -> None:
 
 
 @apart
-def _sum(sums: Array, m: int, how: Any, partials: int, mask: np.int32, sharing: Any) -> None:
-    """All K blocks of a row of outputs, into that of the first."""
-    narrow, accumulates, rounds_in_l1, packs_last = how[0], how[1], how[2], how[3]
-    total = sums[0, m]
-    for block in range(sums.shape[0]):
-        part = sums[block, m]
-        last = block == sums.shape[0] - 1 and not packs_last
-        if block and (last or not accumulates):
-            _cut(total, mask)
-            _add(total, part)
-            if narrow:
-                _round(total)
-            if not last:
-                _pack(total, partials, sharing)
-            continue
+def _add_block(
+    total: Array, part: Array, first: bool, last: bool, how: Any, partials: int, mask: np.int32, sharing: Any
+) -> None:
+    """The products of one more K block into sums; those of the first block, and nothing else, are there already."""
+    narrow, accumulates, rounds_in_l1 = how[0], how[1], how[2]
+    if not first and accumulates and not last:
         if narrow:
             _round(part)
-        if not last:
-            _pack(part, partials, sharing)
-        if block:
-            _add(total, part)
-            if rounds_in_l1:
-                _round(total)
-    if packs_last:
+        _pack(part, partials, sharing)
+        _add(total, part)
+        if rounds_in_l1:
+            _round(total)
+        return
+    if not first:
         _cut(total, mask)
+        _add(total, part)
+    _leave(total, last, how, partials, sharing)
+
+
+@apart
+def _leave(total: Array, last: bool, how: Any, partials: int, sharing: Any) -> None:
+    """Sums after a K block, as Dst holds them and, where the block is not the last, the packer writes them."""
+    if how[0]:
+        _round(total)
+    if not last:
+        _pack(total, partials, sharing)
 
 
 @apart
 def _settle(
-    sums: Array,
-    count: int,
+    part: Array,
     bias: Array,
     how: Any,
     kinds: Any,
@@ -102,43 +102,66 @@ def _settle(
     first: int,
     place: Any,
 ) -> None:
-    """Products of so many rows of outputs become outputs, from the first element on; otherwise as of `run`."""
-    down, outer, across, inner, between, span, kept, halves = place
-    for m in range(count):
-        _sum(sums, m, how, kinds[0], mask, sharing)
-        part = sums[0, m]
-        if bias.size:
-            _add_bias(part.reshape(-1, bias.size), bias)
-            if how[0]:
-                _round(part)
-        if how[4]:
-            _pack(part, kinds[0], sharing)
-            _cut(part, mask)
-        _pack(part, kinds[1], sharing_out)
-        bits = part.view(np.int32)
-        for one in range(outer):
-            for other in range(inner):
-                target = out[first + m * down + one * across + other * between :]
-                source = bits[(one * inner + other) * span :]
-                if halves:
-                    for i in range(kept):
-                        target[i] = source[i] >> 16
-                else:
-                    for i in range(kept):
-                        target[i] = source[i]
+    """The sums of a row of outputs become outputs, from the first element on; otherwise as of `run`."""
+    _, outer, across, inner, between, span, kept, halves = place
+    if how[3]:
+        _cut(part, mask)
+    if bias.size:
+        _add_bias(part.reshape(-1, bias.size), bias)
+        if how[0]:
+            _round(part)
+    if how[4]:
+        _pack(part, kinds[0], sharing)
+        _cut(part, mask)
+    _pack(part, kinds[1], sharing_out)
+    bits = part.view(np.int32)
+    for one in range(outer):
+        for other in range(inner):
+            begin = first + one * across + other * between
+            target = out[begin : begin + kept]
+            source = bits[(one * inner + other) * span :]
+            if halves:
+                for i in range(kept):
+                    target[i] = source[i] >> 16
+            else:
+                for i in range(kept):
+                    target[i] = source[i]
 
 
 @apart
-def _widen(activations: Array, first: int, pitch: int, room: Array, rows: int) -> None:
-    """Rows of activations, as they are held, become float32."""
+def _widen(activations: Array, first: int, pitch: int, mask: np.int32, room: Array, rows: int) -> None:
+    """Rows of activations, as they are held, become float32, cut to what is multiplied."""
+    depth = room.shape[1]
+    if pitch == depth:
+        rows, depth = 1, rows * depth
+    flat = room.reshape(-1).view(np.int32)
     for n in range(rows):
-        source, target = activations[first + n * pitch :], room[n].view(np.int32)
+        begin = first + n * pitch
+        source, target = activations[begin : begin + depth], flat[n * depth : n * depth + depth]
         if activations.itemsize == 2:
-            for i in range(target.size):
-                target[i] = int32(source[i]) << 16
+            for i in range(depth):
+                target[i] = int32(source[i]) << 16 & mask
         else:
-            for i in range(target.size):
-                target[i] = source[i]
+            for i in range(depth):
+                target[i] = source[i] & mask
+
+
+@apart
+def _multiply(sgemm: Any, sizes: Any, left: Any, right: Any, joins: bool, total: Array, at_a_time: Any) -> None:
+    """A product, into or onto its sums, so many rows and so much depth at a time."""
+    rows, columns, depth = sizes
+    lot, deepest = at_a_time
+    for row in range(0, rows, lot):
+        for first in range(0, depth, deepest):
+            product(
+                sgemm,
+                (BY_ROWS, AS_IT_IS, AS_IT_IS),
+                (min(lot, rows - row), columns, min(deepest, depth - first)),
+                (left[0] + 4 * (row * left[1] + first), left[1]),
+                (right[0] + 4 * first * right[1], right[1]),
+                np.float32(joins or first > 0),
+                (total.ctypes.data + 4 * row * columns, columns),
+            )
 
 
 @apart
@@ -146,14 +169,14 @@ def run(
     sgemm: Any,
     activations: Array,
     operands: Any,
-    depths: Array,
+    blocks: Array,
     room: Array,
     rows: int,
     sums: Array,
     bias: Array,
     how: Any,
     kinds: Any,
-    mask: np.int32,
+    masks: Any,
     sharing: Any,
     sharing_out: Any,
     out: Array,
@@ -166,16 +189,17 @@ def run(
         sgemm: Where BLAS's product is.
         activations: Integers, what the matrix [outputs, depths] of the activations lies in from its first element on.
         operands: The address of the weights [depths, columns], the elements from one of their rows to the next and
-            from one row of the activations to the next, and how many outputs there are in a row of them.
-        depths: int64, of each K block.
-        room: float32, room for the activations of the rows that are computed at a time.
+            from one row of the activations to the next, how many outputs there are in a row of them, and how deep a
+            product is.
+        blocks: int64 [blocks, 2], for each K block its depth and the rows of a product.
+        room: float32, room for the activations of the rows that are computed at a time; none if they are read in place.
         rows: Rows of outputs.
-        sums: float32 [blocks, rows that are computed at a time, elements of a row], room for products.
+        sums: float32 [2, rows that are computed at a time, elements of a row], sums, and room for products.
         bias: float32 [columns], or nothing.
         how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed, and
             outputs make one more trip.
         kinds: How partial sums and outputs are packed.
-        mask: Bits of partial sums that are read.
+        masks: Bits of activations that are multiplied, and of partial sums that are read.
         sharing: How partial sums that are block floats are rounded.
         sharing_out: How outputs are.
         out: The output buffer, flat, integers of its size.
@@ -183,22 +207,35 @@ def run(
         place: The distance between rows, spans of a row in two dimensions and the distances between those, the
             elements of a span and those that are kept, and whether the upper halves of numbers are stored.
     """
-    weights, weight_pitch, pitch, outputs = operands
-    columns, step, held = sums.shape[2] // outputs, sums.shape[1], room.shape[1]
+    weights, weight_pitch, pitch, outputs, deepest = operands
+    columns, step, mask = sums.shape[2] // outputs, sums.shape[1], masks[1]
     for begin in range(0, rows, step):
-        count, depth = min(step, rows - begin), 0
-        _widen(activations, begin * outputs * pitch, pitch, room, count * outputs)
-        for block in range(depths.size):
-            product(
+        count = min(step, rows - begin)
+        left, held, depth = activations.ctypes.data + 4 * begin * outputs * pitch, pitch, 0
+        if room.size:
+            _widen(activations, begin * outputs * pitch, pitch, masks[0], room, count * outputs)
+            left, held = room.ctypes.data, room.shape[1]
+        total = sums[0, :count].reshape(-1)
+        for block in range(len(blocks)):
+            last = block == len(blocks) - 1 and not how[3]
+            joins = block > 0 and (last or not how[1]) and blocks[block, 0] <= deepest
+            part = total if joins or block == 0 else sums[1, :count].reshape(-1)
+            if joins:
+                _cut(total, mask)
+            _multiply(
                 sgemm,
-                (BY_ROWS, AS_IT_IS, AS_IT_IS),
-                (count * outputs, columns, depths[block]),
-                (room.ctypes.data + 4 * depth, held),
+                (count * outputs, columns, blocks[block, 0]),
+                (left + 4 * depth, held),
                 (weights + 4 * depth * weight_pitch, weight_pitch),
-                np.float32(0),
-                (sums[block].ctypes.data, columns),
+                joins,
+                part,
+                (blocks[block, 1], deepest),
             )
-            depth += depths[block]
-        _settle(
-            sums, count, bias, how, kinds, mask, sharing, sharing_out, out, first + begin * place[0], place
-        )  # fmt: skip
+            if joins:
+                _leave(total, last, how, kinds[0], sharing)
+            else:
+                _add_block(total, part, block == 0, last, how, kinds[0], mask, sharing)
+            depth += blocks[block, 0]
+        for m in range(count):
+            to = first + (begin + m) * place[0]
+            _settle(sums[0, m], bias, how, kinds, mask, sharing, sharing_out, out, to, place)

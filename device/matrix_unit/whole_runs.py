@@ -15,11 +15,13 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from device.host.compiling import worth_loading
-from device.host.products import sgemm_address
+from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
+from device.matrix_unit.fast import MOST_DEPTH, activation_mask
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.rounding import sharing
 
-CHUNK_ELEMENTS: Final = 1 << 16  # of products that are worked on at a time, so that they stay in the cache
+CHUNK_ELEMENTS: Final = 1 << 14  # of sums that are worked on at a time, so that they stay in the cache
+LEAST_ROWS: Final = 8  # of a product that is made where it lies
 _SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
 _TF32: Final = -0x2000  # masks as signed numbers
 _UPPER: Final = -0x10000
@@ -31,6 +33,7 @@ class Trips:
     """What happens between products and outputs (docs/values.md, Partial sums, Bias, Packer).
 
     Attributes:
+        fidelity_phases: Of the products; not 3, where a block is two of them.
         fp32_dest: Whether Dst has 32 bits.
         partials: Format of partial sums.
         accumulates: Whether the packer adds them in L1.
@@ -38,6 +41,7 @@ class Trips:
         made: What outputs are packed to.
     """
 
+    fidelity_phases: int
     fp32_dest: bool
     partials: DataFormat
     accumulates: bool
@@ -50,7 +54,8 @@ class RunOperands:
     """What a run of outputs is made of.
 
     Attributes:
-        activations: float32 or bfloat16 [outputs, depth of all K blocks], elements of a row side by side.
+        activations: float32 or bfloat16 [outputs, depth of all K blocks], elements of a row side by side; of bfloat16
+            the bits that are multiplied are yet to be cut out, float32 is multiplied as it is.
         weights: float32 [depth of all K blocks, columns], likewise.
         depths: Of each K block.
         bias: float32 [columns] as the matrix unit reads it, or None.
@@ -91,28 +96,35 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Arr
         result: The output buffer, contiguous, in storage of what is made.
         place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
     """
+    columns, dtype = operands.weights.shape[1], operands.activations.dtype
+    rows, outputs = place.shape[:2]
+    step = min(rows, max(1, CHUNK_ELEMENTS // (outputs * columns)))
+    held = 0 if dtype == np.float32 else step * outputs
     mask = _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
-    rounds_in_l1, bias = trips.partials != FLOAT32, operands.bias
-    rows, outputs, columns = place.shape[0], place.shape[1], operands.weights.shape[1]
-    step = max(1, CHUNK_ELEMENTS // (len(operands.depths) * outputs * columns))
     loops.run(
         sgemm,
         _flat(operands.activations),
-        (*_addressed(operands.weights), operands.activations.strides[0] // operands.activations.itemsize, outputs),
-        np.array(operands.depths, np.int64),
-        np.empty((min(step, rows) * outputs, operands.activations.shape[1]), np.float32),
+        (*_addressed(operands.weights), operands.activations.strides[0] // dtype.itemsize, outputs, MOST_DEPTH),
+        np.array([_block(depth, columns, step * outputs) for depth in operands.depths], np.int64),
+        np.empty((held, operands.activations.shape[1]), np.float32),
         rows,
-        np.empty((len(operands.depths), min(step, rows), outputs * columns), np.float32),
-        np.empty(0, np.float32) if bias is None else bias,
-        (not trips.fp32_dest, trips.accumulates, rounds_in_l1, operands.packs_last, trips.untilizes),
+        np.empty((2, step, outputs * columns), np.float32),
+        np.empty(0, np.float32) if operands.bias is None else operands.bias,
+        (not trips.fp32_dest, trips.accumulates, trips.partials != FLOAT32, operands.packs_last, trips.untilizes),
         tuple(_kind(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
-        np.int32(mask),
+        (np.int32(activation_mask(trips.fidelity_phases)), np.int32(mask)),
         sharing(trips.partials.mantissa_bits),
         sharing(trips.made.mantissa_bits),
         result.reshape(-1).view(f"u{result.itemsize}"),
         (_address(place) - _address(result)) // result.itemsize,
         (*_spans(place, columns // place.shape[2]), result.itemsize == 2),
     )
+
+
+def _block(depth: int, columns: int, rows: int) -> tuple[int, int]:
+    """How a K block is multiplied: its depth, and rows of a product, so that it is made where it lies if that goes."""
+    lot = UNPACKED // (min(depth, MOST_DEPTH) * columns) & -4  # kernels take four rows at a time
+    return depth, lot if lot >= LEAST_ROWS and multiplies_in_place() else rows
 
 
 def _address(array: Array) -> int:

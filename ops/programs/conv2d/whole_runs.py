@@ -27,6 +27,7 @@ def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun 
     if work.fidelity_phases == 3 or work.activation is not None:
         return None
     trips = Trips(
+        fidelity_phases=work.fidelity_phases,
         fp32_dest=work.options.fp32_dest,
         partials=work.partials_format,
         accumulates=work.l1_accumulation,
