@@ -26,10 +26,12 @@ class WeightedStrip:
         strip: The strip.
         rows: For each of its output phases of the columns, the row of the prepared matrix under each column of the
             gathered blocks (`rows_in_place`).
+        depth: Columns of all blocks together.
     """
 
     strip: Strip
     rows: tuple[WeightRows, ...]
+    depth: int
 
 
 @lru_cache(MOST_KEPT)
@@ -47,7 +49,11 @@ def weighted_strips(
     """
     kernel = rows.taps, columns.taps
     return tuple(
-        WeightedStrip(strip, tuple(_weight_rows(blocks, met, kernel, held) for met in strip.met))
+        WeightedStrip(
+            strip,
+            tuple(_weight_rows(blocks, met, kernel, held) for met in strip.met),
+            sum(len(block.columns) for block in strip.blocks),
+        )
         for down in output_phases(rows)
         for strip in strips(blocks, down, columns, corner)
     )

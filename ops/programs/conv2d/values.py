@@ -139,9 +139,8 @@ def convolve_into(
 
 def _pieces(reading: Reading, one: WeightedStrip, weights: Array, end: int) -> Iterator[_Piece]:
     """The outputs of one strip in runs of rows and parts of the channels, which share their weights."""
-    strip = one.strip
-    depth, phases = sum(len(block.columns) for block in strip.blocks), len(strip.across)
-    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, depth))
+    strip, phases = one.strip, len(one.strip.across)
+    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, one.depth))
     step = round_up(div_up(columns, phases), HALF)
     for first in range(0, end, step):
         channels = slice(first, min(first + step, end))
