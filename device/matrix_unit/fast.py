@@ -32,9 +32,14 @@ def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
     return _cut_in_place(values, _ACTIVATION_HIGH) if mode.fidelity_phases < 3 else values
 
 
+def weight_mask(mode: MatrixUnitMode) -> int:
+    """The bits of a weight that the fidelity phases multiply, as a signed number."""
+    return (_WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH) - (1 << 32)
+
+
 def weight_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Weights cut, in place, to what the fidelity phases multiply."""
-    return _cut_in_place(values, _WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH)
+    return _cut_in_place(values, weight_mask(mode) + (1 << 32))
 
 
 def product(

@@ -115,23 +115,34 @@ def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
 
 
 @apart
-def widen_rows(halves: Array, column: int, width: int, rows: Array, out: Array, first: int) -> None:
-    """Rows of bfloat16 numbers become float32, side by side with others.
+def widen_rows(halves: Array, column: int, end: int, width: int, rows: Array, mask: np.int32, out: Array) -> None:
+    """Rows of bfloat16 numbers become float32, in parts of their columns, each with some rows side by side.
+
+    A row is read as a whole: parts one after the other take more than twice as long.
 
     Args:
-        halves: uint16 [rows, at least column + width].
+        halves: uint16 [rows, at least end], contiguous.
         column: First column that is read.
-        width: Columns.
-        rows: int64, the row of each row of ``out``; none of them for zeros.
-        out: int32 [len(rows), at least first + width], bit patterns.
-        first: First column that is written.
+        end: Where they end.
+        width: Columns of a part; the last may have fewer.
+        rows: int64 [side by side, n], the row under each; none of them for zeros.
+        mask: Bits that are kept.
+        out: int32, flat, bit patterns: part after part [n, side by side, columns of the part].
     """
-    for n in range(rows.size):
-        target = out[n, first : first + width]
-        if 0 <= rows[n] < halves.shape[0]:
-            source = halves[rows[n], column : column + width]
-            for i in range(source.size):
-                target[i] = int32(source[i]) << 16
-        else:
-            for i in range(target.size):
-                target[i] = 0
+    flat, several = halves.reshape(-1), rows.shape[0]
+    for n in range(rows.shape[1]):
+        for k in range(several):
+            row = rows[k, n]
+            there = 0 <= row < halves.shape[0]
+            for first in range(column, end, width):
+                columns = min(width, end - first)
+                to = (first - column) * several * rows.shape[1] + (n * several + k) * columns
+                target = out[to : to + columns]
+                if there:
+                    begin = row * halves.shape[1] + first
+                    source = flat[begin : begin + columns]
+                    for i in range(columns):
+                        target[i] = int32(source[i]) << 16 & mask
+                else:
+                    for i in range(columns):
+                        target[i] = 0

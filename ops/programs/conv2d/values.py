@@ -7,6 +7,7 @@ device does, or fast in floats.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from device.matrix_unit.whole_runs import WholeRun
 from device.numbers.activations import apply_activation
 from device.numbers.formats import Array, DataFormat, write_exactly
 from device.numbers.integers import div_up, round_up
+from device.numbers.rounding import widen_rows
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis
 from ops.frame.frame import Frame, frame_sources
@@ -30,12 +32,12 @@ from ops.programs.conv2d.gather import (
     prepare_image,
     runs,
 )
-from ops.programs.conv2d.operands import WeightedStrip, WeightRows, gathered_weights, weighted_strips
+from ops.programs.conv2d.operands import WeightedStrip, WeightRows, weighted_strips
 from ops.programs.conv2d.whole_runs import compute_whole, suits_whole_runs, whole_run_of
 from ops.programs.conv2d.work import ConvWork
 
-OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, half of what a cache of a core holds
-LEAST_COLUMNS: Final = 256  # of a product, since its activations are gathered for each part again
+LEAST_COLUMNS: Final = 192  # of an operand, since its activations are gathered for each again
+PART_COLUMNS: Final = 256  # of a product, so that its weights stay in the cache of a core
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,14 @@ class _Piece:
     Attributes:
         run: Rows of a strip.
         channels: Which of the output channels.
-        operand: The weights of all K blocks for these.
+        operands: The weights of all K blocks for these and for others.
+        part: Which of them is for these.
     """
 
     run: Run
     channels: slice
-    operand: Shared[Array]
+    operands: Shared[list[Array]]
+    part: int
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,7 +127,7 @@ def convolve_into(
 
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
-        place, operand = run.place(result[..., part]), piece.operand.taken()
+        place, operand = run.place(result[..., part]), piece.operands.taken()[piece.part]
         added = None if row is None else np.tile(row[part], len(run.strip.across))
         if whole is not None and suits_whole_runs(run.strip, operand):
             compute_whole(whole, reading, image, run, operand, added, result, place)
@@ -134,27 +138,37 @@ def convolve_into(
         values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    reading.arithmetic.each(compute, [piece for one in found for piece in _pieces(reading, one, weights, width)])
+    by_strip = [_pieces(reading, one, weights, width) for one in found]  # strips in turn: no thread waits for operands
+    pieces = [piece for several in zip_longest(*by_strip) for piece in several if piece is not None]
+    reading.arithmetic.each(compute, pieces)
 
 
 def _pieces(reading: Reading, one: WeightedStrip, weights: Array, end: int) -> Iterator[_Piece]:
-    """The outputs of one strip in runs of rows and parts of the channels, which share their weights."""
-    strip, phases = one.strip, len(one.strip.across)
-    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, one.depth))
-    step = round_up(div_up(columns, phases), HALF)
+    """The outputs of one strip in runs of rows and parts of the channels; some share their weights."""
+    strip, arithmetic, phases = one.strip, reading.arithmetic, len(one.strip.across)
+    columns = max(LEAST_COLUMNS, arithmetic.operand_elements // max(1, one.depth))
+    step, width = (round_up(div_up(some, phases), HALF) for some in (columns, min(columns, PART_COLUMNS)))
     for first in range(0, end, step):
-        channels = slice(first, min(first + step, end))
-        outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
+        together = slice(first, min(first + step, end))
+        parts = [slice(n, min(n + width, together.stop)) for n in range(first, together.stop, width)]
+        outputs = arithmetic.run_elements // (phases * min(width, together.stop - first))
         several = list(runs(reading.work.problem.frame.batch, strip, outputs))
-        operand = Shared(partial(_operand, reading, weights, channels, one.rows), uses=len(several))
-        for run in several:
-            yield _Piece(run, channels, operand)
+        operands = Shared(
+            partial(_operands, reading, weights, together, width, one.rows), uses=len(several) * len(parts)
+        )
+        for part, channels in enumerate(parts):
+            for run in several:
+                yield _Piece(run, channels, operands, part)
 
 
-def _operand(reading: Reading, weights: Array, channels: slice, rows: Sequence[WeightRows]) -> Array:
-    """The weights of all K blocks as they are multiplied: float32 [columns of the blocks, phases * channels]."""
-    seen = _unpacked(reading, gathered_weights(weights, channels, rows))
-    return reading.arithmetic.weight_operand(seen, reading.mode)
+def _operands(reading: Reading, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]) -> list[Array]:
+    """The weights of all K blocks as they are multiplied, in parts of so many channels.
+
+    Each is float32 [columns of the blocks, phases * channels], zero where there is no row: none is meant, or they were
+    prepared for another use and end before it.
+    """
+    parts = widen_rows(weights, channels, width, rows, reading.arithmetic.weight_mask(reading.mode))
+    return [_unpacked(reading, part) for part in parts]
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:
