@@ -18,8 +18,8 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SHARING: Final = "Tuple((int64, int32, float32, float32, float32))"
 _CALL: Final = (
-    "(int64, Array({}, 1, 'C', readonly=True), UniTuple(int64, 4), int64[::1], float32[:,::1], int64, "
-    "float32[:,:,::1], float32[::1], UniTuple(boolean, 5), UniTuple(int64, 2), int32, "
+    "(int64, Array({}, 1, 'C', readonly=True), UniTuple(int64, 5), int64[:,::1], float32[:,::1], int64, "
+    "float32[:,:,::1], float32[::1], UniTuple(boolean, 5), UniTuple(int64, 2), UniTuple(int32, 2), "
     + 2 * (_SHARING + ", ")
     + "{}[::1], int64, Tuple((int64, int64, int64, int64, int64, int64, int64, boolean)))"
 )

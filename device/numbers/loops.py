@@ -118,7 +118,7 @@ def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
     return True
 
 
-@called_with(f"({readonly('uint16', 2)}, int64, int64, int64[::1], int32[:,::1], int64)")
+@called_with(f"({readonly('uint16', 2)}, int64, int64, int64, int64[:,::1], int32, int32[::1])")
 @apart
 def widen_rows(halves: Array, column: int, end: int, width: int, rows: Array, mask: np.int32, out: Array) -> None:
     """Rows of bfloat16 numbers become float32, in parts of their columns, each with some rows side by side.
