@@ -37,6 +37,7 @@ from ops.programs.conv2d.whole_runs import compute_whole, suits_whole_runs, whol
 from ops.programs.conv2d.work import ConvWork
 
 LEAST_COLUMNS: Final = 192  # of an operand, since its activations are gathered for each again
+IN_TURN: Final = 2  # strips whose pieces are computed in turn, so that threads do not wait for each other's operands
 PART_COLUMNS: Final = 256  # of a product, so that its weights stay in the cache of a core
 
 
@@ -138,8 +139,9 @@ def convolve_into(
         values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    by_strip = [_pieces(reading, one, weights, width) for one in found]  # strips in turn: no thread waits for operands
-    pieces = [piece for several in zip_longest(*by_strip) for piece in several if piece is not None]
+    by_strip = [_pieces(reading, one, weights, width) for one in found]
+    in_turn = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
+    pieces = [piece for turns in in_turn for turn in turns for piece in turn if piece is not None]
     reading.arithmetic.each(compute, pieces)
 
 
