@@ -10,9 +10,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
-from threading import Lock, local
+from threading import Lock, get_native_id, local
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -67,7 +67,9 @@ def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threa
                 except BaseException as error:
                     raised[number] = error
 
-    helpers = [_helpers(workers - 1).submit(take_pieces) for _ in range(workers - 1)]
+    pool = _helpers(workers - 1)
+    pool.keep_off_this_core()
+    helpers = [pool.submit(take_pieces) for _ in range(workers - 1)]
     try:
         take_pieces()
     except BaseException as error:  # an interrupt between two pieces
@@ -100,10 +102,40 @@ def _within_piece() -> bool:
     return getattr(_THREAD, "within_piece", False)
 
 
+class _Helpers(ThreadPoolExecutor):
+    """Threads that wait for pieces: to start one takes a tenth of a small layer's time.
+
+    Whoever wakes them goes on working. A system that wakes a thread on the core of the one that woke it lets one of
+    them wait for the other, a millisecond or longer, until it moves one away; so helpers are kept off that core.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._numbers: list[int] = []  # of threads that were started, as the system counts them
+        super().__init__(threads, "pieces", initializer=lambda: self._numbers.append(get_native_id()))
+
+    def keep_off_this_core(self) -> None:
+        """Lets the threads run on other cores only than the one that this thread is on, where the system says which."""
+        here = _core_of_this_thread()
+        if here is None:
+            return
+        others = os.sched_getaffinity(0) - {here()}
+        for number in self._numbers if others else ():
+            with suppress(OSError):  # not allowed: it may be slower
+                os.sched_setaffinity(number, others)
+
+
 @cache
-def _helpers(threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for pieces: to start one takes a tenth of a small layer's time."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="pieces")
+def _core_of_this_thread() -> Callable[[], int] | None:
+    """A function that tells the core its thread runs on; None where there is none, or threads cannot be kept off it."""
+    if sys.platform != "linux":
+        return None
+    return getattr(ctypes.CDLL(None), "sched_getcpu", None)
+
+
+@cache
+def _helpers(threads: int) -> _Helpers:
+    """Helpers of whoever deals pieces to so many."""
+    return _Helpers(threads)
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,6 +1,7 @@
 """Pieces of work on several cores: all are done, errors come out, BLAS gets its threads back."""
 
 import os
+import sys
 import threading
 
 import numpy as np
@@ -126,3 +127,29 @@ def test_helpers_wait_for_more_work(monkeypatch):
     before = threading.active_count()
     threads.side_by_side(lambda number: None, range(2))
     assert threading.active_count() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux" or threads.cores() < 2, reason="threads cannot be kept off a core")
+def test_helpers_stay_off_the_core_of_whoever_wakes_them(monkeypatch):
+    allowed, before = {}, os.sched_getaffinity(0)
+    core = min(before)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    monkeypatch.setattr(threads, "_core_of_this_thread", lambda: lambda: core)
+    both = threading.Barrier(2, timeout=30)
+
+    def piece(number):
+        both.wait()
+        allowed[threading.get_ident()] = os.sched_getaffinity(0)
+
+    threads.on_all_cores(piece, range(2))  # starts them
+    threads.on_all_cores(piece, range(2))
+    assert allowed.pop(threading.get_ident()) == before
+    assert list(allowed.values()) == [before - {core}]
+
+
+def test_helpers_run_where_the_system_tells_no_core(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    monkeypatch.setattr(threads, "_core_of_this_thread", lambda: None)
+    done = []
+    threads.on_all_cores(done.append, range(3))
+    assert sorted(done) == [0, 1, 2]
