@@ -51,7 +51,10 @@ def run(call: Call, device: Device | None = None) -> Array:
                 chosen.machine.free(buffer)
         return plan
 
-    plan = in_turn_on(chosen, placed)
+    def moved() -> Plan:
+        return placed() if chosen.profilers else chosen.moves.placed(prepared.key, chosen.machine, placed)
+
+    plan = in_turn_on(chosen, moved)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(problem.host_type.type(np.nan), prepared.shape)
     meanings = float64.MEANINGS if problem.precision is Precision.FLOAT64 else chosen.meanings
