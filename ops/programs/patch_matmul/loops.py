@@ -55,3 +55,23 @@ def _add_up_elements(
 
 
 add_up_elements = compiled(_add_up_elements, fuses=False)
+
+
+@compiled
+def add_up_products(places: Array, taps: Array, products: Array, apart: tuple[int, int], total: Array) -> None:
+    """Adds products of positions and taps to the sums that they belong to, position by position.
+
+    Args:
+        places: Positions in the order of adding, and the sums of their tap 0: int64 [positions, 2].
+        taps: How much further those of each tap are, int64 [taps].
+        products: float32, flat; a position's are in one piece.
+        apart: Elements from a tap to the next in there, and from a channel to the next.
+        total: float32 [sums, O].
+    """
+    channels = total.shape[1]
+    for one in range(len(places)):
+        first = places[one, 0] * len(taps) * channels
+        for tap in range(len(taps)):
+            begin, into = first + tap * apart[0], places[one, 1] + taps[tap]
+            for channel in range(channels):
+                total[into, channel] += products[begin + channel * apart[1]]
