@@ -117,7 +117,8 @@ def test_pixels_of_few_taps_have_sums_of_their_own(kernel, sections, together, p
             assert (np.diff(own[part[taps == tap] == 0][:, 2]) > 0).all()  # positions in their order
             assert len(own) % parts == 0
         met[piece.section].extend(taps.tolist())
-    assert [set(taps) for taps in met if taps] == [set(range(layer.taps))] * (15 if sections == 16 else sections)  # of 60
+    used = 15 if sections == 16 else sections  # of 60 rows
+    assert [set(taps) for taps in met if taps] == [set(range(layer.taps))] * used
 
 
 def test_taps_of_a_piece_meet_a_stretch_of_positions_one_after_the_other():
