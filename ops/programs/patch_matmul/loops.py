@@ -7,7 +7,8 @@ import numpy as np
 from device.host.compiling import called_with, compiled, readonly
 
 Array = np.ndarray[Any, np.dtype[Any]]
-BLOCK: Final = 16  # rows and columns that are read and written in one go
+ROWS: Final = 16  # that are read and written in one go
+COLUMNS: Final = 8  # a first cache has eight places for lines that lie a power of two apart, as columns mostly do
 
 
 @called_with(*(f"(float32[:,:,::1], {readonly('float32', 3, lies)}, int64, int64)" for lies in "AF"))
@@ -22,11 +23,11 @@ def copy_taps(target: Array, source: Array, first: int, last: int) -> None:
         last: The row behind the last.
     """
     taps, rows, columns = source.shape
-    for top in range(first, min(last, rows), BLOCK):
-        for begin in range(0, columns, BLOCK):
+    for top in range(first, min(last, rows), ROWS):
+        for begin in range(0, columns, COLUMNS):
             for tap in range(taps):
-                for row in range(top, min(top + BLOCK, last, rows)):
-                    for column in range(begin, min(begin + BLOCK, columns)):
+                for row in range(top, min(top + ROWS, last, rows)):
+                    for column in range(begin, min(begin + COLUMNS, columns)):
                         target[tap, row, column] = source[tap, row, column]
 
 
