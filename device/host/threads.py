@@ -150,6 +150,7 @@ class _Helpers:
         for one in several:
             one.start()
         self._numbers = [one.native_id for one in several if one.native_id is not None]  # as the system counts them
+        self._others: set[int] = set()  # cores they may run on, once they are kept off one
 
     def call(self, function: Callable[[], None]) -> None:
         """Lets each thread call a function that raises nothing, or as many as it takes while others are busy."""
@@ -167,9 +168,11 @@ class _Helpers:
         if here is None:
             return
         others = os.sched_getaffinity(0) - {here()}
-        for number in self._numbers if others else ():
-            with suppress(OSError):  # not allowed: it may be slower
-                os.sched_setaffinity(number, others)
+        if others and others != self._others:
+            self._others = others
+            for number in self._numbers:
+                with suppress(OSError):  # not allowed: it may be slower
+                    os.sched_setaffinity(number, others)
 
 
 @cache
