@@ -16,7 +16,7 @@ from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis
 
 NUMPY_SECONDS = 5e-9  # for a product that is added to a sum
-MOST_KEPT = 64  # orders of positions
+MOST_KEPT = 16  # orders of positions, of 256 KiB at most
 
 
 class SumPlaces(NamedTuple):
