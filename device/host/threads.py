@@ -180,7 +180,10 @@ def _core_of_this_thread() -> Callable[[], int] | None:
     """A function that tells the core its thread runs on; None where there is none, or threads cannot be kept off it."""
     if sys.platform != "linux":
         return None
-    return getattr(ctypes.CDLL(None), "sched_getcpu", None)
+    try:
+        return getattr(ctypes.CDLL(None), "sched_getcpu", None)
+    except OSError:
+        return None
 
 
 @cache

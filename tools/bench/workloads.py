@@ -154,7 +154,7 @@ def calls_of(size: Size, arrays: Mapping[str, Array]) -> Iterator[tuple[str, Cal
 def expected(direction: str, call: Call, arrays: Mapping[str, Array]) -> Array:
     """The result in float64, in the call's order."""
     src, diff_dst = (np.moveaxis(arrays[name], -1, 1) for name in ("src", "diff_dst"))
-    problem, weights = call.prepared.problem, arrays["weights"]
+    problem, weights = call.problem, arrays["weights"]
     if direction == "weights":
         return weights_gradient(src, diff_dst, problem.geometry, groups=problem.groups)
     if direction == "data":

@@ -75,9 +75,24 @@ class Call:
     arrays: Mapping[str, Array]
 
     @property
+    def name(self) -> str:
+        """The operation."""
+        return self.prepared.name
+
+    @property
+    def problem(self) -> Deconvolution:
+        """Its sizes, types and formats."""
+        return self.prepared.problem
+
+    @property
     def plan(self) -> Callable[[DeviceSpec], Plan]:
         """Plans the call on a device."""
         return self.prepared.plan
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        return self.prepared.shape
 
 
 def forward(

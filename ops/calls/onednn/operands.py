@@ -64,7 +64,8 @@ def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"{names.operation}: {name} must be a numpy array, not {type(array).__name__}")
-    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+    plain = type(array) is np.ndarray
+    if not plain and isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
         raise ArgumentError(
             f"{names.operation}: {name} has {np.count_nonzero(np.ma.getmaskarray(array))} masked elements, which are "
             f"no numbers; give them a value with {name}.filled(...)"
