@@ -18,7 +18,7 @@ from ttsim.runtime.device import Device, open_device
 
 OURS = "ttsim"
 # What holds on two threads of a quiet machine, with some room: wanted is 1.2 for every direction.
-LIMIT_OF_TORCH = 1.4  # of every direction of layers with channels enough for products of matrices
+LIMIT_OF_TORCH = 1.5  # of every direction of layers with channels enough for products of matrices
 LIMIT_OF_FEW_CHANNELS = 2.0
 FEW_CHANNELS = 16  # of a group, on either side: fewer than that
 PAUSE_SECONDS = 0.01  # torch's threads turn for some 4 ms after its work
