@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Final
 
 from device.plan import Plan, ProgramKey
@@ -12,6 +13,7 @@ from ops.readings.cycles import PlanCycles, run_cycles
 
 MOST_STEPS: Final = 2000  # with their cycles 2 to 13 KB each
 MOST_TIMED: Final = 4  # times that a plan is timed: tensors may move in one call and stay in another
+MOST_SPECS: Final = 64  # told apart from others; 25 KB each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +28,12 @@ class _Kept:
 class KeptPlans:
     """Plans by all that they came from, as a device keeps programs. What was not used for longest goes first.
 
-    A plan holds neither addresses nor values, so that equal calls have the same one wherever their tensors lie. What
-    it takes is kept with it, for the device operations that ran, the device and the project's own meanings; cycles by
-    another table are read anew, since such a table may be changed.
+    A plan holds neither addresses nor values, so that equal calls on devices of one spec have the same one wherever
+    their tensors lie. What it takes is kept with it, for the device operations that ran, the device and the project's
+    own meanings; cycles by another table are read anew, since such a table may be changed.
+
+    Threads of several devices may ask at once: each look and each change is one step of a dict. Where two plan the same
+    call meanwhile, both plans are the same and one is kept.
 
     Args:
         most_steps: Steps of all plans together that are kept; a longer plan is not.
@@ -36,34 +41,38 @@ class KeptPlans:
 
     def __init__(self, most_steps: int = MOST_STEPS) -> None:
         self._most_steps = most_steps
-        self._kept: dict[ProgramKey, _Kept] = {}  # in the order of use; reports of other threads may look in
+        self._kept: dict[tuple[int, ProgramKey], _Kept] = {}  # in the order of use; by the number of a spec held there
 
     @property
     def steps(self) -> int:
         """Steps of all plans that are kept."""
-        return sum(len(one.plan.steps) for one in self._kept.values())
+        return sum(len(one.plan.steps) for one in list(self._kept.values()))
 
     def plan_of(self, key: ProgramKey, spec: DeviceSpec, make: Callable[[], Plan]) -> Plan:
         """The plan of a call.
 
         Args:
             key: All that decides the plan, but for the device.
-            spec: The device.
+            spec: The device; of equal ones `one_of_alike`.
             make: Plans the call; what it raises comes through, and nothing is kept.
         """
-        kept = self._kept.pop(key, None)
-        if kept is None or kept.spec is not spec:
-            kept = _Kept(plan=make(), spec=spec)
-        if len(kept.plan.steps) <= self._most_steps:
-            self._kept[key] = kept
+        here = (id(spec), key)
+        kept = self._kept.pop(here, None)
+        if kept is not None:
+            self._kept[here] = kept
+            return kept.plan
+        plan = make()
+        if len(plan.steps) <= self._most_steps:
+            self._kept[here] = _Kept(plan=plan, spec=spec)
             self._drop()
-        return kept.plan
+        return plan
 
     def cycles_of(
         self, plan: Plan, spec: DeviceSpec, *, ran: tuple[str, ...], meanings: Meanings = MEANINGS
     ) -> PlanCycles:
         """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
-        kept = next((one for one in list(self._kept.values()) if one.plan is plan), None)
+        latest = reversed(list(self._kept.values()))
+        kept = next((one for one in latest if one.plan is plan), None)
         if kept is None or kept.spec is not spec or meanings is not MEANINGS:
             return run_cycles(plan, spec, ran=ran, meanings=meanings)
         cycles = kept.cycles.get(ran)
@@ -74,11 +83,29 @@ class KeptPlans:
             kept.cycles[ran] = cycles
         return cycles
 
-    def clear(self) -> None:
-        """Forgets everything."""
-        self._kept.clear()
-
     def _drop(self) -> None:
         """Forgets what was not used for longest, until the rest is short enough."""
         while self.steps > self._most_steps:
-            del self._kept[next(iter(self._kept))]
+            for oldest in list(self._kept)[:1]:
+                self._kept.pop(oldest, None)
+
+
+@cache
+def plans_of_process() -> KeptPlans:
+    """Those that all devices of this process share."""
+    return KeptPlans()
+
+
+def one_of_alike(spec: DeviceSpec) -> DeviceSpec:
+    """The spec that stands for all that are the same: of two that are equal, and are written alike, the first.
+
+    Equal is not enough: 1 is equal to 1.0, and reports show the difference.
+    """
+    first = _first_of_equal(spec)
+    return first if first is spec or repr(first) == repr(spec) else spec
+
+
+@lru_cache(MOST_SPECS)
+def _first_of_equal(spec: DeviceSpec) -> DeviceSpec:
+    """The first of all equal specs."""
+    return spec
