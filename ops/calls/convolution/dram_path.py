@@ -23,6 +23,7 @@ from ops.calls.convolution.slicing import (
     slice_call,
 )
 from ops.calls.convolution.validation import CONFIG_CHECKS, input_in_dram, raise_first
+from ops.frame.frame import Frame
 from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.slicing import sliced_input, write_slice
@@ -56,7 +57,8 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         raise_first(counted, CONFIG_CHECKS)
         return l1_path(builder, call, source)
     raise_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
-    check_slice_count(call, config)
+    frame = frame_of(call)
+    check_slice_count(call, config, frame)
     raise_first(counted, CONFIG_CHECKS)
     if decision is None:
         decision = Decision(
@@ -64,12 +66,11 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         )
     builder.decide(decision)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
-    frame = frame_of(call)
     out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)
     made = TensorSpec(out_shape, output_format(call), call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
     target = builder.allocate("output.image", made)
     if config.num_slices > 1:
-        _slices(builder, call, config, image, target)
+        _slices(builder, call, config, frame, image, target)
         return image_output(builder, target, "output.rows")
     builder.free(target)  # allocated before the number of slices was known, and given up when one is enough
     output = l1_path(builder, as_slice(call, Operand(spec=image.spec, on_host=False)), image)
@@ -77,7 +78,12 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
 
 
 def _slices(
-    builder: PlanBuilder, call: ConvArguments, config: SliceConfig, image: PlanTensor, target: PlanTensor
+    builder: PlanBuilder,
+    call: ConvArguments,
+    config: SliceConfig,
+    frame: Frame,
+    image: PlanTensor,
+    target: PlanTensor,
 ) -> None:
     """One slice after the other; the first one that runs prepares the weights for all.
 
@@ -86,7 +92,7 @@ def _slices(
     """
     ready = call
     planned: dict[OutputSlice, _PlannedSlice] = {}
-    for index, part in enumerate(output_slices(call, config)):
+    for index, part in enumerate(output_slices(call, config, frame)):
         if part.is_empty:
             continue
         prefix, alike = f"slice{index}.", planned.get(part.at_origin)
@@ -148,7 +154,7 @@ def _one_slice(
         scheme=cores.scheme,
         steps=builder.steps[begin:],
         output=output,
-        columns=frame_of(sliced).columns.outputs,
+        columns=sliced.rules.axis(sliced, 1).outputs,
     )
 
 

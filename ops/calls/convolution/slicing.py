@@ -171,13 +171,13 @@ def too_many(call: ConvArguments, slices: SliceConfig) -> bool:
         return False
 
 
-def check_slice_count(call: ConvArguments, config: SliceConfig) -> None:
-    """Refuse more slices than the output has rows, columns or tiles.
+def check_slice_count(call: ConvArguments, config: SliceConfig, frame: Frame) -> None:
+    """Refuse more slices than the output of a call with this frame has rows, columns or tiles.
 
     Raises:
         DeviceError: With the real library's text.
     """
-    most = most_slices(call, config.slice_type)
+    most = most_slices_of(call, frame, config.slice_type)
     if config.num_slices > most:
         raise DeviceError(
             f"Number of slices ({config.num_slices}) exceeds the maximum allowed ({most}) "
