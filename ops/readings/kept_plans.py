@@ -1,9 +1,9 @@
 """Plans of calls and the cycles of what they ran, found again when an equal call comes: planned once, timed once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from device.plan import Plan, ProgramKey
 from device.spec.device_spec import DeviceSpec
@@ -11,18 +11,20 @@ from ops.meaning import Meanings
 from ops.meanings import MEANINGS
 from ops.readings.cycles import PlanCycles, run_cycles
 
-MOST_STEPS: Final = 4000  # with their cycles 5 KB each on average, 2 to 20
-MOST_TIMED: Final = 4  # times that a plan is timed: tensors may move in one call and stay in another
-MOST_SPECS: Final = 64  # told apart from others; 25 KB each
+T = TypeVar("T")
+
+MOST_STEPS: Final = 2000  # 5 KB each with their cycles, 15 KB once reports on them are read in full
+MOST_MADE: Final = 8  # of a plan: tensors may move in one call and stay in another, so that it takes other cycles
+MOST_SPECS: Final = 64  # told apart from equal ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """A plan, for which device, and its cycles by the names of the device operations that ran."""
+    """A plan, for which device, and what was made of both: its cycles, and what is told of them, each under a key."""
 
     plan: Plan
     spec: DeviceSpec
-    cycles: dict[tuple[str, ...], PlanCycles] = field(default_factory=dict)
+    made: dict[Hashable, Any] = field(default_factory=dict)
 
 
 class KeptPlans:
@@ -71,17 +73,30 @@ class KeptPlans:
         self, plan: Plan, spec: DeviceSpec, *, ran: tuple[str, ...], meanings: Meanings = MEANINGS
     ) -> PlanCycles:
         """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
+        if meanings is not MEANINGS:
+            return run_cycles(plan, spec, ran=ran, meanings=meanings)
+        return self.made_of(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
+
+    def made_of(self, plan: Plan, spec: DeviceSpec, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made of a plan: what was made under this key before, where the plan is kept.
+
+        Args:
+            plan: The plan.
+            spec: The device.
+            key: All that decides what is made, but for these two.
+            make: Makes it, of nothing that lives on a device; it must not be changed.
+        """
         latest = reversed(list(self._kept.values()))
         kept = next((one for one in latest if one.plan is plan), None)
-        if kept is None or kept.spec is not spec or meanings is not MEANINGS:
-            return run_cycles(plan, spec, ran=ran, meanings=meanings)
-        cycles = kept.cycles.get(ran)
-        if cycles is None:
-            cycles = run_cycles(plan, spec, ran=ran)
-            if len(kept.cycles) >= MOST_TIMED:
-                kept.cycles.clear()
-            kept.cycles[ran] = cycles
-        return cycles
+        if kept is None or kept.spec is not spec:
+            return make()
+        made: T | None = kept.made.get(key)
+        if made is None:
+            made = make()
+            if len(kept.made) >= MOST_MADE:
+                kept.made.clear()
+            kept.made[key] = made
+        return made
 
     def _drop(self) -> None:
         """Forgets what was not used for longest, until the rest is short enough."""

@@ -17,7 +17,7 @@ from device.spec.device_spec import load_spec
 from ops.calls.relaying.layouts import plan_to_layout
 from ops.meanings import MEANINGS
 from ops.readings.cycles import run_cycles
-from ops.readings.kept_plans import KeptPlans, one_of_alike
+from ops.readings.kept_plans import MOST_MADE, KeptPlans, one_of_alike
 
 SPEC = load_spec("wormhole_n150")
 ROWS = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
@@ -154,3 +154,16 @@ def test_cycles_by_a_table_of_ones_own_are_read_anew():
 def test_a_plan_that_is_not_kept_has_cycles_too():
     plan = tilized()
     assert KeptPlans(0).cycles_of(plan, SPEC, ran=names_of(plan)).cycles > 0
+
+
+def test_what_is_made_of_a_plan_is_kept_with_it_for_its_device_and_bounded():
+    kept, other = KeptPlans(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
+    plan = kept.plan_of(CALL, SPEC, lambda: of_length(1))
+    first = kept.made_of(plan, SPEC, "a key", lambda: [1])
+    assert kept.made_of(plan, SPEC, "a key", lambda: [2]) is first
+    assert kept.made_of(plan, SPEC, "another", lambda: [2]) == [2]
+    assert kept.made_of(plan, other, "a key", lambda: [3]) == [3]
+    for number in range(MOST_MADE):
+        kept.made_of(plan, SPEC, number, list)
+    assert kept.made_of(plan, SPEC, "a key", lambda: [4]) == [4]
+    assert kept.made_of(of_length(1), SPEC, "a key", lambda: [5]) == [5]  # an equal plan, but not this one
