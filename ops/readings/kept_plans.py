@@ -116,7 +116,10 @@ def one_of_alike(spec: DeviceSpec) -> DeviceSpec:
 
     Equal is not enough: 1 is equal to 1.0, and reports show the difference.
     """
-    first = _first_of_equal(spec)
+    try:
+        first = _first_of_equal(spec)
+    except TypeError:  # somebody put a list where a tuple belongs: it stands for itself
+        return spec
     return first if first is spec or repr(first) == repr(spec) else spec
 
 

@@ -76,6 +76,11 @@ def test_equal_figures_of_other_types_are_not_alike(other):
     assert one_of_alike(first) is first
 
 
+def test_a_spec_that_can_not_be_looked_up_stands_for_itself():
+    with_a_list = replace(SPEC, tables=list(SPEC.tables))
+    assert one_of_alike(with_a_list) is with_a_list
+
+
 def test_what_is_refused_is_asked_again():
     kept = KeptPlans()
     for _ in range(2):
