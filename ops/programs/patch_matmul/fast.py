@@ -33,6 +33,7 @@ from ops.programs.patch_matmul.gather import (
     runs,
     shared_rows,
 )
+from ops.programs.patch_matmul.shifted import fewer_zeros, multiply_shifted, shifted
 from ops.programs.patch_matmul.tap_copies import in_one_piece
 from ops.programs.patch_matmul.work import PatchMatmul
 
@@ -61,6 +62,8 @@ def patch_matmul(
         padded = _margin(axes, image, each, 1)
         each(do, list(_each_phase(axes, padded, 0, weights, bias, result, _by_elements)))
         return
+    if _shifted(work, image, weights, bias, result, each):
+        return
     if _directly(work, image, weights, bias, result, each):
         return
     size = bundle_size(groups, ins, outs)
@@ -79,6 +82,19 @@ def patch_matmul(
             multiply = partial(_gathered, each)
             pieces.extend(_each_phase(axes, margin, number, matrices, added, result[..., of_result], multiply))
     each(do, pieces)
+
+
+def _shifted(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
+    """Multiplies images that lie shifted against each other, if that takes least, and says so; arguments as above."""
+    axes = work.patches.axes
+    groups, ins, outs = len(weights), weights.shape[-2], weights.shape[-1]
+    if not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:
+        return False
+    layer = shifted(axes, len(image), groups, (ins, outs))
+    if layer is None or not fewer_zeros(layer.bundled, groups, ins, outs):
+        return False
+    multiply_shifted(layer, image, weights, bias, result, each)
+    return True
 
 
 def _directly(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
