@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _numba: Any = importlib.import_module("numba")
@@ -57,6 +57,7 @@ def _one_product(
 product: Any = _extending.intrinsic(_one_product)
 
 
+@called_with("(int64[::1], int64[:,::1])")
 @compiled
 def add_products(job: Array, calls: Array) -> None:
     """The calls, in all repetitions; a job is what `device.host.products.add_products` makes of its arguments."""

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled, readonly
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,6 +29,7 @@ float32 = np.float32
 apart = partial(compiled, fuses=False)
 
 
+@called_with("(int32[::1],)")
 @apart
 def round_half_up(bits: Array) -> None:
     """int32 bits [n] of float32 numbers become those of bfloat16."""
@@ -36,6 +37,7 @@ def round_half_up(bits: Array) -> None:
         bits[i] = int32(bits[i] + _HALF) & _UPPER
 
 
+@called_with(f"(float32[:,::1], {readonly('float32', 2)}, boolean)")
 @apart
 def add(values: Array, rows: Array, rounds: bool) -> None:
     """``rows`` are added, and sums rounded half up to bfloat16 if so wished.
@@ -56,6 +58,7 @@ def add(values: Array, rows: Array, rounds: bool) -> None:
                 target[i] += row[i]
 
 
+@called_with("(int32[:,::1], int32, float32, float32, float32)")
 @apart
 def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float32, unit: np.float32) -> None:
     """Groups share an exponent, rounded twice as packers do.
@@ -83,6 +86,7 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
                 group[i] = float32(float32(units) * multiple).view(np.int32)
 
 
+@called_with(f"({readonly('int32', 2)}, int64, uint16[:,::1])")
 @apart
 def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
     """Groups as the host rounds them, to nearest even; False at the first that is too large for float32.
@@ -114,6 +118,7 @@ def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
     return True
 
 
+@called_with(f"({readonly('uint16', 2)}, int64, int64, int64[::1], int32[:,::1], int64)")
 @apart
 def widen_rows(halves: Array, column: int, width: int, rows: Array, out: Array, first: int) -> None:
     """Rows of bfloat16 numbers become float32, side by side with others.
