@@ -25,7 +25,6 @@ from ops.programs.patch_matmul.shifted_bands import bands_of, numbers_of, numpy_
 from ops.programs.patch_matmul.shifted_layer import Bundled, bundled, matrices_of
 
 MOST_KEPT: Final = 64  # layers that are kept
-LOOPS: Final = "ops.programs.patch_matmul.shifted_loops"
 
 
 class Band(NamedTuple):
@@ -155,7 +154,8 @@ def multiply_shifted(
         each: Carries out a function for each of several pieces.
     """
     operands = _Operands(matrices_of(work.bundled, weights), _biases(work, bias), Scratch(), Scratch())
-    loads = result.dtype == np.float32 and worth_loading(LOOPS, len(image) * work.seconds)
+    seconds, ready = len(image) * work.seconds, result.dtype == np.float32
+    loads = ready and worth_loading("ops.programs.patch_matmul.shifted_loops", seconds)
     piece = _compiled_piece if loads else _piece
     pairs = [(pixels.reshape(-1), place.reshape(-1)) for pixels, place in zip(image, result, strict=True)]
     for pixels, _ in pairs:

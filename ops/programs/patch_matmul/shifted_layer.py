@@ -170,16 +170,19 @@ def bundled(axes: tuple[FrameAxis, ...], groups: int, channels: tuple[int, int],
         summed: Products are of outputs and inputs, summed over positions; else of inputs and weights.
     """
     layers = [one for one in (_layer(axes, folded=folded) for folded in (True, False)) if one is not None]
-    sizes = [size for size in range(1, groups + 1) if groups % size == 0]
+    every = product(layers, (size for size in range(1, groups + 1) if groups % size == 0))
+    fit = [one for one in (Bundled(*each) for each in every) if _fits(one.widths(*channels))]
 
     def cost(one: Bundled) -> tuple[int, int]:
         columns, rows = one.widths(*channels) if summed else reversed(one.widths(*channels))
         return len(one.layer.meetings) * (groups // one.size) * rows * round_up(columns, LANES), -one.size
 
-    best = min((Bundled(*each) for each in product(layers, sizes)), key=cost, default=None)
-    if best is None or max(best.widths(*channels)) < LANES:
-        return None
-    return best if prod(best.widths(*channels)) * LEAST_POSITIONS <= UNPACKED else None
+    return min(fit, key=cost, default=None)
+
+
+def _fits(widths: tuple[int, int]) -> bool:
+    """Whether products of matrices of such widths are long enough, and not too long."""
+    return max(widths) >= LANES and prod(widths) * LEAST_POSITIONS <= UNPACKED
 
 
 def matrices_of(one: Bundled, weights: Array) -> Array:

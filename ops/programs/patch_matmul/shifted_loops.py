@@ -3,14 +3,20 @@
 Loaded by ``ops.programs.patch_matmul.shifted``, which does the same step by step; the products are the same calls.
 """
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled, readonly
 from device.host.product_loops import product
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+IMAGE: Final = readonly("float32", 1)
+MATRICES: Final = "float32[:,:,:,::1]"
+CELLS: Final = "UniTuple(float32[:,::1], 2)"
+LISTS: Final = "UniTuple(int64[:,::1], 2)"
+PAIR: Final = "UniTuple(int64, 2)"
 
 
 @compiled
@@ -64,6 +70,10 @@ def _multiply(
         )
 
 
+@called_with(
+    f"(int64[::1], Tuple(({IMAGE}, float32[::1])), {MATRICES}, float32[:,::1], {CELLS}, {LISTS}, int64[:,::1], "
+    f"int64[:,::1], {PAIR}, {PAIR})"
+)
 @compiled
 def add_up(
     blas: Array,
@@ -104,6 +114,7 @@ def add_up(
     _copy(images[1], outputs.reshape(-1), copies[1], (begins[1], 0), (several, apart[1], outputs.shape[1]))
 
 
+@called_with(f"(int64[::1], UniTuple({IMAGE}, 2), {MATRICES}, {CELLS}, {LISTS}, {LISTS}, int64[:,::1], {PAIR}, {PAIR})")
 @compiled
 def sum_up(
     blas: Array,

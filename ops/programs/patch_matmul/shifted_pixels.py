@@ -20,7 +20,7 @@ from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.cell_copies import Bundles, copy_cells, gaps_of
 from ops.programs.patch_matmul.gather import Each, Scratch, do
-from ops.programs.patch_matmul.shifted import LOOPS, MOST_KEPT
+from ops.programs.patch_matmul.shifted import MOST_KEPT
 from ops.programs.patch_matmul.shifted_bands import PIECES, bands_of, numbers_of, numpy_seconds, runs_of_products
 from ops.programs.patch_matmul.shifted_layer import Bundled, bundled, weights_of
 
@@ -150,7 +150,8 @@ def sum_shifted(work: ShiftedPixels, image: Array, other: Array, each: Each) -> 
     """
     sums = np.zeros((work.sections, *work.shape), np.float32)
     operands = _Operands(_flat(image), _flat(other), sums, Scratch(), Scratch())
-    piece = _compiled_piece if worth_loading(LOOPS, len(image) * work.seconds) else _piece
+    loads = worth_loading("ops.programs.patch_matmul.shifted_loops", len(image) * work.seconds)
+    piece = _compiled_piece if loads else _piece
     rows = [(number, band) for number in range(len(image)) for band in work.bands]
     cuts = [len(rows) * section // work.sections for section in range(work.sections + 1)]
     pieces = product(range(work.sections), range(0, work.shape[0], work.together))
