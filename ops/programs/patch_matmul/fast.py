@@ -33,7 +33,7 @@ from ops.programs.patch_matmul.gather import (
     runs,
     shared_rows,
 )
-from ops.programs.patch_matmul.shifted import fewer_zeros, multiply_shifted, shifted
+from ops.programs.patch_matmul.shifted import multiply_shifted, shifted
 from ops.programs.patch_matmul.tap_copies import in_one_piece
 from ops.programs.patch_matmul.work import PatchMatmul
 
@@ -85,13 +85,12 @@ def patch_matmul(
 
 
 def _shifted(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
-    """Multiplies images that lie shifted against each other, if that takes least, and says so; arguments as above."""
-    axes = work.patches.axes
-    groups, ins, outs = len(weights), weights.shape[-2], weights.shape[-1]
-    if not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:
+    """Multiplies images that lie shifted, if channels are too few to stay where they lie, and says so; as above."""
+    axes, (ins, outs) = work.patches.axes, weights.shape[-2:]
+    if min(ins, outs) >= LEAST_CHANNELS or not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:
         return False
-    layer = shifted(axes, len(image), groups, (ins, outs))
-    if layer is None or not fewer_zeros(layer.bundled, groups, ins, outs):
+    layer = shifted(axes, len(image), len(weights), (ins, outs))
+    if layer is None:
         return False
     multiply_shifted(layer, image, weights, bias, result, each)
     return True

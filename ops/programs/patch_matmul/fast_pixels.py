@@ -16,7 +16,6 @@ from ops.programs.patch_matmul.bundles import NARROW, bundle_size
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS
 from ops.programs.patch_matmul.direct_pixels import direct_pixels, sum_directly
 from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, do, run_rows, runs
-from ops.programs.patch_matmul.shifted import fewer_zeros
 from ops.programs.patch_matmul.shifted_pixels import shifted_pixels, sum_shifted
 from ops.programs.patch_matmul.work import Patches
 
@@ -75,13 +74,11 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     if groups > 1 and max(ins, outs) <= NARROW:
         view = Margin(other, axes, each).patches(patches.axes)
         return _by_elements(image, view, groups, each).reshape(groups, *patches.taps, ins, outs)
-    layer = shifted_pixels(patches.axes, len(image), groups, (ins, outs))
-    if layer is not None and fewer_zeros(layer.bundled, groups, ins, outs):
-        sums = sum_shifted(layer, np.ascontiguousarray(image), np.ascontiguousarray(other), each)
-        return sums.reshape(groups, *patches.taps, ins, outs)
-    direct_sums = _directly(patches, image, other, each)
-    if direct_sums is not None:
-        return direct_sums
+    sums = _shifted(patches, image, other, each)
+    if sums is None:
+        sums = _directly(patches, image, other, each)
+    if sums is not None:
+        return sums
     size, scratch = bundle_size(groups, ins, outs), (Scratch(), Scratch())
     margin = Margin(other, axes, each, parts=groups // size)
     bundles: list[OrderedSum] = []
@@ -93,6 +90,18 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     each(do, pieces)
     own = _diagonals([sums.total for sums in bundles], size, ins, taps, outs)
     return own.reshape(groups, *patches.taps, ins, outs)
+
+
+def _shifted(patches: Patches, image: Array, other: Array, each: Each) -> Array | None:
+    """The sums from images that lie shifted, where channels are few; arguments and result as above."""
+    groups = patches.groups
+    ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
+    few = min(ins, outs) < LEAST_CHANNELS
+    layer = shifted_pixels(patches.axes, len(image), groups, (ins, outs)) if few else None
+    if layer is None:
+        return None
+    sums = sum_shifted(layer, np.ascontiguousarray(image), np.ascontiguousarray(other), each)
+    return sums.reshape(groups, *patches.taps, ins, outs)
 
 
 def _directly(patches: Patches, image: Array, other: Array, each: Each) -> Array | None:

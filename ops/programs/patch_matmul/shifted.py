@@ -17,9 +17,7 @@ from device.host.compiling import worth_loading
 from device.host.products import Loop, Matrix, Operands, Products, add_products, blas_adds, blas_words
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis
-from ops.programs.patch_matmul.bundles import bundle_size
 from ops.programs.patch_matmul.cell_copies import Bundles, back, copy_cells, gaps_of
-from ops.programs.patch_matmul.direct import LEAST_CHANNELS
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_bands import bands_of, numbers_of, numpy_seconds, runs_of_products
 from ops.programs.patch_matmul.shifted_layer import Bundled, bundled, matrices_of
@@ -90,19 +88,6 @@ def shifted(axes: tuple[FrameAxis, ...], batch: int, groups: int, channels: tupl
         bands.append(Band(inputs, back(outputs), gaps_of(inputs, numbers[0]), numbers, made, blas_words(made)))
     seconds = parts * sum(numpy_seconds(band.products, band.numbers) for band in bands)
     return Shifted(bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), seconds=seconds)
-
-
-def fewer_zeros(one: Bundled, groups: int, ins: int, outs: int) -> bool:
-    """Whether fewer zeros are multiplied than where groups are bundled and operands stay where they lie.
-
-    Args:
-        one: The layer.
-        groups: Groups.
-        ins: Channels of a group.
-        outs: Of the other side.
-    """
-    size = bundle_size(groups, ins, outs, least=LEAST_CHANNELS)
-    return one.size < size or size * min(ins, outs) < LEAST_CHANNELS
 
 
 def _products(one: Bundled, rows: int, widths: tuple[int, int], together: int) -> Products:
