@@ -47,12 +47,13 @@ def _add_up_elements(
     channels = image.shape[1]
     for row in range(len(rows)):
         for one in range(len(in_row)):
-            tap = rows[row, 1] * taps + in_row[one, 0]
+            tap = np.uintp(rows[row, 1] * taps + in_row[one, 0])  # unsigned: nothing counts from behind
             into = rows[row, 0] * outputs + in_row[one, 1]
             source = rows[row, 2] * inputs + in_row[one, 2]
             for at in range(in_row[one, 3]):
+                output, pixel = np.uintp(into + at * apart), np.uintp(source + at * step)
                 for channel in range(channels):
-                    sums[into + at * apart, channel] += image[source + at * step, channel] * weights[tap, channel]
+                    sums[output, channel] += image[pixel, channel] * weights[tap, channel]
 
 
 add_up_elements = called_with(
