@@ -9,7 +9,7 @@ from device.host.products import CALL_SECONDS, UNPACKED, Products
 from device.numbers.integers import div_up
 from ops.programs.patch_matmul.shifted_layer import Bundled
 
-MOST_NUMBERS: Final = 3 << 16  # of a piece: three quarters of a MiB
+MOST_NUMBERS: Final = 1 << 18  # of a piece: a MiB
 PIECES: Final = 8  # that the work is cut into, at least, where there are as many rows and bundles
 SHARE: Final = 4  # times as many rows are copied as are copied twice, at least
 NUMPY_SECONDS: Final = 1e-9  # for a number that is copied
