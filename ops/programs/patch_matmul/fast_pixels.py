@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from device.numbers.formats import Array
-from ops.programs.patch_matmul.bundles import NARROW, bundle_size
+from ops.programs.patch_matmul.bundles import bundle_size
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS
 from ops.programs.patch_matmul.direct_pixels import direct_pixels, sum_directly
 from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, do, run_rows, runs
@@ -71,7 +71,7 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     groups, taps = patches.groups, patches.tap_count
     ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
     axes = [[axis] for axis in patches.axes]
-    if groups > 1 and max(ins, outs) <= NARROW:
+    if groups > 1 and max(ins, outs) == 1:
         view = Margin(other, axes, each).patches(patches.axes)
         return _by_elements(image, view, groups, each).reshape(groups, *patches.taps, ins, outs)
     sums = _shifted(patches, image, other, each)
