@@ -19,6 +19,7 @@ from ops.fields.changed import load_spec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
 from ops.readings.kept import KeptUploads
+from ops.readings.kept_moves import KeptMoves
 from ops.readings.kept_plans import KeptPlans
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
@@ -100,6 +101,7 @@ class Device:
             functions that call each other, the script's counts.
         kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
         plans: Plans of convolutions, oneDNN's too, and their cycles; the same call is not planned twice.
+        moves: What oneDNN's calls moved in memory, which leave nothing there.
     """
 
     def __init__(
@@ -135,6 +137,7 @@ class Device:
         self.given: tuple[tuple[str, object], ...] = ()
         self.kept = KeptUploads()
         self.plans = KeptPlans()
+        self.moves = KeptMoves()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -238,6 +241,7 @@ class Device:
         self.machine.close()
         self.kept.clear()
         self.plans.clear()
+        self.moves.clear()
 
     def __enter__(self) -> Self:
         """Itself."""
