@@ -61,7 +61,7 @@ product: Any = _extending.intrinsic(_one_product)
 @compiled
 def add_products(job: Array, calls: Array) -> None:
     """The calls, in all repetitions; a job is what `device.host.products.add_products` makes of its arguments."""
-    sgemm, columns, orders = job[0], job[1], (job[2], job[3], job[4])
+    sgemm, orders, columns = job[0], (job[1], job[2], job[3]), job[4]
     for a in range(job[11]):
         for b in range(job[15]):
             left = job[5] + 4 * (a * job[12] + b * job[16])

@@ -119,6 +119,15 @@ def sgemm_address() -> int | None:
     return None if sgemm is None else sgemm.address
 
 
+def blas_words(products: Products) -> Array:
+    """Where BLAS's product is and the words of its order, for compiled loops: int64 [4].
+
+    Raises:
+        NotImplementedError: There is no BLAS for it: `blas_adds` says so.
+    """
+    return np.array((_known_sgemm().address, BY_ROWS, products.left.order, products.right.order), np.int64)
+
+
 def add_products(products: Products, operands: Operands, first: int, last: int) -> None:
     """Makes the products from ``first`` to before ``last`` in every repetition; what they reach has to be there.
 
@@ -131,9 +140,7 @@ def add_products(products: Products, operands: Operands, first: int, last: int) 
     Raises:
         NotImplementedError: There is no BLAS for it: `blas_adds` says so.
     """
-    sgemm = _sgemm()
-    if sgemm is None:
-        raise NotImplementedError("add_products: numpy has another BLAS; ask `blas_adds` first")
+    sgemm = _known_sgemm()
     begins = (
         operands.left.ctypes.data + 4 * operands.left_first,
         operands.right.ctypes.data + 4 * operands.right_first,
@@ -141,10 +148,9 @@ def add_products(products: Products, operands: Operands, first: int, last: int) 
     )
     several = (last - first) * products.loops[0].times * products.loops[1].times
     if worth_loading("device.host.product_loops", several * CALL_SECONDS):
-        orders = (BY_ROWS, products.left.order, products.right.order)
         lies = (products.left.distance, products.right.distance, products.total_distance)
         loops = (*products.loops[0], *products.loops[1])
-        job = np.array((sgemm.address, products.columns, *orders, *begins, *lies, *loops), np.int64)
+        job = np.array((*blas_words(products), products.columns, *begins, *lies, *loops), np.int64)
         importlib.import_module("device.host.product_loops").add_products(job, products.calls[first:last])
     else:
         calls = products.calls[first:last]
@@ -188,6 +194,14 @@ class _Sgemm(NamedTuple):
     multiply: Callable[..., None]
     multiply_small: Callable[..., None]
     address: int
+
+
+def _known_sgemm() -> _Sgemm:
+    """OpenBLAS's product, which is there."""
+    sgemm = _sgemm()
+    if sgemm is None:
+        raise NotImplementedError("add_products: numpy has another BLAS; ask `blas_adds` first")
+    return sgemm
 
 
 @cache

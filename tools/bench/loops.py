@@ -13,6 +13,7 @@ LOOPS: Final = (
     "device.numbers.loops",
     "ops.programs.conv2d.weight_loops",
     "ops.programs.patch_matmul.loops",
+    "ops.programs.patch_matmul.shifted_loops",
 )
 
 

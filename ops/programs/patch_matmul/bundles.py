@@ -5,7 +5,6 @@ import numpy as np
 from device.memory.tiles import TILE
 from device.numbers.formats import Array
 
-NARROW = 2  # channels of a group up to which BLAS is not worth it
 BUNDLE = 32  # channels from which it is
 
 

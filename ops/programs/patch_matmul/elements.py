@@ -19,7 +19,7 @@ from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.gather import Each, Piece, Scratch, do
-from ops.programs.patch_matmul.met_inputs import distances, met_by_outputs, met_by_taps
+from ops.programs.patch_matmul.met_inputs import distances, met_by_outputs, met_by_taps, met_two_at_a_time
 
 MOST_ROWS = 1 << 16  # of outputs and taps of an image, that are listed
 MOST_KEPT = 64  # layers whose list is kept
@@ -35,13 +35,15 @@ class Elements:
         axes: Of the patches.
         pieces: Outputs of the first axis that are computed together, and for each of them and each tap of all axes but
             the last the outputs, counted from the first, taps and inputs that meet: int64 [several, 3].
-        in_row: Taps, first outputs, first inputs and numbers of outputs of the last axis, int64 [several, 4].
+        in_row: What taps of the last axis meet, as `MetTogether`: int64 [several, 6].
+        met_in_row: Outputs and taps of the last axis that meet inputs.
         lies: Outputs, taps and inputs of the last axis, and how far outputs and inputs lie apart.
     """
 
     axes: tuple[FrameAxis, ...]
     pieces: tuple[tuple[slice, Array], ...]
     in_row: Array
+    met_in_row: int
     lies: tuple[int, int, int, int, int]
 
 
@@ -56,7 +58,7 @@ def elements(axes: tuple[FrameAxis, ...], batch: int) -> Elements | None:
     *outer, last = axes
     if not outer or prod(axis.outputs * axis.taps for axis in outer) > MOST_ROWS:
         return None
-    rows, in_row = met_by_outputs(outer), met_by_taps(last, last.outputs)
+    rows = met_by_outputs(outer)
     inner = prod(axis.outputs for axis in outer[1:])
     many = div_up(outer[0].outputs, div_up(PIECES, batch))
     pieces: list[tuple[slice, Array]] = []
@@ -64,8 +66,9 @@ def elements(axes: tuple[FrameAxis, ...], batch: int) -> Elements | None:
         stop = min(begin + many, outer[0].outputs)
         first, end = np.searchsorted(rows[:, 0], (begin * inner, stop * inner))
         pieces.append((slice(begin, stop), rows[first:end] - (begin * inner, 0, 0)))
-    numbers = np.array([(one.tap, one.output, one.source, one.outputs) for one in in_row], np.int64).reshape(-1, 4)
-    return Elements(axes, tuple(pieces), numbers, (last.outputs, last.taps, last.input_length, *distances(last)))
+    in_row = np.array(met_two_at_a_time(last), np.int64).reshape(-1, 6)
+    met = sum(one.outputs for one in met_by_taps(last, last.outputs))
+    return Elements(axes, tuple(pieces), in_row, met, (last.outputs, last.taps, last.input_length, *distances(last)))
 
 
 class _Operands(NamedTuple):
@@ -112,7 +115,7 @@ def _sum(layer: Elements, number: int, image: Array, operands: _Operands, place:
     ready = place.dtype == np.float32
     sums = place if ready else operands.sums.array(place.shape)
     sums[...] = 0 if operands.biases is None else operands.biases
-    products = len(rows) * int(layer.in_row[:, 3].sum()) * image.shape[-1]
+    products = len(rows) * layer.met_in_row * image.shape[-1]
     if worth_loading("ops.programs.patch_matmul.loops", products * NUMPY_SECONDS):
         loops = importlib.import_module("ops.programs.patch_matmul.loops")
         flat, into = image.reshape(-1, image.shape[-1]), sums.reshape(-1, sums.shape[-1])

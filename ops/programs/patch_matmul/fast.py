@@ -17,7 +17,7 @@ import numpy as np
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis, index_of, output_phases
-from ops.programs.patch_matmul.bundles import NARROW, bundle_size, dense_bundles
+from ops.programs.patch_matmul.bundles import bundle_size, dense_bundles
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, add_up_directly, direct, whole
 from ops.programs.patch_matmul.elements import add_up_elements, elements
 from ops.programs.patch_matmul.fast_scatter import scattered, scatters
@@ -35,6 +35,7 @@ from ops.programs.patch_matmul.gather import (
     runs,
     shared_rows,
 )
+from ops.programs.patch_matmul.shifted import multiply_shifted, shifted
 from ops.programs.patch_matmul.tap_copies import in_one_piece
 from ops.programs.patch_matmul.work import PatchMatmul
 
@@ -59,9 +60,11 @@ def patch_matmul(
         if layer is not None:
             add_up_elements(layer, image, weights[..., 0, 0], bias, result, each)
             return
-    if groups > 1 and max(ins, outs) <= NARROW:
+    if groups > 1 and max(ins, outs) == 1:
         padded = _margin(axes, image, each, 1)
         each(do, list(_each_phase(axes, padded, 0, weights, bias, result, _by_elements)))
+        return
+    if _shifted(work, image, weights, bias, result, each):
         return
     if _directly(work, image, weights, bias, result, each):
         return
@@ -81,6 +84,18 @@ def patch_matmul(
             multiply = partial(_gathered, each)
             pieces.extend(_each_phase(axes, margin, number, matrices, added, result[..., of_result], multiply))
     each(do, pieces)
+
+
+def _shifted(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
+    """Multiplies images that lie shifted, if channels are too few to stay where they lie, and says so; as above."""
+    axes, (ins, outs) = work.patches.axes, weights.shape[-2:]
+    if min(ins, outs) >= LEAST_CHANNELS or not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:
+        return False
+    layer = shifted(axes, len(image), len(weights), (ins, outs))
+    if layer is None:
+        return False
+    multiply_shifted(layer, image, weights, bias, result, each)
+    return True
 
 
 def _directly(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
@@ -199,27 +214,25 @@ def _gathered_run(
 def _by_elements(
     view: Array, weights: Array, bias: Array | None, part: Array, scratch: tuple[Scratch, Scratch]
 ) -> Iterator[Piece]:
-    """Patches times the weights of groups of a few channels each.
+    """Patches times the weights of groups of one channel.
 
     Args:
         view: float32 [N, *outputs, *taps, C].
-        weights: float32 [groups, *taps, C / groups, O / groups].
-        bias: float32 [O] or None.
-        part: [N, *outputs, O].
+        weights: float32 [C, *taps, 1, 1].
+        bias: float32 [C] or None.
+        part: [N, *outputs, C].
         scratch: Memory for products, and for sums.
     """
-    groups, ins, outs = len(weights), weights.shape[-2], weights.shape[-1]
-    counts = part.shape[:-1]
-    factors = np.ascontiguousarray(weights.reshape(groups, *weights.shape[1:-2]).T).T if ins == outs == 1 else None
-    for box in runs(counts, shared_rows(groups * (ins + 2 * outs), prod(counts))):
-        if factors is None or bias is not None:
-            yield partial(_run_by_elements, view[box], weights, bias, part[box], scratch)
+    counts, factors = part.shape[:-1], np.ascontiguousarray(weights[..., 0, 0].T).T
+    for box in runs(counts, shared_rows(3 * len(weights), prod(counts))):
+        if bias is not None:
+            yield partial(_run_by_elements, view[box], factors, bias, part[box], scratch)
         else:
             yield partial(_run_of_single_channels, view[box], factors, part[box])
 
 
 def _run_of_single_channels(view: Array, factors: Array, place: Array) -> None:
-    """A run of `_by_elements` without bias, in one pass over the sums: groups of one channel, factors [C, *taps]."""
+    """A run of `_by_elements` without bias, in one pass over the sums; factors are [C, *taps]."""
     counts, channels = list(range(place.ndim - 1)), view.ndim - 1
     taps = list(range(len(counts), channels))
     sums = np.einsum(view, [*counts, *taps, channels], factors, [channels, *taps], [*counts, channels])
@@ -227,18 +240,11 @@ def _run_of_single_channels(view: Array, factors: Array, place: Array) -> None:
         place[...] = sums
 
 
-def _run_by_elements(
-    view: Array, weights: Array, bias: Array | None, place: Array, scratch: tuple[Scratch, Scratch]
-) -> None:
-    """One run of `_by_elements`."""
-    groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
-    shape = (*place.shape[:-1], groups, outs)
-    product_, total = (one.array(shape) for one in scratch)
-    total[...] = 0 if bias is None else bias.reshape(groups, outs)
-    for tap in np.ndindex(*taps):
-        met = view[(..., *tap, slice(None))].reshape(*place.shape[:-1], groups, ins)
-        for channel in range(ins):
-            factors = weights[(slice(None), *tap, channel)]
-            total += np.multiply(met[..., channel, None], factors, out=product_)
+def _run_by_elements(view: Array, factors: Array, bias: Array, place: Array, scratch: tuple[Scratch, Scratch]) -> None:
+    """A run of `_by_elements` with a bias."""
+    terms, total = (one.array(place.shape) for one in scratch)
+    total[...] = bias
+    for tap in np.ndindex(*factors.shape[1:]):
+        total += np.multiply(view[(..., *tap, slice(None))], factors[(slice(None), *tap)], out=terms)
     with np.errstate(over="ignore"):
-        place[...] = total.reshape(place.shape)
+        place[...] = total

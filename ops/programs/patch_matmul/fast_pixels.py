@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from device.numbers.formats import Array
-from ops.programs.patch_matmul.bundles import NARROW, bundle_size
+from ops.programs.patch_matmul.bundles import bundle_size
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS
 from ops.programs.patch_matmul.direct_pixels import direct_pixels, sum_directly
 from ops.programs.patch_matmul.gather import Each, Margin, Piece, Scratch, do, run_rows, runs
+from ops.programs.patch_matmul.shifted_pixels import shifted_pixels, sum_shifted
 from ops.programs.patch_matmul.work import Patches
 
 
@@ -70,10 +71,12 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     groups, taps = patches.groups, patches.tap_count
     ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
     axes = [[axis] for axis in patches.axes]
-    if groups > 1 and max(ins, outs) <= NARROW:
+    if groups > 1 and max(ins, outs) == 1:
         view = Margin(other, axes, each).patches(patches.axes)
         return _by_elements(image, view, groups, each).reshape(groups, *patches.taps, ins, outs)
-    sums = _directly(patches, image, other, each)
+    sums = _shifted(patches, image, other, each)
+    if sums is None:
+        sums = _directly(patches, image, other, each)
     if sums is not None:
         return sums
     size, scratch = bundle_size(groups, ins, outs), (Scratch(), Scratch())
@@ -87,6 +90,18 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
     each(do, pieces)
     own = _diagonals([sums.total for sums in bundles], size, ins, taps, outs)
     return own.reshape(groups, *patches.taps, ins, outs)
+
+
+def _shifted(patches: Patches, image: Array, other: Array, each: Each) -> Array | None:
+    """The sums from images that lie shifted, where channels are few; arguments and result as above."""
+    groups = patches.groups
+    ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
+    few = min(ins, outs) < LEAST_CHANNELS
+    layer = shifted_pixels(patches.axes, len(image), groups, (ins, outs)) if few else None
+    if layer is None:
+        return None
+    sums = sum_shifted(layer, np.ascontiguousarray(image), np.ascontiguousarray(other), each)
+    return sums.reshape(groups, *patches.taps, ins, outs)
 
 
 def _directly(patches: Patches, image: Array, other: Array, each: Each) -> Array | None:

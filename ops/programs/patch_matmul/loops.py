@@ -38,7 +38,7 @@ def _add_up_elements(
 
     Args:
         rows: Outputs, taps and inputs of all axes but the last, [several, 3].
-        in_row: Taps, first outputs, first inputs and numbers of outputs of the last axis, [several, 4].
+        in_row: What taps of the last axis meet, two at a time: as `MetTogether`, [several, 6].
         image: float32 [inputs, C].
         weights: float32 [taps, C].
         sums: float32 [outputs, C].
@@ -47,13 +47,24 @@ def _add_up_elements(
     outputs, taps, inputs, apart, step = lies
     channels = image.shape[1]
     for row in range(len(rows)):
+        first, of_row = rows[row, 1] * taps, rows[row, 2] * inputs
         for one in range(len(in_row)):
-            tap = rows[row, 1] * taps + in_row[one, 0]
-            into = rows[row, 0] * outputs + in_row[one, 1]
-            source = rows[row, 2] * inputs + in_row[one, 2]
-            for at in range(in_row[one, 3]):
+            into = rows[row, 0] * outputs + in_row[one, 0]
+            source, source_2 = of_row + in_row[one, 3], of_row + in_row[one, 5]
+            tap = np.uintp(first + in_row[one, 2])  # unsigned: nothing counts from behind
+            if in_row[one, 4] < 0:
+                for at in range(in_row[one, 1]):
+                    output, pixel = np.uintp(into + at * apart), np.uintp(source + at * step)
+                    for channel in range(channels):
+                        sums[output, channel] += image[pixel, channel] * weights[tap, channel]
+                continue
+            tap_2 = np.uintp(first + in_row[one, 4])
+            for at in range(in_row[one, 1]):
+                output, pixel = np.uintp(into + at * apart), np.uintp(source + at * step)
+                pixel_2 = np.uintp(source_2 + at * step)
                 for channel in range(channels):
-                    sums[into + at * apart, channel] += image[source + at * step, channel] * weights[tap, channel]
+                    total = sums[output, channel] + image[pixel, channel] * weights[tap, channel]
+                    sums[output, channel] = total + image[pixel_2, channel] * weights[tap_2, channel]
 
 
 add_up_elements = called_with(

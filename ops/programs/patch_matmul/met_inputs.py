@@ -1,7 +1,7 @@
 """Which inputs the taps of an axis meet, under which outputs: zeros around and between inputs are left out."""
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import groupby, product, zip_longest
 from math import gcd
 from typing import NamedTuple
 
@@ -27,6 +27,26 @@ class Met(NamedTuple):
     outputs: int
 
 
+class MetTogether(NamedTuple):
+    """What two taps, or one, meet under some outputs that lie evenly, and so do the inputs.
+
+    Attributes:
+        output: The first of the outputs.
+        outputs: How many there are.
+        tap: The first tap.
+        source: The input that it meets under the first output.
+        other: The second tap, which comes next; -1 for none.
+        other_source: The input that it meets; 0 for none.
+    """
+
+    output: int
+    outputs: int
+    tap: int
+    source: int
+    other: int
+    other_source: int
+
+
 def distances(axis: FrameAxis) -> tuple[int, int]:
     """How far outputs lie apart under which a tap meets inputs, and how far those inputs do."""
     shared = gcd(axis.insertion, axis.step)
@@ -41,6 +61,20 @@ def met_by_taps(axis: FrameAxis, most: int) -> list[Met]:
         for first in range(0, len(outputs), most):
             output, count = int(outputs[first]), min(most, len(outputs) - first)
             found.append(Met(tap, output, int(inputs[output, tap]), count))
+    return found
+
+
+def met_two_at_a_time(axis: FrameAxis) -> list[MetTogether]:
+    """What taps meet, two at a time where two meet anything: those of an output follow each other in their order."""
+    inputs, (apart, _) = _inputs(axis), distances(axis)
+    found: list[MetTogether] = []
+    for first in range(min(apart, axis.outputs)):
+        outputs = range(first, axis.outputs, apart)
+        for taps, several in groupby(outputs, key=lambda output: tuple(np.flatnonzero(inputs[output] >= 0).tolist())):
+            alike = list(several)
+            of_first = [(tap, int(inputs[alike[0], tap])) for tap in taps]
+            pairs = zip_longest(of_first[::2], of_first[1::2], fillvalue=(-1, 0))
+            found.extend(MetTogether(alike[0], len(alike), *one, *other) for one, other in pairs)
     return found
 
 

@@ -3,7 +3,14 @@
 import pytest
 
 from ops.frame.axis import axis_of_windows, convolution_axis, transposed_axis
-from ops.programs.patch_matmul.met_inputs import Met, distances, met_by_outputs, met_by_taps
+from ops.programs.patch_matmul.met_inputs import (
+    Met,
+    MetTogether,
+    distances,
+    met_by_outputs,
+    met_by_taps,
+    met_two_at_a_time,
+)
 
 # 3 inputs, 2 apart, kernel 3, 1 cut off: outputs 0 to 4; mirrored tap k of output o meets input (o + k - 1) / 2
 TRANSPOSED = transposed_axis(input_length=3, kernel=3, stride=2, padding=(1, 1), output_padding=0, dilation=1)
@@ -19,6 +26,17 @@ def test_taps_of_a_transposed_axis_by_hand():
 def test_taps_of_a_strided_axis_by_hand():
     assert distances(STRIDED) == (1, 2)
     assert met_by_taps(STRIDED, 9) == [Met(0, 1, 1, 2), Met(1, 0, 0, 3), Met(2, 0, 1, 2)]
+
+
+def test_two_taps_at_a_time_by_hand():
+    """Every other output of the transposed axis meets two inputs; windows at the ends of the strided one meet two."""
+    assert met_two_at_a_time(TRANSPOSED) == [MetTogether(0, 3, 1, 0, -1, 0), MetTogether(1, 2, 0, 0, 2, 1)]
+    assert met_two_at_a_time(STRIDED) == [
+        MetTogether(0, 1, 1, 0, 2, 1),
+        MetTogether(1, 1, 0, 1, 1, 2),
+        MetTogether(1, 1, 2, 3, -1, 0),
+        MetTogether(2, 1, 0, 3, 1, 4),
+    ]
 
 
 def test_outputs_are_cut_into_pieces():
@@ -52,6 +70,12 @@ def test_everything_that_meets_is_found_once(stride, dilation, transposed):
         for one in met_by_taps(axis, 3) for n in range(one.outputs)
     ]  # fmt: skip
     assert sorted(found) == wanted
+    together = [
+        (one.output + n * apart, tap, source + n * step)
+        for one in met_two_at_a_time(axis) for n in range(one.outputs)
+        for tap, source in ((one.tap, one.source), (one.other, one.other_source)) if tap >= 0
+    ]  # fmt: skip
+    assert sorted(together, key=lambda one: one[0]) == wanted  # taps of an output are in order as they are
     assert [tuple(row) for row in met_by_outputs([axis]).tolist()] == wanted
 
 

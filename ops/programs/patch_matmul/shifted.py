@@ -1,0 +1,192 @@
+"""Patches times weights of few channels: every tap one product, of images that lie shifted against each other.
+
+Some rows of some bundles are a piece of work: their inputs are copied in cells, multiplied, and outputs copied to
+their places, all within the cache. A compiled loop does so at once; without it the same is done step by step.
+"""
+
+import importlib
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
+from math import prod
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from device.host.compiling import worth_loading
+from device.host.products import Loop, Matrix, Operands, Products, add_products, blas_adds, blas_words
+from device.numbers.formats import Array
+from ops.frame.axis import FrameAxis
+from ops.programs.patch_matmul.cell_copies import Bundles, back, copy_cells, gaps_of
+from ops.programs.patch_matmul.gather import Each, Scratch, do
+from ops.programs.patch_matmul.shifted_bands import bands_of, numbers_of, numpy_seconds, runs_of_products
+from ops.programs.patch_matmul.shifted_layer import Bundled, bundled, matrices_of
+
+MOST_KEPT: Final = 64  # layers that are kept
+
+
+class Band(NamedTuple):
+    """Some rows of cells of the first axis.
+
+    Attributes:
+        inputs: Copies of their inputs to cells.
+        outputs: Copies of their outputs from cells.
+        gaps: Inputs that are zeros.
+        numbers: Of a bundle of inputs and of outputs.
+        products: The products, for the bundles of a piece.
+        words: What a compiled loop takes of BLAS.
+    """
+
+    inputs: Array
+    outputs: Array
+    gaps: Array
+    numbers: tuple[int, int]
+    products: Products
+    words: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shifted:
+    """The work on a layer, for one image.
+
+    Attributes:
+        bundled: The layer.
+        channels: Of a bundle of inputs and of outputs.
+        parts: Bundles that there are.
+        together: Bundles of a piece.
+        bands: All rows.
+        seconds: What it takes without compiled loops.
+    """
+
+    bundled: Bundled
+    channels: tuple[int, int]
+    parts: int
+    together: int
+    bands: tuple[Band, ...]
+    seconds: float
+
+
+@lru_cache(MOST_KEPT)
+def shifted(axes: tuple[FrameAxis, ...], batch: int, groups: int, channels: tuple[int, int]) -> Shifted | None:
+    """The work on a layer; None if it takes less in another way.
+
+    Args:
+        axes: Of the patches; their outputs are all that there are.
+        batch: Images.
+        groups: Groups.
+        channels: Of a group of inputs and of outputs.
+    """
+    one = bundled(axes, groups, channels, summed=False) if blas_adds() else None
+    if one is None:
+        return None
+    parts, widths, own = groups // one.size, one.widths(*channels), (one.size * channels[0], one.size * channels[1])
+    cuts, together = bands_of(one, widths, parts, batch)
+    bands = []
+    for first, rows in cuts:
+        (inputs, outputs), numbers = one.layer.copies(first, rows, own, parts), numbers_of(one, widths, rows)
+        made = _products(one, rows, widths, together)
+        bands.append(Band(inputs, back(outputs), gaps_of(inputs, numbers[0]), numbers, made, blas_words(made)))
+    seconds = parts * sum(numpy_seconds(band.products, band.numbers) for band in bands)
+    return Shifted(bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), seconds=seconds)
+
+
+def _products(one: Bundled, rows: int, widths: tuple[int, int], together: int) -> Products:
+    """The products for some rows of so many bundles."""
+    layer, (width, columns) = one.layer, widths
+    sources, targets = layer.cells(rows)
+    calls = [
+        (
+            last - first,
+            width,
+            (met.source * sources + met.cells + first) * width,
+            met.matrix * width * columns,
+            (met.target * targets + first) * columns,
+        )
+        for first, last in runs_of_products(layer.positions(rows), widths)
+        for met in layer.meetings
+    ]
+    inputs, outputs = numbers_of(one, widths, rows)
+    return Products(
+        calls=np.array(calls, np.int64),
+        columns=columns,
+        left=Matrix(False, width),
+        right=Matrix(False, columns),
+        total_distance=columns,
+        loops=(Loop(together, inputs, prod(layer.matrices) * width * columns, outputs), Loop(1)),
+    )
+
+
+class _Operands(NamedTuple):
+    """What is multiplied, and memory for cells of inputs and of outputs."""
+
+    matrices: Array
+    biases: Array
+    inputs: Scratch
+    outputs: Scratch
+
+
+def multiply_shifted(
+    work: Shifted, image: Array, weights: Array, bias: Array | None, result: Array, each: Each
+) -> None:
+    """All outputs.
+
+    Args:
+        work: The work.
+        image: float32 [N, *spatial, C], contiguous.
+        weights: float32 [groups, *taps, C / groups, O / groups].
+        bias: float32 [O] or None.
+        result: [N, *out_shape, O], contiguous.
+        each: Carries out a function for each of several pieces.
+    """
+    operands = _Operands(matrices_of(work.bundled, weights), _biases(work, bias), Scratch(), Scratch())
+    seconds, ready = len(image) * work.seconds, result.dtype == np.float32
+    loads = ready and worth_loading("ops.programs.patch_matmul.shifted_loops", seconds)
+    piece = _compiled_piece if loads else _piece
+    pairs = [(pixels.reshape(-1), place.reshape(-1)) for pixels, place in zip(image, result, strict=True)]
+    for pixels, _ in pairs:
+        pixels.flags.writeable = False  # always, so that loops are compiled for one kind of argument
+    pieces = product(work.bands, range(0, work.parts, work.together), pairs)
+    each(do, [partial(piece, work, band, first, pair, operands) for band, first, pair in pieces])
+
+
+def _biases(work: Shifted, bias: Array | None) -> Array:
+    """The bias of every bundle for a row of cells, or zeros: float32 [parts, columns of a row]."""
+    layer = work.bundled.layer
+    times = (layer.pitch[-2] if len(layer.pitch) > 1 else 1) * layer.side_by_side[1]
+    if bias is None:
+        return np.zeros((work.parts, times * work.channels[1]), np.float32)
+    return np.tile(bias.reshape(work.parts, -1), (1, times))
+
+
+def _compiled_piece(work: Shifted, band: Band, first: int, images: tuple[Array, Array], operands: _Operands) -> None:
+    """`_piece` in one loop."""
+    several = slice(first, first + work.together)
+    cells = operands.inputs.array((work.together, band.numbers[0]))
+    importlib.import_module("ops.programs.patch_matmul.shifted_loops").add_up(
+        band.words,
+        images,
+        operands.matrices[several],
+        operands.biases[several],
+        (cells, operands.outputs.array((work.together, band.numbers[1]))),
+        (band.inputs, band.outputs),
+        band.gaps,
+        band.products.calls,
+        (first * work.channels[0], first * work.channels[1]),
+        work.channels,
+    )
+
+
+def _piece(work: Shifted, band: Band, first: int, images: tuple[Array, Array], operands: _Operands) -> None:
+    """The outputs of some rows of some bundles, put in their place."""
+    (image, result), (ins, outs), together = images, work.channels, work.together
+    inputs, outputs = (
+        scratch.array((together, n))
+        for scratch, n in zip((operands.inputs, operands.outputs), band.numbers, strict=True)
+    )
+    biases = operands.biases[first : first + together, None]
+    inputs[...] = 0
+    outputs.reshape(together, -1, biases.shape[-1])[...] = biases
+    copy_cells(inputs.reshape(-1), image[first * ins :], band.inputs, Bundles(together, band.numbers[0], ins))
+    multiplied = Operands(inputs, operands.matrices, outputs, right_first=first * operands.matrices[0].size)
+    add_products(band.products, multiplied, 0, len(band.products.calls))
+    copy_cells(result[first * outs :], outputs.reshape(-1), band.outputs, Bundles(together, outs, band.numbers[1]))
