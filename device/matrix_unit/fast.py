@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from device.host.depths import depth_of_part
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.rounding import add, round_half_up, share
@@ -53,13 +54,24 @@ def product(
     """
     if mode.fidelity_phases == 3:
         high = _cut(activations, _ACTIVATION_HIGH)
-        result: Array = high @ weights
-        result += (activations - high) @ _cut(weights, _WEIGHT_HIGH)
+        result = _sum_of_products(high, weights)
+        result += _sum_of_products(activations - high, _cut(weights, _WEIGHT_HIGH))
     else:
-        result = activations @ weights
+        result = _sum_of_products(activations, weights)
     if dst is not None:
         return add(result, dst, rounds=not mode.fp32_dest)
     return result if mode.fp32_dest else round_half_up(result)
+
+
+def _sum_of_products(left: Array, right: Array) -> Array:
+    """BLAS's product, summed up in parts that do not depend on how large the matrices are."""
+    done = depth_of_part(left.shape[1])
+    result: Array = left[:, :done] @ right[:done]
+    while done < left.shape[1]:
+        end = done + depth_of_part(left.shape[1] - done)
+        result += left[:, done:end] @ right[done:end]
+        done = end
+    return result
 
 
 def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:

@@ -17,6 +17,7 @@ from device.numbers.loops import share
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 int32 = np.int32
+float32 = np.float32
 apart = partial(compiled, fuses=False)
 
 
@@ -61,37 +62,46 @@ def _pack(part: Array, kind: int, sharing: Any) -> None:
 
 
 @apart
-def _sum(sums: Array, m: int, how: Any, partials: int, mask: np.int32, sharing: Any) -> None:
-    """All K blocks of a row of outputs, into that of the first."""
-    narrow, accumulates, rounds_in_l1, packs_last = how[0], how[1], how[2], how[3]
-    total = sums[0, m]
-    for block in range(sums.shape[0]):
-        part = sums[block, m]
-        last = block == sums.shape[0] - 1 and not packs_last
-        if block and (last or not accumulates):
-            _cut(total, mask)
-            _add(total, part)
-            if narrow:
-                _round(total)
-            if not last:
-                _pack(total, partials, sharing)
-            continue
-        if narrow:
-            _round(part)
-        if not last:
-            _pack(part, partials, sharing)
-        if block:
-            _add(total, part)
-            if rounds_in_l1:
-                _round(total)
-    if packs_last:
-        _cut(total, mask)
+def _rectify(part: Array) -> None:
+    """ReLU, as numpy's maximum of zero: no negative zero is left, and what is no number stays."""
+    for i in range(part.size):
+        part[i] = float32(0) if part[i] <= 0 else part[i]
 
 
 @apart
-def _settle(
-    sums: Array,
-    count: int,
+def add_block(
+    total: Array, part: Array, first: bool, last: bool, how: Any, partials: int, mask: np.int32, sharing: Any
+) -> None:
+    """The products of one more K block into sums; those of the first block, and nothing else, are there already."""
+    narrow, accumulates, rounds_in_l1 = how[0], how[1], how[2]
+    if not first and accumulates and not last:
+        if narrow:
+            _round(part)
+        _pack(part, partials, sharing)
+        _add(total, part)
+        if rounds_in_l1:
+            _round(total)
+        return
+    if not first:
+        _cut(total, mask)
+        _add(total, part)
+    if narrow:
+        _round(total)
+    if not last:
+        _pack(total, partials, sharing)
+
+
+@apart
+def _sum(sums: Array, m: int, how: Any, partials: int, mask: np.int32, sharing: Any) -> None:
+    """All K blocks of a row of outputs, into that of the first."""
+    for block in range(sums.shape[0]):
+        last = block == sums.shape[0] - 1 and not how[3]
+        add_block(sums[0, m], sums[block, m], block == 0, last, how, partials, mask, sharing)
+
+
+@apart
+def settle(
+    part: Array,
     bias: Array,
     how: Any,
     kinds: Any,
@@ -102,30 +112,31 @@ def _settle(
     first: int,
     place: Any,
 ) -> None:
-    """Products of so many rows of outputs become outputs, from the first element on; otherwise as of `run`."""
-    down, outer, across, inner, between, span, kept, halves = place
-    for m in range(count):
-        _sum(sums, m, how, kinds[0], mask, sharing)
-        part = sums[0, m]
-        if bias.size:
-            _add_bias(part.reshape(-1, bias.size), bias)
-            if how[0]:
-                _round(part)
-        if how[4]:
-            _pack(part, kinds[0], sharing)
-            _cut(part, mask)
-        _pack(part, kinds[1], sharing_out)
-        bits = part.view(np.int32)
-        for one in range(outer):
-            for other in range(inner):
-                target = out[first + m * down + one * across + other * between :]
-                source = bits[(one * inner + other) * span :]
-                if halves:
-                    for i in range(kept):
-                        target[i] = source[i] >> 16
-                else:
-                    for i in range(kept):
-                        target[i] = source[i]
+    """The sums of a row of outputs become outputs, from the first element on; otherwise as of `run`."""
+    _, outer, across, inner, between, span, kept, halves = place
+    if how[3]:
+        _cut(part, mask)
+    if bias.size:
+        _add_bias(part.reshape(-1, bias.size), bias)
+        if how[0]:
+            _round(part)
+    if how[4]:
+        _pack(part, kinds[0], sharing)
+        _cut(part, mask)
+    _pack(part, kinds[1], sharing_out)
+    if how[5]:
+        _rectify(part)
+    bits = part.view(np.int32)
+    for one in range(outer):
+        for other in range(inner):
+            target = out[first + one * across + other * between :]
+            source = bits[(one * inner + other) * span :]
+            if halves:
+                for i in range(kept):
+                    target[i] = source[i] >> 16
+            else:
+                for i in range(kept):
+                    target[i] = source[i]
 
 
 @apart
@@ -172,8 +183,8 @@ def run(
         rows: Rows of outputs.
         sums: float32 [blocks, rows that are computed at a time, elements of a row], room for products.
         bias: float32 [columns], or nothing.
-        how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed, and
-            outputs make one more trip.
+        how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed,
+            outputs make one more trip, and a ReLU follows.
         kinds: How partial sums and outputs are packed.
         mask: Bits of partial sums that are read.
         sharing: How partial sums that are block floats are rounded.
@@ -199,6 +210,7 @@ def run(
                 (sums[block].ctypes.data, columns),
             )
             depth += depths[block]
-        _settle(
-            sums, count, bias, how, kinds, mask, sharing, sharing_out, out, first + begin * place[0], place
-        )  # fmt: skip
+        for m in range(count):
+            _sum(sums, m, how, kinds[0], mask, sharing)
+            to = first + (begin + m) * place[0]
+            settle(sums[0, m], bias, how, kinds, mask, sharing, sharing_out, out, to, place)

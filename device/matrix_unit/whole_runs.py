@@ -20,7 +20,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.rounding import sharing
 
 CHUNK_ELEMENTS: Final = 1 << 16  # of products that are worked on at a time, so that they stay in the cache
-_SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
+SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
 _TF32: Final = -0x2000  # masks as signed numbers
 _UPPER: Final = -0x10000
 _WHOLE: Final = -1
@@ -35,6 +35,7 @@ class Trips:
         partials: Format of partial sums.
         accumulates: Whether the packer adds them in L1.
         untilizes: Whether outputs make one more trip through partials and Dst.
+        relu: Whether negative outputs are packed as zeros.
         made: What outputs are packed to.
     """
 
@@ -42,6 +43,7 @@ class Trips:
     partials: DataFormat
     accumulates: bool
     untilizes: bool
+    relu: bool
     made: DataFormat
 
 
@@ -74,8 +76,8 @@ def whole_runs(trips: Trips, elements: int) -> WholeRun | None:
         trips: What happens.
         elements: Elements of all products of a call.
     """
-    address = sgemm_address() if trips.made.storage in (BFLOAT16.storage, FLOAT32.storage) else None
-    if address is None or not worth_loading("device.matrix_unit.fast_loops", elements * _SUM_SECONDS):
+    address = sgemm_address() if stores(trips) else None
+    if address is None or not worth_loading("device.matrix_unit.fast_loops", elements * SUM_SECONDS):
         return None
     return partial(run, importlib.import_module("device.matrix_unit.fast_loops"), address, trips)
 
@@ -91,35 +93,49 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Arr
         result: The output buffer, contiguous, in storage of what is made.
         place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
     """
-    mask = _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
     rounds_in_l1, bias = trips.partials != FLOAT32, operands.bias
     rows, outputs, columns = place.shape[0], place.shape[1], operands.weights.shape[1]
     step = max(1, CHUNK_ELEMENTS // (len(operands.depths) * outputs * columns))
     loops.run(
         sgemm,
         _flat(operands.activations),
-        (*_addressed(operands.weights), operands.activations.strides[0] // operands.activations.itemsize, outputs),
+        (*addressed(operands.weights), operands.activations.strides[0] // operands.activations.itemsize, outputs),
         np.array(operands.depths, np.int64),
         np.empty((min(step, rows) * outputs, operands.activations.shape[1]), np.float32),
         rows,
         np.empty((len(operands.depths), min(step, rows), outputs * columns), np.float32),
         np.empty(0, np.float32) if bias is None else bias,
-        (not trips.fp32_dest, trips.accumulates, rounds_in_l1, operands.packs_last, trips.untilizes),
-        tuple(_kind(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
-        np.int32(mask),
+        (not trips.fp32_dest, trips.accumulates, rounds_in_l1, operands.packs_last, trips.untilizes, trips.relu),
+        tuple(kind_of(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
+        np.int32(mask_of(trips)),
         sharing(trips.partials.mantissa_bits),
         sharing(trips.made.mantissa_bits),
         result.reshape(-1).view(f"u{result.itemsize}"),
-        (_address(place) - _address(result)) // result.itemsize,
-        (*_spans(place, columns // place.shape[2]), result.itemsize == 2),
+        *place_of(place, result, columns),
     )
+
+
+def stores(trips: Trips) -> bool:
+    """Whether loops write what is made."""
+    return trips.made.storage in (BFLOAT16.storage, FLOAT32.storage)
+
+
+def mask_of(trips: Trips) -> int:
+    """Bits of partial sums that the matrix unit reads."""
+    return _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
+
+
+def place_of(place: Array, result: Array, columns: int) -> tuple[int, tuple[int, ...]]:
+    """Where the first output goes, and the others, as loops take it."""
+    first = (_address(place) - _address(result)) // result.itemsize
+    return first, (*_spans(place, columns // place.shape[2]), result.itemsize == 2)
 
 
 def _address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _addressed(matrix: Array) -> tuple[int, int]:
+def addressed(matrix: Array) -> tuple[int, int]:
     """Where a matrix is, and the elements from one of its rows to the next."""
     return _address(matrix), matrix.strides[0] // matrix.itemsize
 
@@ -148,6 +164,6 @@ def _spans(place: Array, width: int) -> tuple[int, ...]:
     return down, 1, 0, 1, 0, columns * span, columns * span
 
 
-def _kind(fmt: DataFormat, *, fp32_dest: bool) -> int:
+def kind_of(fmt: DataFormat, *, fp32_dest: bool) -> int:
     """How the packer rounds: not at all, to bfloat16, or to a block float."""
     return 2 if fmt.is_block else int(fmt == BFLOAT16 and fp32_dest)

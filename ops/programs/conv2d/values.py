@@ -35,7 +35,7 @@ from ops.programs.conv2d.gather import (
     runs,
     strips,
 )
-from ops.programs.conv2d.whole_runs import compute_whole, suits_whole_runs, whole_run_of
+from ops.programs.conv2d.whole_runs import at_once, computed_at_once
 from ops.programs.conv2d.work import ConvWork
 
 OPERAND_ELEMENTS: Final = 3 << 15  # weights that are held in float32 at a time, about what a cache of a core holds
@@ -115,14 +115,13 @@ def convolve_into(
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
     found = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
 
-    whole = whole_run_of(reading, made, result.size)
+    how = at_once(reading, made, result.size)
 
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
         place, operand = run.place(result[..., part]), piece.operand.taken()
         added = None if row is None else np.tile(row[part], len(run.strip.across))
-        if whole is not None and suits_whole_runs(run.strip, operand):
-            compute_whole(whole, reading, image, run, operand, added, result, place)
+        if how is not None and computed_at_once(how, reading, image, run, operand, added, result, place):
             return
         dst = _multiply(reading, image, run, operand, has_bias=row is not None)
         if dst is None:

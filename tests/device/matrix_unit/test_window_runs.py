@@ -1,0 +1,94 @@
+"""Windows over an image, worked out by hand; that any convolution comes out as step by step is tested with programs."""
+
+import numpy as np
+import pytest
+
+from device.host.compiling import numba_installed
+from device.host.products import sgemm_address
+from device.matrix_unit import window_runs
+from device.matrix_unit.whole_runs import Trips
+from device.matrix_unit.window_runs import WindowBlock, WindowOperands
+from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
+
+pytestmark = pytest.mark.skipif(
+    not numba_installed() or sgemm_address() is None, reason="numba is not installed, or numpy has another BLAS"
+)
+PLAIN = Trips(
+    fp32_dest=True, partials=FLOAT32, accumulates=False, untilizes=False, relu=False, made=FLOAT32
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Runs are computed at once, however short."""
+    monkeypatch.setattr(window_runs, "worth_loading", lambda module, seconds: True)
+
+
+def outputs(trips, pixels, blocks, weights, shape, down=1, bias=None):
+    """Rows of outputs of ``shape``, [rows, outputs, columns]."""
+    result = np.zeros((*shape, weights.shape[1]), trips.made.storage)
+    operands = WindowOperands(
+        pixels=pixels, blocks=blocks, down=down, weights=weights, bias=bias, packs_last=bias is not None
+    )
+    window_runs.window_runs(trips, 1)(operands, result, result[:, :, None, :])
+    return result.astype(np.float32)
+
+
+@pytest.mark.parametrize("held", [np.float32, BFLOAT16.storage], ids=str)
+def test_each_output_meets_pixels_one_further(held):
+    """Sums of three neighbors of 0, 1, 2, ... in rows of eight, and twice that."""
+    image = np.arange(16, dtype=np.float32).reshape(2, 8, 1).astype(held)
+    weights = np.array([[1, 2]] * 3, np.float32)
+    made = outputs(PLAIN, image, [WindowBlock(0, 1, 0, 1, 3, 3)], weights, (2, 5))
+    assert made[:, :, 0].tolist() == [[6, 9, 12, 15, 18], [30, 33, 36, 39, 42]]
+    assert np.array_equal(made[:, :, 1], 2 * made[:, :, 0])
+
+
+def test_blocks_take_their_own_row_and_channels_and_leave_out_what_fills_up_their_weights():
+    """The second channel of row 0 under both taps and, a hundred times, the first one of row 1; weights end in 7s."""
+    image = np.zeros((2, 4, 2), np.float32)
+    image[0, :, 1], image[1, :, 0] = [1, 2, 3, 4], [5, 6, 7, 8]
+    weights = np.array([[1, 1], [10, 10], [7, 7], [100, 100], [1000, 0], [7, 7]], np.float32)
+    blocks = [WindowBlock(0, 0, 1, 1, 2, 3), WindowBlock(1, 1, 0, 1, 2, 3)]
+    made = outputs(PLAIN, image, blocks, weights, (1, 2))
+    assert made.tolist() == [[[21 + 7600, 21 + 600], [32 + 8700, 32 + 700]]]
+
+
+def test_rows_may_be_some_apart():
+    image = np.arange(10, dtype=np.float32).reshape(5, 2, 1)
+    blocks = [WindowBlock(0, 0, 0, 1, 1, 1)]
+    assert outputs(PLAIN, image, blocks, np.ones((1, 2), np.float32), (3, 2), down=2)[:, :, 0].tolist() == [
+        [0, 1], [4, 5], [8, 9],
+    ]  # fmt: skip
+
+
+def test_relu_leaves_no_negative_zero_and_no_negative_number():
+    trips = Trips(
+        fp32_dest=False, partials=BFLOAT16, accumulates=False, untilizes=False, relu=True, made=BFLOAT16
+    )  # fmt: skip
+    image, blocks = np.array([[[1], [2]]], np.float32), [WindowBlock(0, 0, 0, 1, 1, 1)]
+    made = outputs(trips, image, blocks, np.array([[-1, 3]], np.float32), (1, 2), bias=np.array([1, 0], np.float32))
+    assert made.tolist() == [[[0, 3], [0, 6]]]
+    assert not np.signbit(made).any()
+
+
+def test_what_loops_do_not_store_goes_step_by_step():
+    trips = Trips(fp32_dest=True, partials=FLOAT32, accumulates=False, untilizes=False, relu=False, made=FLOAT16)
+    assert window_runs.window_runs(trips, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("length", "most", "multiple", "size"),
+    [
+        (64, 128, 16, 64),
+        (65, 128, 16, 80),
+        (192, 128, 16, 96),
+        (11, 20, 1, 11),
+        (21, 10, 1, 7),
+        (7, 3, 1, 3),
+        (5, 0, 1, 1),
+    ],
+)
+def test_parts_are_about_even(length, most, multiple, size):
+    """One may be shorter; there is one at least, of which no more is asked than there is."""
+    assert window_runs._even(length, most, multiple) == size
