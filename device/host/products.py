@@ -21,6 +21,8 @@ from device.host.threads import numpy_library
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NAMES: Final = ("scipy_cblas_sgemm64_", "cblas_sgemm64_")
+CORE_NAMES: Final = tuple(f"{name}openblas_get_corename{bits}" for name in ("scipy_", "") for bits in ("64_", ""))
+CORES_IN_PLACE: Final = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
 UNPACKED: Final = 1_000_000  # multiply-adds up to which OpenBLAS does not copy what it multiplies
 SMALL: Final = 30_000  # multiply-adds of a product that takes less than to let another thread in
 CALL_SECONDS: Final = 4e-6  # of a product that is begun from Python
@@ -97,6 +99,18 @@ class Operands(NamedTuple):
 def blas_adds() -> bool:
     """Whether numpy has a BLAS that adds products: an OpenBLAS with 64-bit integers."""
     return _sgemm() is not None
+
+
+@cache
+def multiplies_in_place() -> bool:
+    """Whether OpenBLAS does not copy what it multiplies where that is small: its kernels for AVX-512 do not."""
+    library = numpy_library()
+    for name in CORE_NAMES if library is not None else ():
+        if hasattr(library, name):
+            core = getattr(library, name)
+            core.restype = ctypes.c_char_p
+            return core() in CORES_IN_PLACE
+    return False
 
 
 def sgemm_address() -> int | None:

@@ -22,6 +22,11 @@ _WEIGHT_BOTH: Final = 0xFFFFC000  # nine: the lowest of the ten is never used
 _ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that fidelity phases 0 and 1 multiply
 
 
+def activation_mask(fidelity_phases: int) -> int:
+    """The bits of an activation that so many fidelity phases multiply, as a signed number."""
+    return _ACTIVATION_HIGH - (1 << 32) if fidelity_phases < 3 else -1
+
+
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Activations cut, in place, to what the fidelity phases multiply."""
     return _cut_in_place(values, _ACTIVATION_HIGH) if mode.fidelity_phases < 3 else values

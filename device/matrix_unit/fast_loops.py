@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from device.host.compiling import compiled
-from device.host.product_loops import product
+from device.host.depths import DEPTH
+from device.host.product_loops import product_in_parts
 from device.host.products import AS_IT_IS, BY_ROWS
 from device.numbers.loops import share
 
@@ -85,18 +86,16 @@ def add_block(
     if not first:
         _cut(total, mask)
         _add(total, part)
-    if narrow:
-        _round(total)
-    if not last:
-        _pack(total, partials, sharing)
+    _leave(total, last, how, partials, sharing)
 
 
 @apart
-def _sum(sums: Array, m: int, how: Any, partials: int, mask: np.int32, sharing: Any) -> None:
-    """All K blocks of a row of outputs, into that of the first."""
-    for block in range(sums.shape[0]):
-        last = block == sums.shape[0] - 1 and not how[3]
-        add_block(sums[0, m], sums[block, m], block == 0, last, how, partials, mask, sharing)
+def _leave(total: Array, last: bool, how: Any, partials: int, sharing: Any) -> None:
+    """Sums after a K block, as Dst holds them and, where the block is not the last, the packer writes them."""
+    if how[0]:
+        _round(total)
+    if not last:
+        _pack(total, partials, sharing)
 
 
 @apart
@@ -129,7 +128,8 @@ def settle(
     bits = part.view(np.int32)
     for one in range(outer):
         for other in range(inner):
-            target = out[first + one * across + other * between :]
+            begin = first + one * across + other * between
+            target = out[begin : begin + kept]
             source = bits[(one * inner + other) * span :]
             if halves:
                 for i in range(kept):
@@ -140,16 +140,37 @@ def settle(
 
 
 @apart
-def _widen(activations: Array, first: int, pitch: int, room: Array, rows: int) -> None:
-    """Rows of activations, as they are held, become float32."""
+def _widen(activations: Array, first: int, pitch: int, mask: np.int32, room: Array, rows: int) -> None:
+    """Rows of activations, as they are held, become float32, cut to what is multiplied."""
+    depth = room.shape[1]
+    if pitch == depth:
+        rows, depth = 1, rows * depth
+    flat = room.reshape(-1).view(np.int32)
     for n in range(rows):
-        source, target = activations[first + n * pitch :], room[n].view(np.int32)
+        begin = first + n * pitch
+        source, target = activations[begin : begin + depth], flat[n * depth : n * depth + depth]
         if activations.itemsize == 2:
-            for i in range(target.size):
-                target[i] = int32(source[i]) << 16
+            for i in range(depth):
+                target[i] = int32(source[i]) << 16 & mask
         else:
-            for i in range(target.size):
-                target[i] = source[i]
+            for i in range(depth):
+                target[i] = source[i] & mask
+
+
+@apart
+def _multiply(sgemm: Any, sizes: Any, left: Any, right: Any, joins: bool, total: Array, lot: int) -> None:
+    """A product, into or onto its sums, so many rows at a time."""
+    rows, columns, depth = sizes
+    for row in range(0, rows, lot):
+        product_in_parts(
+            sgemm,
+            (BY_ROWS, AS_IT_IS, AS_IT_IS),
+            (min(lot, rows - row), columns, depth),
+            (left[0] + 4 * row * left[1], left[1]),
+            right,
+            np.float32(joins),
+            (total.ctypes.data + 4 * row * columns, columns),
+        )
 
 
 @apart
@@ -157,14 +178,14 @@ def run(
     sgemm: Any,
     activations: Array,
     operands: Any,
-    depths: Array,
+    blocks: Array,
     room: Array,
     rows: int,
     sums: Array,
     bias: Array,
     how: Any,
     kinds: Any,
-    mask: np.int32,
+    masks: Any,
     sharing: Any,
     sharing_out: Any,
     out: Array,
@@ -178,15 +199,15 @@ def run(
         activations: Integers, what the matrix [outputs, depths] of the activations lies in from its first element on.
         operands: The address of the weights [depths, columns], the elements from one of their rows to the next and
             from one row of the activations to the next, and how many outputs there are in a row of them.
-        depths: int64, of each K block.
-        room: float32, room for the activations of the rows that are computed at a time.
+        blocks: int64 [blocks, 2], for each K block its depth and the rows of a product.
+        room: float32, room for the activations of the rows that are computed at a time; none if they are read in place.
         rows: Rows of outputs.
-        sums: float32 [blocks, rows that are computed at a time, elements of a row], room for products.
+        sums: float32 [2, rows that are computed at a time, elements of a row], sums, and room for products.
         bias: float32 [columns], or nothing.
         how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed,
             outputs make one more trip, and a ReLU follows.
         kinds: How partial sums and outputs are packed.
-        mask: Bits of partial sums that are read.
+        masks: Bits of activations that are multiplied, and of partial sums that are read.
         sharing: How partial sums that are block floats are rounded.
         sharing_out: How outputs are.
         out: The output buffer, flat, integers of its size.
@@ -195,22 +216,34 @@ def run(
             elements of a span and those that are kept, and whether the upper halves of numbers are stored.
     """
     weights, weight_pitch, pitch, outputs = operands
-    columns, step, held = sums.shape[2] // outputs, sums.shape[1], room.shape[1]
+    columns, step, mask = sums.shape[2] // outputs, sums.shape[1], masks[1]
     for begin in range(0, rows, step):
-        count, depth = min(step, rows - begin), 0
-        _widen(activations, begin * outputs * pitch, pitch, room, count * outputs)
-        for block in range(depths.size):
-            product(
+        count = min(step, rows - begin)
+        left, held, depth = activations.ctypes.data + 4 * begin * outputs * pitch, pitch, 0
+        if room.size:
+            _widen(activations, begin * outputs * pitch, pitch, masks[0], room, count * outputs)
+            left, held = room.ctypes.data, room.shape[1]
+        total = sums[0, :count].reshape(-1)
+        for block in range(len(blocks)):
+            last = block == len(blocks) - 1 and not how[3]
+            joins = block > 0 and (last or not how[1]) and blocks[block, 0] <= DEPTH
+            part = total if joins or block == 0 else sums[1, :count].reshape(-1)
+            if joins:
+                _cut(total, mask)
+            _multiply(
                 sgemm,
-                (BY_ROWS, AS_IT_IS, AS_IT_IS),
-                (count * outputs, columns, depths[block]),
-                (room.ctypes.data + 4 * depth, held),
+                (count * outputs, columns, blocks[block, 0]),
+                (left + 4 * depth, held),
                 (weights + 4 * depth * weight_pitch, weight_pitch),
-                np.float32(0),
-                (sums[block].ctypes.data, columns),
+                joins,
+                part,
+                blocks[block, 1],
             )
-            depth += depths[block]
+            if joins:
+                _leave(total, last, how, kinds[0], sharing)
+            else:
+                add_block(total, part, block == 0, last, how, kinds[0], mask, sharing)
+            depth += blocks[block, 0]
         for m in range(count):
-            _sum(sums, m, how, kinds[0], mask, sharing)
             to = first + (begin + m) * place[0]
             settle(sums[0, m], bias, how, kinds, mask, sharing, sharing_out, out, to, place)

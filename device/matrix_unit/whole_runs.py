@@ -15,11 +15,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from device.host.compiling import worth_loading
-from device.host.products import sgemm_address
+from device.host.depths import DEPTH
+from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
+from device.matrix_unit.fast import activation_mask
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.rounding import sharing
 
-CHUNK_ELEMENTS: Final = 1 << 16  # of products that are worked on at a time, so that they stay in the cache
+CHUNK_ELEMENTS: Final = 1 << 14  # of sums that are worked on at a time, so that they stay in the cache
+LEAST_ROWS: Final = 8  # of a product that is made where it lies
 SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
 _TF32: Final = -0x2000  # masks as signed numbers
 _UPPER: Final = -0x10000
@@ -31,6 +34,7 @@ class Trips:
     """What happens between products and outputs (docs/values.md, Partial sums, Bias, Packer).
 
     Attributes:
+        fidelity_phases: Of the products; not 3, where a block is two of them.
         fp32_dest: Whether Dst has 32 bits.
         partials: Format of partial sums.
         accumulates: Whether the packer adds them in L1.
@@ -39,6 +43,7 @@ class Trips:
         made: What outputs are packed to.
     """
 
+    fidelity_phases: int
     fp32_dest: bool
     partials: DataFormat
     accumulates: bool
@@ -52,7 +57,8 @@ class RunOperands:
     """What a run of outputs is made of.
 
     Attributes:
-        activations: float32 or bfloat16 [outputs, depth of all K blocks], elements of a row side by side.
+        activations: float32 or bfloat16 [outputs, depth of all K blocks], elements of a row side by side; of bfloat16
+            the bits that are multiplied are yet to be cut out, float32 is multiplied as it is.
         weights: float32 [depth of all K blocks, columns], likewise.
         depths: Of each K block.
         bias: float32 [columns] as the matrix unit reads it, or None.
@@ -93,21 +99,22 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Arr
         result: The output buffer, contiguous, in storage of what is made.
         place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
     """
-    rounds_in_l1, bias = trips.partials != FLOAT32, operands.bias
-    rows, outputs, columns = place.shape[0], place.shape[1], operands.weights.shape[1]
-    step = max(1, CHUNK_ELEMENTS // (len(operands.depths) * outputs * columns))
+    columns, dtype = operands.weights.shape[1], operands.activations.dtype
+    rows, outputs = place.shape[:2]
+    step = min(rows, max(1, CHUNK_ELEMENTS // (outputs * columns)))
+    held = 0 if dtype == np.float32 else step * outputs
     loops.run(
         sgemm,
         _flat(operands.activations),
-        (*addressed(operands.weights), operands.activations.strides[0] // operands.activations.itemsize, outputs),
-        np.array(operands.depths, np.int64),
-        np.empty((min(step, rows) * outputs, operands.activations.shape[1]), np.float32),
+        (*addressed(operands.weights), operands.activations.strides[0] // dtype.itemsize, outputs),
+        np.array([_block(depth, columns, step * outputs) for depth in operands.depths], np.int64),
+        np.empty((held, operands.activations.shape[1]), np.float32),
         rows,
-        np.empty((len(operands.depths), min(step, rows), outputs * columns), np.float32),
-        np.empty(0, np.float32) if bias is None else bias,
-        (not trips.fp32_dest, trips.accumulates, rounds_in_l1, operands.packs_last, trips.untilizes, trips.relu),
+        np.empty((2, step, outputs * columns), np.float32),
+        np.empty(0, np.float32) if operands.bias is None else operands.bias,
+        how_of(trips, packs_last=operands.packs_last),
         tuple(kind_of(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
-        np.int32(mask_of(trips)),
+        (np.int32(activation_mask(trips.fidelity_phases)), np.int32(mask_of(trips))),
         sharing(trips.partials.mantissa_bits),
         sharing(trips.made.mantissa_bits),
         result.reshape(-1).view(f"u{result.itemsize}"),
@@ -120,6 +127,12 @@ def stores(trips: Trips) -> bool:
     return trips.made.storage in (BFLOAT16.storage, FLOAT32.storage)
 
 
+def how_of(trips: Trips, *, packs_last: bool) -> tuple[bool, ...]:
+    """What happens between products and outputs, as loops take it."""
+    rounds_in_l1 = trips.partials != FLOAT32
+    return not trips.fp32_dest, trips.accumulates, rounds_in_l1, packs_last, trips.untilizes, trips.relu
+
+
 def mask_of(trips: Trips) -> int:
     """Bits of partial sums that the matrix unit reads."""
     return _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
@@ -129,6 +142,12 @@ def place_of(place: Array, result: Array, columns: int) -> tuple[int, tuple[int,
     """Where the first output goes, and the others, as loops take it."""
     first = (_address(place) - _address(result)) // result.itemsize
     return first, (*_spans(place, columns // place.shape[2]), result.itemsize == 2)
+
+
+def _block(depth: int, columns: int, rows: int) -> tuple[int, int]:
+    """How a K block is multiplied: its depth, and rows of a product, so that it is made where it lies if that goes."""
+    lot = UNPACKED // (min(depth, DEPTH) * columns) & -4  # kernels take four rows at a time
+    return depth, lot if lot >= LEAST_ROWS and multiplies_in_place() else rows
 
 
 def _address(array: Array) -> int:

@@ -16,8 +16,8 @@ import numpy as np
 from device.host.compiling import worth_loading
 from device.host.depths import DEPTH
 from device.host.products import UNPACKED, sgemm_address
-from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, addressed, kind_of, mask_of, place_of, stores
-from device.numbers.formats import FLOAT32, Array
+from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, addressed, how_of, kind_of, mask_of, place_of, stores
+from device.numbers.formats import Array
 from device.numbers.integers import div_up, round_up
 from device.numbers.rounding import sharing
 
@@ -113,17 +113,14 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: WindowOperands, result: 
         np.empty(high * wide, np.float32),
         np.empty((step, outputs, columns), np.float32),
         np.empty(0, np.float32) if bias is None else bias,
-        (
-            not trips.fp32_dest, trips.accumulates, trips.partials != FLOAT32, operands.packs_last, trips.untilizes,
-            trips.relu,
-        ),
+        how_of(trips, packs_last=operands.packs_last),
         tuple(kind_of(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
         np.int32(mask_of(trips)),
         sharing(trips.partials.mantissa_bits),
         sharing(trips.made.mantissa_bits),
         result.reshape(-1).view(f"u{result.itemsize}"),
         *place_of(place, result, columns),
-    )  # fmt: skip
+    )
 
 
 def _even(length: int, most: int, multiple: int) -> int:

@@ -8,7 +8,6 @@ side.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
-from typing import TypeAlias
 
 import numpy as np
 
@@ -16,17 +15,15 @@ from device.host.parts import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.activations import VectorUnitMode
-from device.numbers.formats import Array, write_exactly
+from device.numbers.formats import BFLOAT16, Array, write_exactly
 from device.numbers.integers import Integers, div_up
-from device.numbers.rounding import widen_rows
 from device.spec.device_spec import DeviceSpec
-from ops.frame.axis import OutputPhase, margins, output_phases
+from ops.frame.axis import FrameAxis, OutputPhase, margins, output_phases
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
 CONVERTED_TOGETHER = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
-WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +63,12 @@ class Reading:
         whole = all(block.channels % HALF == 0 for block in self.work.k_blocks) and problem.in_channels % HALF == 0
         return not problem.out_format.is_block or whole
 
+    @property
+    def tilizes(self) -> bool:
+        """Whether tilizing is more than another order: the numbers may change."""
+        problem = self.work.problem
+        return not (problem.out_format.is_block and problem.in_format == problem.out_format and self.converts_per_pixel)
+
 
 @dataclass(frozen=True, slots=True)
 class Image:
@@ -75,11 +78,18 @@ class Image:
         pixels: [N, rows, columns, C_pad], bfloat16 where that holds them exactly, else float32.
         top: Rows of the margin above.
         left: Columns of the margin at the left.
+        is_cut: Whether pixels have no bits but those that the fidelity phases multiply.
     """
 
     pixels: Array
     top: int
     left: int
+    is_cut: bool = True
+
+    @property
+    def corner(self) -> tuple[int, int]:
+        """Row and column of the first input."""
+        return self.top, self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +203,11 @@ def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
             yield Run(strip, image, first, min(step, rows - first))
 
 
-def strips(reading: Reading, down: OutputPhase, image: Image) -> list[Strip]:
-    """All outputs of an output phase of the rows."""
-    work = reading.work
+def strips(blocks: Sequence[KBlock], down: OutputPhase, columns: FrameAxis, corner: tuple[int, int]) -> list[Strip]:
+    """All outputs of an output phase of the rows; ``corner`` is where the first input lies in the image."""
     found: list[Strip] = []
-    for across in output_phases(work.problem.frame.columns):
-        met = met_blocks(work.k_blocks, work.problem.kernel[1], down, across, image)
+    for across in output_phases(columns):
+        met = met_blocks(blocks, columns.taps, down, across, corner)
         if found and _together(found[-1], across, met):
             last = found.pop()
             found.append(Strip(down, (*last.across, across), (*last.met, met)))
@@ -228,8 +237,7 @@ def seen(reading: Reading, values: Array) -> Array:
     """Activations as the matrix unit sees them: tilized into the output format, then unpacked."""
     work, arithmetic = reading.work, reading.arithmetic
     problem, fp32_dest = work.problem, work.options.fp32_dest
-    grouped_already = problem.in_format == problem.out_format and reading.converts_per_pixel
-    if not (problem.out_format.is_block and grouped_already):
+    if reading.tilizes:
         keeps_tf32 = reading.spec.compute.tilize_keeps_tf32(work.layout.blocks.act_w_tiles)
         values = arithmetic.tilize(
             values, problem.act_format, problem.out_format, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32
@@ -239,13 +247,26 @@ def seen(reading: Reading, values: Array) -> Array:
     )
 
 
-def prepare_image(reading: Reading, sticks: Array) -> Image:
-    """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time."""
+def prepare_image(reading: Reading, sticks: Array, *, cut_later: bool = False) -> Image:
+    """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time.
+
+    Args:
+        reading: The convolution.
+        sticks: The input.
+        cut_later: Whether who multiplies cuts. Then an image is the input itself if that is all that happens to it, and
+            no output meets more than one tap, for which it would be cut again.
+    """
     problem, converts = reading.work.problem, reading.converts_per_pixel
     rows, columns = problem.frame.rows, problem.frame.columns
-    (top, bottom), (left, right) = (margins(phase.axis for phase in output_phases(axis)) for axis in (rows, columns))
+    phases = [[phase.axis for phase in output_phases(axis)] for axis in (rows, columns)]
+    (top, bottom), (left, right) = map(margins, phases)
     channels = reading.work.layout.shards.in_channels
     height, width = top + rows.input_length + bottom, left + columns.input_length + right
+    alone = all(axis.taps < 2 for axes in phases for axis in axes)
+    if cut_later and alone and sticks.size == problem.frame.batch * height * width * channels:
+        stays = problem.out_format == BFLOAT16 or not reading.tilizes
+        if sticks.dtype == BFLOAT16.storage and stays and sticks.flags.c_contiguous:
+            return Image(sticks.reshape(-1, height, width, channels), top, left, is_cut=False)
     held = problem.out_format.storage if converts else sticks.dtype
     pixels = np.zeros((problem.frame.batch, height, width, channels), held)
     inside = pixels[:, top : top + rows.input_length, left : left + columns.input_length, : problem.in_channels]
@@ -264,7 +285,7 @@ def prepare_image(reading: Reading, sticks: Array) -> Image:
 
 
 def met_blocks(
-    blocks: Sequence[KBlock], kernel_columns: int, down: OutputPhase, across: OutputPhase, image: Image
+    blocks: Sequence[KBlock], kernel_columns: int, down: OutputPhase, across: OutputPhase, corner: tuple[int, int]
 ) -> tuple[MetBlock, ...]:
     """Which inputs and weights of K blocks one output phase meets."""
     alike: dict[tuple[range, int], MetBlock] = {}  # blocks that differ in their first channel alone
@@ -272,16 +293,18 @@ def met_blocks(
     for block in blocks:
         key = block.kernel_rows, block.channels
         if key not in alike:
-            alike[key] = _met_block(block, kernel_columns, down, across, image)
+            alike[key] = _met_block(block, kernel_columns, down, across, corner)
         one, channels = alike[key], slice(block.first_channel, block.first_channel + block.channels)
         met.append(MetBlock(one.taps, channels, one.half_counts, one.columns))
     return tuple(met)
 
 
-def _met_block(block: KBlock, kernel_columns: int, down: OutputPhase, across: OutputPhase, image: Image) -> MetBlock:
+def _met_block(
+    block: KBlock, kernel_columns: int, down: OutputPhase, across: OutputPhase, corner: tuple[int, int]
+) -> MetBlock:
     """Which inputs and columns of a K block one output phase meets, in whole 16-column halves."""
     met = [
-        ((i - block.kernel_rows.start) * kernel_columns + j, row + image.top, column + image.left)
+        ((i - block.kernel_rows.start) * kernel_columns + j, row + corner[0], column + corner[1])
         for i, row in zip(down.taps, down.starts, strict=True)
         if i in block.kernel_rows
         for j, column in zip(across.taps, across.starts, strict=True)
@@ -297,31 +320,6 @@ def _met_block(block: KBlock, kernel_columns: int, down: OutputPhase, across: Ou
     columns = (HALF * np.array(halves, np.int64)[:, None] + np.arange(HALF)).ravel()
     channels = slice(block.first_channel, block.first_channel + block.channels)
     return MetBlock(taps, channels, counts, columns)
-
-
-def rows_in_place(rows: Integers, end: int) -> WeightRows:
-    """Rows as a slice where they follow each other in a matrix of ``end`` rows, else as they are."""
-    follow = len(rows) > 0 and rows[0] >= 0 and rows[-1] < end and (np.diff(rows) == 1).all()
-    return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
-
-
-def gathered_weights(weights: Array, channels: slice, rows_of: Sequence[WeightRows]) -> Array:
-    """The weights under the columns of gathered blocks, those of some output phases side by side.
-
-    Args:
-        weights: The prepared matrix.
-        channels: Which of its columns, for each of the phases.
-        rows_of: For each of the phases, the row under each column (`rows_in_place`); -1 for none.
-
-    Returns:
-        float32 [columns, phases * channels], zero where there is no row: none is meant, or they were prepared for
-        another use and end before it.
-    """
-    width, one = channels.stop - channels.start, rows_of[0]
-    found = np.empty((len(weights[one] if isinstance(one, slice) else one), len(rows_of) * width), np.float32)
-    for n, rows in enumerate(rows_of):
-        widen_rows(weights, channels, rows, found, n * width)
-    return found
 
 
 def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
@@ -340,11 +338,13 @@ def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
     across, met = run.strip.across[0].axis, views(image, block, run)
     if block.is_one_tap and reading.converts_per_pixel:
-        whole: Array = met[0].astype(np.float32, copy=False)
-        return whole.reshape(run.outputs, -1)
-    filled = sum(view.shape[-1] for view in met) == len(block.columns)
-    gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
-    for tap, view in zip(block.taps, met, strict=True):
-        gathered[..., tap.target : tap.target + view.shape[-1]] = view
-    flat = gathered.reshape(run.outputs, -1)
-    return flat if reading.converts_per_pixel else seen(reading, flat)
+        flat: Array = met[0].astype(np.float32, copy=False).reshape(run.outputs, -1)
+    else:
+        filled = sum(view.shape[-1] for view in met) == len(block.columns)
+        gathered = (np.empty if filled else np.zeros)((run.count, across.outputs, len(block.columns)), np.float32)
+        for tap, view in zip(block.taps, met, strict=True):
+            gathered[..., tap.target : tap.target + view.shape[-1]] = view
+        flat = gathered.reshape(run.outputs, -1)
+    if not reading.converts_per_pixel:
+        return seen(reading, flat)
+    return flat if image.is_cut else reading.arithmetic.activation_operand(flat, reading.mode)

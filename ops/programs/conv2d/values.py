@@ -17,29 +17,24 @@ from device.numbers.activations import apply_activation
 from device.numbers.formats import Array, DataFormat, write_exactly
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.frame.axis import FrameAxis, output_phases
+from ops.frame.axis import FrameAxis
 from ops.frame.frame import Frame, frame_sources
 from ops.meaning import ValuesReading, given, matrix, row
-from ops.programs.conv2d.blocks import weight_rows_of
 from ops.programs.conv2d.gather import (
     HALF,
     Image,
     Reading,
     Run,
-    Strip,
-    WeightRows,
     gather,
-    gathered_weights,
     prepare_image,
-    rows_in_place,
     runs,
-    strips,
 )
-from ops.programs.conv2d.whole_runs import at_once, computed_at_once
+from ops.programs.conv2d.operands import WeightedStrip, WeightRows, gathered_weights, weighted_strips
+from ops.programs.conv2d.whole_runs import AtOnce, at_once, computed_at_once
 from ops.programs.conv2d.work import ConvWork
 
-OPERAND_ELEMENTS: Final = 3 << 15  # weights that are held in float32 at a time, about what a cache of a core holds
-LEAST_COLUMNS: Final = 192  # of a product, since its activations are gathered for each part again
+OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, half of what a cache of a core holds
+LEAST_COLUMNS: Final = 256  # of a product, since its activations are gathered for each part again
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +87,20 @@ def conv_values(
     shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, work.problem.out_channels)
     result = np.empty(shape, out.storage)
     reading = Reading(work, arithmetic, spec)
-    convolve_into(result, reading, prepare_image(reading, sticks), weights, bias, out)
+    how = at_once(reading, out, result.size)
+    image = prepare_image(reading, sticks, cut_later=how is not None and how.whole is not None)
+    convolve_into(result, reading, image, weights, bias, out, how)
     return result.reshape(-1, work.problem.out_channels)
 
 
 def convolve_into(
-    result: Array, reading: Reading, image: Image, weights: Array, bias: Array | None, made: DataFormat
+    result: Array,
+    reading: Reading,
+    image: Image,
+    weights: Array,
+    bias: Array | None,
+    made: DataFormat,
+    how: AtOnce | None,
 ) -> None:
     """Compute all outputs of a frame that is its image with zeros around it and between, each in its place.
 
@@ -109,13 +112,13 @@ def convolve_into(
         weights: The prepared weight matrix.
         bias: [O_pad] or None.
         made: What a finished block is packed to.
+        how: Who computes runs at once, if anybody does.
     """
     problem, out = reading.work.problem, reading.work.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
-    found = [strip for down in output_phases(problem.frame.rows) for strip in strips(reading, down, image)]
-
-    how = at_once(reading, made, result.size)
+    frame, blocks = problem.frame, reading.work.k_blocks
+    found = weighted_strips(blocks, frame.rows, frame.columns, image.corner, len(weights))
 
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
@@ -132,18 +135,17 @@ def convolve_into(
     reading.arithmetic.each(compute, [piece for one in found for piece in _pieces(reading, one, weights, width)])
 
 
-def _pieces(reading: Reading, strip: Strip, weights: Array, end: int) -> Iterator[_Piece]:
+def _pieces(reading: Reading, one: WeightedStrip, weights: Array, end: int) -> Iterator[_Piece]:
     """The outputs of one strip in runs of rows and parts of the channels, which share their weights."""
+    strip = one.strip
     depth, phases = sum(len(block.columns) for block in strip.blocks), len(strip.across)
     columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, depth))
-    step, work = round_up(div_up(columns, phases), HALF), reading.work
-    met = [weight_rows_of(work.k_blocks, [one.columns for one in phase], work.problem.kernel) for phase in strip.met]
-    rows = [rows_in_place(some, len(weights)) for some in met]
+    step = round_up(div_up(columns, phases), HALF)
     for first in range(0, end, step):
         channels = slice(first, min(first + step, end))
         outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
-        several = list(runs(work.problem.frame.batch, strip, outputs))
-        operand = Shared(partial(_operand, reading, weights, channels, rows), uses=len(several))
+        several = list(runs(reading.work.problem.frame.batch, strip, outputs))
+        operand = Shared(partial(_operand, reading, weights, channels, one.rows), uses=len(several))
         for run in several:
             yield _Piece(run, channels, operand)
 

@@ -43,6 +43,7 @@ def at_once(reading: Reading, made: DataFormat, elements: int) -> AtOnce | None:
     if work.fidelity_phases == 3 or (work.activation is not None and not relu):
         return None
     trips = Trips(
+        fidelity_phases=work.fidelity_phases,
         fp32_dest=work.options.fp32_dest,
         partials=work.partials_format,
         accumulates=work.l1_accumulation,
@@ -80,9 +81,9 @@ def computed_at_once(
         place: The outputs in it, [rows, outputs of a row, phases, channels].
     """
     met, width = [block for block in run.strip.blocks if block.taps], run.strip.width * operand.shape[1]
-    packs_last = bias is not None or not run.strip.blocks[-1].taps
     if run.strip.width == 1 or operand.shape[1] == 1 or not met:
         return False
+    packs_last = bias is not None or not run.strip.blocks[-1].taps
     suits = reading.converts_per_pixel and operand.shape[1] % ALIKE_COLUMNS == 0
     windows = _windows(run, met) if how.windows is not None and suits else None
     if how.windows is not None and windows is not None:

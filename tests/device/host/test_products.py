@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,3 +95,13 @@ def test_without_such_a_blas_nothing_is_multiplied(monkeypatch):
     with pytest.raises(NotImplementedError, match="another BLAS"):
         add_products(of([[1, 1, 0, 0, 0]], 1, Matrix(False, 1), Matrix(False, 1), 1),
                      Operands(whole(1), whole(1), whole(1)), 0, 1)  # fmt: skip
+
+
+@pytest.mark.parametrize(("core", "in_place"), [(b"SkylakeX", True), (b"Zen", False), (None, False)])
+def test_small_products_are_made_in_place_by_kernels_for_avx_512(monkeypatch, core, in_place):
+    def named():
+        return core
+
+    library = SimpleNamespace(openblas_get_corename=named) if core else None
+    monkeypatch.setattr(products, "numpy_library", lambda: library)
+    assert products.multiplies_in_place.__wrapped__() is in_place

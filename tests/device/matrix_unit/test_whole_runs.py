@@ -22,8 +22,8 @@ def at_once(monkeypatch):
 
 def trips(made, **changes):
     return Trips(**{
-        "fp32_dest": False, "partials": BFLOAT16, "accumulates": False, "untilizes": False, "relu": False,
-        "made": made, **changes,
+        "fidelity_phases": 4, "fp32_dest": False, "partials": BFLOAT16, "accumulates": False, "untilizes": False,
+        "relu": False, "made": made, **changes,
     })  # fmt: skip
 
 

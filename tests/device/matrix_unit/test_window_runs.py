@@ -1,5 +1,7 @@
 """Windows over an image, worked out by hand; that any convolution comes out as step by step is tested with programs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,8 +16,9 @@ pytestmark = pytest.mark.skipif(
     not numba_installed() or sgemm_address() is None, reason="numba is not installed, or numpy has another BLAS"
 )
 PLAIN = Trips(
-    fp32_dest=True, partials=FLOAT32, accumulates=False, untilizes=False, relu=False, made=FLOAT32
-)  # fmt: skip
+    fidelity_phases=4, fp32_dest=True, partials=FLOAT32, accumulates=False, untilizes=False, relu=False, made=FLOAT32
+)
+NARROW = replace(PLAIN, fp32_dest=False, partials=BFLOAT16, made=BFLOAT16)
 
 
 @pytest.fixture(autouse=True)
@@ -63,9 +66,7 @@ def test_rows_may_be_some_apart():
 
 
 def test_relu_leaves_no_negative_zero_and_no_negative_number():
-    trips = Trips(
-        fp32_dest=False, partials=BFLOAT16, accumulates=False, untilizes=False, relu=True, made=BFLOAT16
-    )  # fmt: skip
+    trips = replace(NARROW, relu=True)
     image, blocks = np.array([[[1], [2]]], np.float32), [WindowBlock(0, 0, 0, 1, 1, 1)]
     made = outputs(trips, image, blocks, np.array([[-1, 3]], np.float32), (1, 2), bias=np.array([1, 0], np.float32))
     assert made.tolist() == [[[0, 3], [0, 6]]]
@@ -73,7 +74,15 @@ def test_relu_leaves_no_negative_zero_and_no_negative_number():
 
 
 def test_what_loops_do_not_store_goes_step_by_step():
-    trips = Trips(fp32_dest=True, partials=FLOAT32, accumulates=False, untilizes=False, relu=False, made=FLOAT16)
+    trips = Trips(
+        fidelity_phases=4,
+        fp32_dest=True,
+        partials=FLOAT32,
+        accumulates=False,
+        untilizes=False,
+        relu=False,
+        made=FLOAT16,
+    )
     assert window_runs.window_runs(trips, 1) is None
 
 

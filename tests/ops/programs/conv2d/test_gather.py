@@ -1,7 +1,5 @@
 """Runs of rows: together they are a phase, and each knows its place."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,12 +12,9 @@ from ops.frame.axis import FrameAxis, output_phases, transposed_axis
 from ops.programs.conv2d import gather
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import (
-    Image,
     Reading,
     Strip,
-    gathered_weights,
     prepare_image,
-    rows_in_place,
     runs,
     seen,
     strips,
@@ -82,30 +77,14 @@ def test_phases_that_meet_the_same_inputs_are_taken_together(kernel, stride, tog
     block = KBlock(
         kernel_rows=range(1), first_channel=0, channels=32, weight_row=0, weight_stride=32, weight_channels=32
     )
-    problem = SimpleNamespace(frame=SimpleNamespace(columns=columns), kernel=(1, kernel))
-    work = SimpleNamespace(problem=problem, k_blocks=(block,))
     (down,) = output_phases(axis(4, 1, 1))
-    found = strips(SimpleNamespace(work=work), down, Image(np.zeros((1, 4, 9, 32)), 0, 2))
+    found = strips((block,), down, columns, (0, 2))
     places = [place for one in found for across in one.across for place in range(columns.outputs)[across.axis.places]]
     assert sorted(places) == list(range(columns.outputs))
     assert [len(one.across) for one in found] == together
     for one in found:
         first = [list(met[0].columns[:1]) for met in one.met]
         assert first == [[32 * tap for tap in across.taps[:1]] for across in one.across]
-
-
-def test_rows_that_follow_each_other_are_a_slice():
-    rows = np.array
-    assert rows_in_place(rows([2, 3, 4]), 5) == slice(2, 5)
-    for others in ([2, 3, 4], [3, 2], [-1, 0], []):
-        assert rows_in_place(rows(others, int), 4).tolist() == others
-
-
-def test_weights_of_phases_stand_side_by_side():
-    prepared = np.arange(12, dtype=np.float32).reshape(4, 3)
-    found = gathered_weights(prepared, slice(0, 2), [slice(1, 3), np.array([3, -1]), np.array([2, 9])])
-    assert found.tolist() == [[3, 4, 9, 10, 6, 7], [6, 7, 0, 0, 0, 0]]
-    assert gathered_weights(prepared, slice(0, 2), [np.array([], int)]).shape == (0, 2)
 
 
 @pytest.mark.parametrize("arithmetic", [FAST, EXACT], ids=["fast", "exact"])
@@ -133,3 +112,42 @@ def test_an_image_that_is_converted_block_by_block_is_held_as_it_came(in_format)
     image = prepare_image(Reading(work_of(case), FAST, SPEC), sticks)
     assert image.pixels.dtype == in_format.storage
     assert np.array_equal(image.pixels[0, image.top :, image.left :][:3, :4, :8].reshape(12, 8), sticks)
+
+
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [
+        ({}, True),
+        ({"kernel": (2, 3), "stride": (2, 3)}, True),
+        ({"kernel": (3, 3)}, False),  # outputs meet several taps, with zeros around the image
+        ({"channels": 40}, True),
+        ({"channels": 20}, False),  # shards have 24 channels
+        ({"in_format": FLOAT32}, False),
+        ({"in_format": BFLOAT8_B, "out_format": BFLOAT8_B}, True),
+        ({"out_format": BFLOAT8_B}, False),  # neighbors share an exponent from here on
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("cut_later", [False, True])
+def test_an_image_is_the_input_where_it_would_only_be_cut(change, stays, cut_later):
+    """LoFi multiplies six of eight bits of an activation; what is gathered is the same either way."""
+    case = Case(**{"size": (3, 4), "channels": 48, "kernel": (2, 2), "fidelity_phases": 1, **change})
+    reading = Reading(work_of(case), FAST, SPEC)
+    sticks = quantize(normal(2)((12, case.channels)), case.in_format)
+    image = prepare_image(reading, sticks, cut_later=cut_later)
+    assert np.shares_memory(image.pixels, sticks) == (stays and cut_later)
+    assert image.is_cut != (stays and cut_later)
+    frame = reading.work.problem.frame
+    met = [
+        (block, run)
+        for down in output_phases(frame.rows)
+        for one in strips(reading.work.k_blocks, down, frame.columns, image.corner)
+        for run in runs(1, one, 100)
+        for block in one.blocks
+        if block.taps
+    ]
+    bits = [gather.gather(reading, image, block, run).view(np.uint32) for block, run in met]
+    whole = prepare_image(reading, sticks)
+    expected = [gather.gather(reading, whole, block, run).view(np.uint32) for block, run in met]
+    assert all(map(np.array_equal, bits, expected))
+    assert not any((some & 0x1FFFF).any() for some in bits)

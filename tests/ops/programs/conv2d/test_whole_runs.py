@@ -112,6 +112,19 @@ def test_columns_that_end_alone_and_pixels_apart_are_no_windows(counted, windows
     assert not windows
 
 
+@pytest.mark.parametrize("channels", [64, 288, 512])
+@pytest.mark.parametrize("change", [{"UNPACKED": 1}, {"CHUNK_ELEMENTS": 1}], ids=str)
+def test_what_is_multiplied_at_a_time_changes_no_bit(counted, monkeypatch, channels, change):
+    """Blocks are up to 1,024 deep here, of which BLAS would sum as many in one go as suits the size of a product."""
+    case = Case(size=(6, 20), channels=channels, outputs=48, kernel=(3, 3), stride=(2, 2))
+    expected = bits(case, 3, STEPWISE)[0]
+    assert np.array_equal(bits(case, 3, FAST)[0], expected)
+    for name, value in change.items():
+        monkeypatch.setattr(device_whole_runs, name, value)
+    assert np.array_equal(bits(case, 3, FAST)[0], expected)
+    assert counted
+
+
 @pytest.mark.parametrize(
     "change", [{"activation": ("silu", ())}, {"fidelity_phases": 3}, {"size": (4, 1)}, {"outputs": 1}]
 )

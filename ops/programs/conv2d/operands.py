@@ -1,0 +1,86 @@
+"""The weights that outputs are multiplied by: which rows of the prepared matrix, and how they become operands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from device.numbers.formats import Array
+from device.numbers.integers import Integers
+from device.numbers.rounding import widen_rows
+from ops.frame.axis import FrameAxis, output_phases
+from ops.programs.conv2d.blocks import KBlock, weight_rows_of
+from ops.programs.conv2d.gather import MetBlock, Strip, strips
+
+MOST_KEPT: Final = 64  # convolutions whose strips are kept
+WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedStrip:
+    """A strip and what it is multiplied by.
+
+    Attributes:
+        strip: The strip.
+        rows: For each of its output phases of the columns, the row of the prepared matrix under each column of the
+            gathered blocks (`rows_in_place`).
+    """
+
+    strip: Strip
+    rows: tuple[WeightRows, ...]
+
+
+@lru_cache(MOST_KEPT)
+def weighted_strips(
+    blocks: tuple[KBlock, ...], rows: FrameAxis, columns: FrameAxis, corner: tuple[int, int], held: int
+) -> tuple[WeightedStrip, ...]:
+    """All outputs of a convolution, strip by strip; they hang on its geometry alone and are kept.
+
+    Args:
+        blocks: The K blocks.
+        rows: The axis of rows.
+        columns: Of columns.
+        corner: Where the first input lies in the image.
+        held: Rows of the prepared matrix.
+    """
+    kernel = rows.taps, columns.taps
+    return tuple(
+        WeightedStrip(strip, tuple(_weight_rows(blocks, met, kernel, held) for met in strip.met))
+        for down in output_phases(rows)
+        for strip in strips(blocks, down, columns, corner)
+    )
+
+
+def _weight_rows(blocks: Sequence[KBlock], met: Sequence[MetBlock], kernel: tuple[int, int], held: int) -> WeightRows:
+    """The rows under the columns of all blocks as one output phase meets them."""
+    rows = rows_in_place(weight_rows_of(blocks, [one.columns for one in met], kernel), held)
+    if not isinstance(rows, slice):
+        rows.flags.writeable = False
+    return rows
+
+
+def rows_in_place(rows: Integers, end: int) -> WeightRows:
+    """Rows as a slice where they follow each other in a matrix of ``end`` rows, else as they are."""
+    follow = len(rows) > 0 and rows[0] >= 0 and rows[-1] < end and (np.diff(rows) == 1).all()
+    return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
+
+
+def gathered_weights(weights: Array, channels: slice, rows_of: Sequence[WeightRows]) -> Array:
+    """The weights under the columns of gathered blocks, those of some output phases side by side.
+
+    Args:
+        weights: The prepared matrix.
+        channels: Which of its columns, for each of the phases.
+        rows_of: For each of the phases, the row under each column (`rows_in_place`); -1 for none.
+
+    Returns:
+        float32 [columns, phases * channels], zero where there is no row: none is meant, or they were prepared for
+        another use and end before it.
+    """
+    width, one = channels.stop - channels.start, rows_of[0]
+    found = np.empty((len(weights[one] if isinstance(one, slice) else one), len(rows_of) * width), np.float32)
+    for n, rows in enumerate(rows_of):
+        widen_rows(weights, channels, rows, found, n * width)
+    return found
