@@ -27,6 +27,12 @@ def activation_mask(fidelity_phases: int) -> int:
     return _ACTIVATION_HIGH - (1 << 32) if fidelity_phases < 3 else -1
 
 
+def weight_mask(fidelity_phases: int, *, fp32_dest: bool) -> int:
+    """The bits of a weight that so many fidelity phases multiply of what the matrix unit reads, as a signed number."""
+    multiplied = _WEIGHT_HIGH if fidelity_phases == 1 else _WEIGHT_BOTH
+    return (multiplied & (_TF32 if fp32_dest else _BFLOAT16)) - (1 << 32)
+
+
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Activations cut, in place, to what the fidelity phases multiply."""
     return _cut_in_place(values, _ACTIVATION_HIGH) if mode.fidelity_phases < 3 else values

@@ -37,6 +37,14 @@ def _add(target: Array, part: Array) -> None:
 
 
 @apart
+def _add_rounded(target: Array, part: Array) -> None:
+    """float32 numbers are added, and sums rounded half up to bfloat16."""
+    for i in range(target.size):
+        bits = float32(target[i] + part[i]).view(np.int32)
+        target[i] = int32(int32(bits + int32(0x8000)) & int32(-0x10000)).view(np.float32)
+
+
+@apart
 def _add_bias(rows: Array, bias: Array) -> None:
     for n in range(rows.shape[0]):
         for i in range(bias.size):
@@ -82,6 +90,11 @@ def add_block(
         _add(total, part)
         if rounds_in_l1:
             _round(total)
+        return
+    if not first and narrow and mask == -1:
+        _add_rounded(total, part)
+        if not last:
+            _pack(total, partials, sharing)
         return
     if not first:
         _cut(total, mask)

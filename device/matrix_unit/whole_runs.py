@@ -106,7 +106,7 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Arr
     loops.run(
         sgemm,
         _flat(operands.activations),
-        (*addressed(operands.weights), operands.activations.strides[0] // dtype.itemsize, outputs),
+        (*_addressed(operands.weights), operands.activations.strides[0] // dtype.itemsize, outputs),
         np.array([_block(depth, columns, step * outputs) for depth in operands.depths], np.int64),
         np.empty((held, operands.activations.shape[1]), np.float32),
         rows,
@@ -118,7 +118,8 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Arr
         sharing(trips.partials.mantissa_bits),
         sharing(trips.made.mantissa_bits),
         result.reshape(-1).view(f"u{result.itemsize}"),
-        *place_of(place, result, columns),
+        first_of(place, result),
+        (*_spans(place, columns // place.shape[2]), result.itemsize == 2),
     )
 
 
@@ -138,10 +139,9 @@ def mask_of(trips: Trips) -> int:
     return _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
 
 
-def place_of(place: Array, result: Array, columns: int) -> tuple[int, tuple[int, ...]]:
-    """Where the first output goes, and the others, as loops take it."""
-    first = (_address(place) - _address(result)) // result.itemsize
-    return first, (*_spans(place, columns // place.shape[2]), result.itemsize == 2)
+def first_of(place: Array, result: Array) -> int:
+    """The element of a result that a view of it begins with."""
+    return (_address(place) - _address(result)) // result.itemsize
 
 
 def _block(depth: int, columns: int, rows: int) -> tuple[int, int]:
@@ -154,7 +154,7 @@ def _address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def addressed(matrix: Array) -> tuple[int, int]:
+def _addressed(matrix: Array) -> tuple[int, int]:
     """Where a matrix is, and the elements from one of its rows to the next."""
     return _address(matrix), matrix.strides[0] // matrix.itemsize
 

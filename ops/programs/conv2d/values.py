@@ -13,6 +13,7 @@ import numpy as np
 
 from device.host.shared import Shared
 from device.matrix_unit.arithmetic import Arithmetic
+from device.matrix_unit.window_runs import ALIKE_COLUMNS, WindowWeights
 from device.numbers.activations import apply_activation
 from device.numbers.formats import Array, DataFormat, write_exactly
 from device.numbers.integers import div_up, round_up
@@ -30,7 +31,8 @@ from ops.programs.conv2d.gather import (
     runs,
 )
 from ops.programs.conv2d.operands import WeightedStrip, WeightRows, gathered_weights, weighted_strips
-from ops.programs.conv2d.whole_runs import AtOnce, at_once, computed_at_once
+from ops.programs.conv2d.whole_runs import AtOnce, at_once, computed_whole
+from ops.programs.conv2d.windows import Windows, compute_windows
 from ops.programs.conv2d.work import ConvWork
 
 OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, half of what a cache of a core holds
@@ -45,11 +47,13 @@ class _Piece:
         run: Rows of a strip.
         channels: Which of the output channels.
         operand: The weights of all K blocks for these.
+        windows: The run as windows over the image, where that is how it is computed.
     """
 
     run: Run
     channels: slice
     operand: Shared[Array]
+    windows: Windows | None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -118,13 +122,21 @@ def convolve_into(
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
     frame, blocks = problem.frame, reading.work.k_blocks
-    found = weighted_strips(blocks, frame.rows, frame.columns, image.corner, len(weights))
+    found = weighted_strips(blocks, problem.in_channels, frame.rows, frame.columns, image.corner, len(weights))
+
+    def pieces(one: WeightedStrip) -> Iterator[_Piece]:
+        seen_at_once = how is not None and how.windows is not None and reading.converts_per_pixel
+        return _pieces(reading, one, weights, width, one.windows if seen_at_once else None)
 
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
-        place, operand = run.place(result[..., part]), piece.operand.taken()
         added = None if row is None else np.tile(row[part], len(run.strip.across))
-        if how is not None and computed_at_once(how, reading, image, run, operand, added, result, place):
+        if piece.windows is not None and how is not None and how.windows is not None:
+            operands = WindowWeights(matrix=weights, rows=piece.windows.rows, columns=part)
+            compute_windows(how.windows, image, run, piece.windows, operands, added, result)
+            return
+        place, operand = run.place(result[..., part]), piece.operand.taken()
+        if how is not None and computed_whole(how, reading, image, run, operand, added, result, place):
             return
         dst = _multiply(reading, image, run, operand, has_bias=row is not None)
         if dst is None:
@@ -132,10 +144,12 @@ def convolve_into(
         values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    reading.arithmetic.each(compute, [piece for one in found for piece in _pieces(reading, one, weights, width)])
+    reading.arithmetic.each(compute, [piece for one in found for piece in pieces(one)])
 
 
-def _pieces(reading: Reading, one: WeightedStrip, weights: Array, end: int) -> Iterator[_Piece]:
+def _pieces(
+    reading: Reading, one: WeightedStrip, weights: Array, end: int, windows: Windows | None
+) -> Iterator[_Piece]:
     """The outputs of one strip in runs of rows and parts of the channels, which share their weights."""
     strip = one.strip
     depth, phases = sum(len(block.columns) for block in strip.blocks), len(strip.across)
@@ -146,8 +160,9 @@ def _pieces(reading: Reading, one: WeightedStrip, weights: Array, end: int) -> I
         outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
         several = list(runs(reading.work.problem.frame.batch, strip, outputs))
         operand = Shared(partial(_operand, reading, weights, channels, one.rows), uses=len(several))
+        suits = (channels.stop - first) % ALIKE_COLUMNS == 0
         for run in several:
-            yield _Piece(run, channels, operand)
+            yield _Piece(run, channels, operand, windows if suits else None)
 
 
 def _operand(reading: Reading, weights: Array, channels: slice, rows: Sequence[WeightRows]) -> Array:

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun
-from device.matrix_unit.window_runs import ALIKE_COLUMNS, WindowBlock, WindowOperands, WindowRun
+from device.matrix_unit.window_runs import WindowRun
 from device.numbers.formats import Array, DataFormat
-from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, Tap, gather, views
+from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, gather, views
 
 MOST_OF_A_ROW: Final = 1 << 20  # elements of all products of a row of outputs, which are there at once: 4 MiB
 
@@ -56,7 +56,7 @@ def at_once(reading: Reading, made: DataFormat, elements: int) -> AtOnce | None:
     return AtOnce(arithmetic.whole_runs(trips, products), arithmetic.window_runs(trips, products))
 
 
-def computed_at_once(
+def computed_whole(
     how: AtOnce,
     reading: Reading,
     image: Image,
@@ -66,7 +66,7 @@ def computed_at_once(
     result: Array,
     place: Array,
 ) -> bool:
-    """All outputs of a run; whether that could be done.
+    """All outputs of a run, from gathered activations; whether that could be done.
 
     Products have to be such that numpy would not take them for those of vectors, and not too many.
 
@@ -80,59 +80,18 @@ def computed_at_once(
         result: The output buffer.
         place: The outputs in it, [rows, outputs of a row, phases, channels].
     """
-    met, width = [block for block in run.strip.blocks if block.taps], run.strip.width * operand.shape[1]
-    if run.strip.width == 1 or operand.shape[1] == 1 or not met:
-        return False
-    packs_last = bias is not None or not run.strip.blocks[-1].taps
-    suits = reading.converts_per_pixel and operand.shape[1] % ALIKE_COLUMNS == 0
-    windows = _windows(run, met) if how.windows is not None and suits else None
-    if how.windows is not None and windows is not None:
-        seen = WindowOperands(
-            pixels=image.pixels[run.image],
-            blocks=windows,
-            down=run.strip.down.axis.step,
-            weights=operand,
-            bias=bias,
-            packs_last=packs_last,
-        )
-        how.windows(seen, result, place)
-        return True
-    if how.whole is None or len(met) * width > MOST_OF_A_ROW:
+    met, columns, width = [block for block in run.strip.blocks if block.taps], operand.shape[1], run.strip.width
+    if how.whole is None or width == 1 or columns == 1 or not 0 < len(met) * width * columns <= MOST_OF_A_ROW:
         return False
     operands = RunOperands(
         activations=_gathered(reading, image, run, met),
         weights=operand,
         depths=[len(block.columns) for block in met],
         bias=bias,
-        packs_last=packs_last,
+        packs_last=bias is not None or not run.strip.blocks[-1].taps,
     )
     how.whole(operands, result, place)
     return True
-
-
-def _windows(run: Run, met: Sequence[MetBlock]) -> list[WindowBlock] | None:
-    """Blocks that meet pixels side by side, as they are read; None if some meet others."""
-    down, across = run.strip.down.axis, run.strip.across[0].axis
-    if across.step != 1 or not all(_is_window(block) for block in met):
-        return None
-    return [
-        WindowBlock(
-            block.taps[0].row + run.first * down.step,
-            block.taps[0].column,
-            block.channels.start,
-            block.channels.stop - block.channels.start,
-            len(block.taps),
-            len(block.columns),
-        )
-        for block in met
-    ]
-
-
-def _is_window(block: MetBlock) -> bool:
-    """Whether the taps of a block meet pixels side by side, from left to right, and are its first columns."""
-    first, channels = block.taps[0], block.channels.stop - block.channels.start
-    wanted = tuple(Tap(first.row, first.column + n, n * channels) for n in range(len(block.taps)))
-    return len(block.taps) > 1 and block.taps == wanted
 
 
 def _gathered(reading: Reading, image: Image, run: Run, met: Sequence[MetBlock]) -> Array:

@@ -101,6 +101,18 @@ def test_trips_of_every_format_are_the_same(counted, scheme, out_format, packer_
     assert len(counted) >= 2
 
 
+@pytest.mark.parametrize("channels", [3, 136, 155, 160])
+@pytest.mark.parametrize("columns", [2, 3, 8])
+def test_channels_that_are_left_out_and_rows_shorter_than_taps_change_no_bit(windows, channels, columns):
+    case = Case(
+        size=(3, columns), channels=channels, outputs=40, stride=(1, 1), padding=(1, 1, 1, 1), out_format=BFLOAT8_B
+    )
+    assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
+    case = replace(case, out_format=BFLOAT16, outputs=48)
+    assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
+    assert windows
+
+
 @pytest.mark.parametrize("change", [{"outputs": 24}, {"kernel": (3, 1)}, {"dilation": (1, 2)}])
 def test_columns_that_end_alone_and_pixels_apart_are_no_windows(counted, windows, change):
     case = Case(channels=16, outputs=32, stride=(1, 1), size=(4, 7))
