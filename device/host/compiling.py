@@ -1,28 +1,51 @@
 """Loops as machine code where numba is installed: how a module of them is written, and when it is loaded.
 
-A module of compiled loops decorates them with `compiled` and is imported by nobody at the top of a file, but where
-`worth_loading` says so, since numba takes some 0.3 s to load. It holds loops alone; without numba its caller does the
-same in numpy, with the same numbers.
+A module of compiled loops decorates them with `compiled`, those that Python calls with `called_with`, too, and is
+imported by nobody at the top of a file, but where `worth_loading` says so, since numba takes some 0.3 s to load. It
+holds loops alone; without numba its caller does the same in numpy, with the same numbers.
+
+Compiling takes seconds, once for a machine. Nobody waits for it: another process compiles and keeps the code on disk,
+and numpy does the work until it is there.
 """
 
+import atexit
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
+from math import inf
+from subprocess import DEVNULL, Popen
+from threading import Lock
 from typing import Any, Final, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 WORTH_SECONDS: Final = 0.3  # what loading numba takes
 PACKAGES: Final = ("device", "ops", "ttsim")  # whose loops are ours
-KEPT: Final = "the code is kept in {}."
-NOT_KEPT: Final = (
-    "the code can not be kept, so every process does so again: name a directory that may be written to, as "
-    "NUMBA_CACHE_DIR."
+BESIDE: Final = (
+    "ttsim compiles its loops for this machine in another process, and numpy does their work meanwhile; the code is "
+    "kept in {}.\n"
 )
+HERE: Final = "ttsim compiles its loops for this machine, which takes some seconds; the code is kept in {}.\n"
+NOT_KEPT: Final = (
+    "ttsim compiles its loops for this machine, which takes some seconds; the code can not be kept, so every process "
+    "does so again: name a directory that may be written to, as NUMBA_CACHE_DIR.\n"
+)
+COMPILE: Final = "import sys; sys.path[:] = sys.argv[2:]; __import__(sys.argv[1])"
+# Of the process, like the modules that it has loaded.
+_READY: Final = set[str]()
+_SPENT: Final = dict[str, float]()  # seconds that numpy took, by module
+_COMPILERS: Final = dict[str, Popen[bytes]]()  # other processes, by the module that they compile
+_LOADING: Final = Lock()
 _UNTOLD: Final = iter((True,))  # exhausted by whichever thread tells first
-_SPENT: Final = dict[str, float]()  # seconds that numpy took, by module: like what is loaded, of the process
+_LOADS_KEPT_CODE_ONLY: Final = ContextVar("loads kept code only", default=False)
+
+
+class NotKeptError(Exception):
+    """A loop's code is not on disk, and nobody wants to wait for it; carries where it will be kept."""
 
 
 def numba_installed() -> bool:
@@ -34,17 +57,75 @@ def worth_loading(module: str, seconds: float) -> bool:
     """Whether a module of compiled loops is to do some work; if not, numpy is.
 
     A short script should not wait for what it does not need, a long one not do without it: a module is loaded once
-    numpy has taken as long as loading takes, this work included. A module that is there costs nothing.
+    numpy has taken as long as loading takes, this work included, and once its code is there. A module that is loaded
+    costs nothing.
 
     Args:
         module: Its full name; it decorates its loops with `compiled`.
-        seconds: What numpy would take for this work, some 30 % more or less.
+        seconds: What numpy would take for this work, some 30 % more or less; infinity where numpy is not wanted, so
+            that this waits until the module is compiled.
     """
-    if module not in sys.modules:
-        _SPENT[module] = _SPENT.get(module, 0.0) + seconds
-        if _SPENT[module] < WORTH_SECONDS and "numba" not in sys.modules:
-            return False
-    return load_numba() is not None
+    if module in _READY:
+        return True
+    _SPENT[module] = _SPENT.get(module, 0.0) + seconds
+    if _SPENT[module] < WORTH_SECONDS and "numba" not in sys.modules:
+        return False
+    if load_numba() is None:
+        return False
+    with _LOADING:
+        if module not in _READY and _load(module, waits=seconds == inf):
+            _READY.add(module)
+    return module in _READY
+
+
+def _load(module: str, *, waits: bool) -> bool:
+    """Whether a module is loaded now; if it has to be compiled before, another process begins to."""
+    if waits and module in _COMPILERS:
+        _COMPILERS[module].wait()
+    if waits or (module in _COMPILERS and _COMPILERS[module].poll() is not None):
+        importlib.import_module(module)  # which compiles what the other process did not
+        return True
+    if any(compiler.poll() is None for compiler in _COMPILERS.values()):
+        return False
+    try:
+        with _kept_code_only():
+            importlib.import_module(module)
+    except NotKeptError as missing:
+        if not _begin_to_compile(module):
+            return _load(module, waits=True)
+        _tell(BESIDE.format(missing))
+        return False
+    return True
+
+
+def _begin_to_compile(module: str) -> bool:
+    """Whether another process does."""
+    if not sys.executable:
+        return False
+    try:
+        _COMPILERS[module] = compiler = Popen(
+            [sys.executable, "-c", COMPILE, module, *sys.path], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+        )
+    except OSError:
+        return False
+    atexit.register(_leave, compiler)
+    return True
+
+
+def _leave(compiler: "Popen[bytes]") -> None:
+    """Lets a process go on after this one, which is no resource that was forgotten: what it keeps is for the next."""
+    if compiler.poll() is None:
+        compiler.returncode = 0
+
+
+@contextmanager
+def _kept_code_only() -> Iterator[None]:
+    """Loops whose code is not on disk raise `NotKeptError` instead of being compiled."""
+    token = _LOADS_KEPT_CODE_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _LOADS_KEPT_CODE_ONLY.reset(token)
 
 
 @cache
@@ -54,22 +135,31 @@ def load_numba() -> Any:
         numba = importlib.import_module("numba")
     except ImportError:
         return None
-    _tell_of_compiling()
+    _listen_to_compiling()
     return numba
 
 
-def _tell_of_compiling() -> None:
-    """Lets numba say on stderr when the first loop of ours is compiled in a process: it takes seconds, if rarely."""
+def _listen_to_compiling() -> None:
+    """Has numba tell when a loop of ours is to be compiled, which it does where no code is found on disk."""
     event = importlib.import_module("numba.core.event")
 
     def on_start(listener: object, compiling: Any) -> None:
         loop = compiling.data["dispatcher"]
-        if loop.py_func.__module__.partition(".")[0] in PACKAGES and next(_UNTOLD, False):
-            kept = KEPT.format(loop.stats.cache_path) if loop.stats.cache_path else NOT_KEPT
-            sys.stderr.write(f"ttsim compiles its loops for this machine, which takes some seconds; {kept}\n")
+        if loop.py_func.__module__.partition(".")[0] not in PACKAGES:
+            return
+        place = loop.stats.cache_path
+        if place and _LOADS_KEPT_CODE_ONLY.get():
+            raise NotKeptError(place)
+        _tell(HERE.format(place) if place else NOT_KEPT)
 
-    listener = type("Teller", (event.Listener,), {"on_start": on_start, "on_end": lambda *_: None})
-    event.register("numba:compile", listener())  # which happens where no code is found on disk
+    listener = type("Listener", (event.Listener,), {"on_start": on_start, "on_end": lambda *_: None})
+    event.register("numba:compile", listener())
+
+
+def _tell(sentence: str) -> None:
+    """On stderr, once in a process."""
+    if next(_UNTOLD, False):
+        sys.stderr.write(sentence)
 
 
 def compiled(function: Function, *, fuses: bool = True) -> Function:
@@ -79,7 +169,7 @@ def compiled(function: Function, *, fuses: bool = True) -> Function:
     changes in other files: after editing what it takes from them, change its own file too.
 
     Args:
-        function: What is compiled when it is first called.
+        function: What is compiled when it is first called, or by `called_with`.
         fuses: Whether a multiplication and an addition may become one instruction, which rounds once.
     """
     numba = load_numba()
@@ -90,3 +180,37 @@ def compiled(function: Function, *, fuses: bool = True) -> Function:
         return cast(Function, numba.njit(cache=True, **options)(function))
     except RuntimeError:
         return cast(Function, numba.njit(**options)(function))
+
+
+def called_with(*signatures: str) -> Callable[[Function], Function]:
+    """A decorator of loops that Python calls: before they are worth loading, their code is there.
+
+    Calls of another kind work, too, but wait until they are compiled.
+
+    Args:
+        signatures: The arguments, in numba's words, one for each kind of call: "(int32[:,::1], int64)". The most usual
+            comes last: it is loaded with the module, the others when they are met. Where it is not kept, all are
+            compiled in this order, so that they are kept once it is.
+    """
+
+    def load(loop: Function) -> Function:
+        if not hasattr(loop, "compile"):  # without numba, and where it is told to compile nothing
+            return loop
+        parse = importlib.import_module("numba.core.sigutils").normalize_signature
+        kinds = [parse(signature)[0] for signature in signatures]  # as calls ask for, which the code is kept by
+        try:
+            with _kept_code_only():
+                cast(Any, loop).compile(kinds[-1])
+        except NotKeptError:
+            if _LOADS_KEPT_CODE_ONLY.get():
+                raise
+            for kind in kinds:
+                cast(Any, loop).compile(kind)
+        return loop
+
+    return load
+
+
+def readonly(dtype: str, axes: int, layout: str = "C") -> str:
+    """Word for an array that is only read, for `called_with`."""
+    return f"Array({dtype}, {axes}, {layout!r}, readonly=True)"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled
 from device.host.depths import depth_of_part
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -78,6 +78,7 @@ def product_in_parts(sgemm: Any, orders: Any, sizes: Any, left: Any, right: Any,
         done += part
 
 
+@called_with("(int64[::1], int64[:,::1])")
 @compiled
 def add_products(job: Array, calls: Array) -> None:
     """The calls, in all repetitions; a job is what `device.host.products.add_products` makes of its arguments."""

@@ -76,6 +76,7 @@ class Arithmetic:
         product: The block product.
         activation_operand: Unpacked activations as `product` wants them for a mode; they may be written over.
         weight_operand: Unpacked weights as `product` wants them for a mode; likewise.
+        weight_mask: The bits of a weight that `weight_operand` keeps, as a signed number; it does nothing else.
         unpack: From L1 to the matrix unit.
         pack: From Dst to L1.
         tilize: From rows to tiles.
@@ -87,6 +88,7 @@ class Arithmetic:
         slice_by_slice: Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program
             has to; otherwise whole, since the sums are those of all passes together.
         run_elements: Elements of Dst that are worth computing at a time.
+        operand_elements: Elements of weights that are worth making operands of at a time.
         each: Carries out a function for each of several runs, which do not depend on each other.
     """
 
@@ -94,6 +96,7 @@ class Arithmetic:
     product: BlockProduct
     activation_operand: Callable[[Array, MatrixUnitMode], Array]
     weight_operand: Callable[[Array, MatrixUnitMode], Array]
+    weight_mask: Callable[[MatrixUnitMode], int]
     unpack: Unpack
     pack: Pack
     tilize: Tilize
@@ -103,6 +106,7 @@ class Arithmetic:
     window_runs: Callable[[Trips, int], WindowRun | None]
     slice_by_slice: bool
     run_elements: int
+    operand_elements: int
     each: Callable[[Callable[[Any], None], Iterable[Any]], None]
 
 
@@ -119,6 +123,7 @@ EXACT: Final = Arithmetic(
     product=block_product,
     activation_operand=_as_it_is,
     weight_operand=_as_it_is,
+    weight_mask=lambda mode: -1,
     unpack=packer.unpack,
     pack=packer.pack,
     tilize=packer.tilize,
@@ -128,6 +133,7 @@ EXACT: Final = Arithmetic(
     window_runs=_step_by_step,
     slice_by_slice=True,
     run_elements=1 << 17,
+    operand_elements=3 << 15,
     each=on_all_cores,
 )
 
@@ -136,6 +142,7 @@ FAST: Final = Arithmetic(
     product=fast.product,
     activation_operand=fast.activation_operand,
     weight_operand=fast.weight_operand,
+    weight_mask=fast.weight_mask,
     unpack=fast.unpack,
     pack=fast.pack,
     tilize=fast.tilize,
@@ -145,5 +152,6 @@ FAST: Final = Arithmetic(
     window_runs=window_runs,
     slice_by_slice=False,
     run_elements=1 << 17,
+    operand_elements=1 << 18,
     each=side_by_side,
 )

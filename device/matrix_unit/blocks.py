@@ -216,7 +216,9 @@ def _compiled_engine(work: _Work, engine: Engine) -> Any:
     """The compiled twin if it is to compute; None if not."""
     if engine not in ("auto", "compiled"):
         return None
-    if worth_loading("device.matrix_unit.compiled", work.numpy_seconds if engine == "auto" else inf):
+    seconds = work.numpy_seconds if engine == "auto" else inf
+    multiplies = worth_loading("device.matrix_unit.compiled", seconds)
+    if multiplies and worth_loading("device.matrix_unit.packing_loops", seconds):
         return importlib.import_module("device.matrix_unit.compiled")
     if engine == "compiled":
         raise ImportError("block_product: the compiled engine needs numba; install it, or use engine='numpy'")

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled, readonly
 from device.matrix_unit.exact import (
     ABSENT_EXPONENT,
     ACTIVATION_HIGH_MASK,
@@ -52,6 +52,11 @@ _ALL: Final = ACTIVATION_MASK - (1 << 32)
 _WEIGHT_HIGH: Final = WEIGHT_HIGH_MASK - (1 << 32)
 _WEIGHT_ALL: Final = WEIGHT_MASK - (1 << 32)
 _WEIGHT_SCALE: Final = 2.0**WEIGHT_SCALE_EXPONENT
+
+_CALL: Final = (
+    f"({readonly('int32', 3)}, {readonly('int32', 2)}, int32[:,:,::1], UniTuple(int64, 2), UniTuple(int64, 2), "
+    "int64[::1], int64, int32, {}, {}, {}, {})"
+)
 
 int32 = np.int32
 uint32 = np.uint32
@@ -279,6 +284,7 @@ def _step_16_narrow(operands: Operands, step: Step, dst: Array, place: int, bloc
                 dst[place + row, block, n] = int32(bits + int32(power - int32(137 << 23))) if total else int32(0)
 
 
+@called_with(*(_CALL.format(*("boolean" if step == at else "none" for at in range(4))) for step in range(4)))
 @compiled
 def multiply(
     activations: Array,

@@ -27,7 +27,7 @@ def activation_mask(fidelity_phases: int) -> int:
     return _ACTIVATION_HIGH - (1 << 32) if fidelity_phases < 3 else -1
 
 
-def weight_mask(fidelity_phases: int, *, fp32_dest: bool) -> int:
+def read_weight_mask(fidelity_phases: int, *, fp32_dest: bool) -> int:
     """The bits of a weight that so many fidelity phases multiply of what the matrix unit reads, as a signed number."""
     multiplied = _WEIGHT_HIGH if fidelity_phases == 1 else _WEIGHT_BOTH
     return (multiplied & (_TF32 if fp32_dest else _BFLOAT16)) - (1 << 32)
@@ -38,9 +38,14 @@ def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
     return _cut_in_place(values, _ACTIVATION_HIGH) if mode.fidelity_phases < 3 else values
 
 
+def weight_mask(mode: MatrixUnitMode) -> int:
+    """The bits of a weight that the fidelity phases multiply, as a signed number."""
+    return (_WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH) - (1 << 32)
+
+
 def weight_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Weights cut, in place, to what the fidelity phases multiply."""
-    return _cut_in_place(values, _WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH)
+    return _cut_in_place(values, weight_mask(mode) + (1 << 32))
 
 
 def product(

@@ -5,17 +5,25 @@ by the very function that numpy calls.
 """
 
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled
 from device.host.depths import DEPTH
 from device.host.product_loops import product_in_parts
 from device.host.products import AS_IT_IS, BY_ROWS
 from device.numbers.loops import share
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_SHARING: Final = "Tuple((int64, int32, float32, float32, float32))"
+_CALL: Final = (
+    "(int64, Array({}, 1, 'C', readonly=True), UniTuple(int64, 4), int64[:,::1], float32[:,::1], int64, "
+    "float32[:,:,::1], float32[::1], UniTuple(boolean, 6), UniTuple(int64, 2), UniTuple(int32, 2), "
+    + 2 * (_SHARING + ", ")
+    + "{}[::1], int64, Tuple((int64, int64, int64, int64, int64, int64, int64, boolean)))"
+)
 
 int32 = np.int32
 float32 = np.float32
@@ -186,6 +194,7 @@ def _multiply(sgemm: Any, sizes: Any, left: Any, right: Any, joins: bool, total:
         )
 
 
+@called_with(*(_CALL.format(given, made) for given in ("int32", "uint16") for made in ("uint32", "uint16")))
 @apart
 def run(
     sgemm: Any,

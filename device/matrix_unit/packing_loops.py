@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled, readonly
 from device.numbers.block_floats import GROUP
 
 __all__ = ["add", "begin", "cut", "exponent_range", "share_exponents", "to_bfloat16"]
@@ -25,6 +25,8 @@ _FRACTION_BITS: Final = 23
 _OPERAND_FRACTION_BITS: Final = 10
 _BLOCK_FRACTION_BITS: Final = 6
 _LARGEST_MAGNITUDE: Final = 127
+
+_GIVEN: Final = readonly("int32", 2)
 
 int32 = np.int32
 uint32 = np.uint32
@@ -43,6 +45,7 @@ def _without_nan(bits: np.int32) -> np.int32:
     return int32(int32(bits & int32(_SIGN)) | min(int32(bits & int32(_MAGNITUDE)), int32(_INFINITY)))
 
 
+@called_with(f"({_GIVEN},)")
 @compiled
 def exponent_range(bits: Array) -> tuple[np.int32, np.int32]:
     """Smallest exponent field above 0 (255 if there is none) and largest of a matrix of int32 bit patterns."""
@@ -55,6 +58,7 @@ def exponent_range(bits: Array) -> tuple[np.int32, np.int32]:
     return int32(smallest >> 23), int32(largest >> 23)
 
 
+@called_with(f"({_GIVEN}, int32[:,::1])")
 @compiled
 def begin(start: Array, dst: Array) -> np.int32:
     """Copies Dst as steps leave it: without denormals, negative zeros and NaNs, which are infinities.
@@ -105,6 +109,7 @@ def _scaled(number: np.int32, exponent: np.int32, places: np.int32) -> np.int32:
     return float32(near * _power_of_two(rest)).view(np.int32)
 
 
+@called_with(*(f"({given}, int32, int32[::1])" for given in ("int32[::1]", readonly("int32", 1))))
 @compiled
 def cut(bits: Array, mask: np.int32, out: Array) -> None:
     """Bits under a mask, zeros and denormals as +0.
@@ -118,6 +123,7 @@ def cut(bits: Array, mask: np.int32, out: Array) -> None:
         out[n] = _flushed(int32(bits[n] & mask))
 
 
+@called_with(f"({readonly('int32', 1)}, boolean, boolean, int32[::1])")
 @compiled
 def to_bfloat16(bits: Array, rounds: bool, relu: bool, out: Array) -> None:
     """bfloat16, half up, NaN as infinity; or what is bfloat16 already, with its NaN. Zeros and denormals are +0.
@@ -137,6 +143,7 @@ def to_bfloat16(bits: Array, rounds: bool, relu: bool, out: Array) -> None:
         out[n] = int32(0) if relu and negative else value
 
 
+@called_with(f"({_GIVEN}, boolean, int64, boolean, int32[:,::1])")
 @compiled
 def share_exponents(bits: Array, rounds_first: bool, dropped: int, relu: bool, out: Array) -> None:
     """Magnitudes of seven bits under the largest exponent of 16 neighbors, half up and limited, as float32.
@@ -169,6 +176,7 @@ def share_exponents(bits: Array, rounds_first: bool, dropped: int, relu: bool, o
             out[group, n] = packed if positive else int32(0) if relu else int32(packed | int32(_SIGN))
 
 
+@called_with(f"({_GIVEN}, {_GIVEN}, boolean, int32[:,::1])")
 @compiled
 def add(left: Array, right: Array, fp32_dest: bool, out: Array) -> None:
     """Both shifted to the scale of the larger one's 11-bit significand, half up, and added; see ``packer.add_bias``.

@@ -19,9 +19,11 @@ from device.host.depths import DEPTH
 from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
 from device.matrix_unit.fast import activation_mask
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
+from device.numbers.integers import div_up, round_up
 from device.numbers.rounding import sharing
 
 CHUNK_ELEMENTS: Final = 1 << 14  # of sums that are worked on at a time, so that they stay in the cache
+ROWS_OF_A_KERNEL: Final = 4  # of OpenBLAS, which takes as long for fewer
 LEAST_ROWS: Final = 8  # of a product that is made where it lies
 SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
 _TF32: Final = -0x2000  # masks as signed numbers
@@ -146,8 +148,10 @@ def first_of(place: Array, result: Array) -> int:
 
 def _block(depth: int, columns: int, rows: int) -> tuple[int, int]:
     """How a K block is multiplied: its depth, and rows of a product, so that it is made where it lies if that goes."""
-    lot = UNPACKED // (min(depth, DEPTH) * columns) & -4  # kernels take four rows at a time
-    return depth, lot if lot >= LEAST_ROWS and multiplies_in_place() else rows
+    most = UNPACKED // (min(depth, DEPTH) * columns) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
+    if most < LEAST_ROWS or not multiplies_in_place():
+        return depth, rows
+    return depth, round_up(div_up(rows, div_up(rows, most)), ROWS_OF_A_KERNEL)
 
 
 def _address(array: Array) -> int:

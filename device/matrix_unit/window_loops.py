@@ -5,17 +5,26 @@ Loaded by ``device.matrix_unit.window_runs``, which says what is multiplied; wha
 """
 
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled, readonly
 from device.host.depths import DEPTH
 from device.host.product_loops import product_in_parts
 from device.host.products import AS_IT_IS, BY_ROWS
 from device.matrix_unit.fast_loops import add_block, settle
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_SHARING: Final = "Tuple((int64, int32, float32, float32, float32))"
+_CALL: Final = ", ".join((
+    "int64", "{}", "UniTuple(int64, 2)", "int64[:,::1]", "UniTuple(int64, 3)", "{}", readonly("int64", 2),
+    "Tuple((int64, int32))", "int64[:,::1]", "int64", "UniTuple(float32[::1], 3)", "float32[:,::1]", "float32[::1]",
+    "UniTuple(boolean, 6)", "UniTuple(int64, 2)", "int32", _SHARING, _SHARING, "{}[::1]", "int64",
+    "Tuple((int64, int64, int64, boolean))",
+))  # fmt: skip
+_HELD: Final = readonly("int32", 1), readonly("uint16", 1)
 
 int32 = np.int32
 apart = partial(compiled, fuses=False)
@@ -158,6 +167,11 @@ def _settle_row(
         done += count
 
 
+@called_with(*(
+    f"({_CALL})".format(pixels, matrix, made)
+    for matrix in _HELD
+    for pixels, made in zip(_HELD, ("uint32", "uint16"), strict=True)
+))  # fmt: skip
 @apart
 def run(
     sgemm: Any,

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled, readonly
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,6 +29,7 @@ float32 = np.float32
 apart = partial(compiled, fuses=False)
 
 
+@called_with("(int32[::1],)")
 @apart
 def round_half_up(bits: Array) -> None:
     """int32 bits [n] of float32 numbers become those of bfloat16."""
@@ -36,6 +37,7 @@ def round_half_up(bits: Array) -> None:
         bits[i] = int32(bits[i] + _HALF) & _UPPER
 
 
+@called_with(f"(float32[:,::1], {readonly('float32', 2)}, boolean)")
 @apart
 def add(values: Array, rows: Array, rounds: bool) -> None:
     """``rows`` are added, and sums rounded half up to bfloat16 if so wished.
@@ -56,6 +58,7 @@ def add(values: Array, rows: Array, rounds: bool) -> None:
                 target[i] += row[i]
 
 
+@called_with("(int32[:,::1], int32, float32, float32, float32)")
 @apart
 def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float32, unit: np.float32) -> None:
     """Groups share an exponent, rounded twice as packers do.
@@ -83,6 +86,7 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
                 group[i] = float32(float32(units) * multiple).view(np.int32)
 
 
+@called_with(f"({readonly('int32', 2)}, int64, uint16[:,::1])")
 @apart
 def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
     """Groups as the host rounds them, to nearest even; False at the first that is too large for float32.
@@ -114,24 +118,36 @@ def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
     return True
 
 
+@called_with(f"({readonly('uint16', 2)}, int64, int64, int64, int64[:,::1], int32, int32[::1])")
 @apart
-def widen_rows(halves: Array, column: int, width: int, rows: Array, out: Array, first: int) -> None:
-    """Rows of bfloat16 numbers become float32, side by side with others.
+def widen_rows(halves: Array, column: int, end: int, width: int, rows: Array, mask: np.int32, out: Array) -> None:
+    """Rows of bfloat16 numbers become float32, in parts of their columns, each with some rows side by side.
+
+    A row is read as a whole: parts one after the other take more than twice as long.
 
     Args:
-        halves: uint16 [rows, at least column + width].
+        halves: uint16 [rows, at least end], contiguous.
         column: First column that is read.
-        width: Columns.
-        rows: int64, the row of each row of ``out``; none of them for zeros.
-        out: int32 [len(rows), at least first + width], bit patterns.
-        first: First column that is written.
+        end: Where they end.
+        width: Columns of a part; the last may have fewer.
+        rows: int64 [side by side, n], the row under each; none of them for zeros.
+        mask: Bits that are kept.
+        out: int32, flat, bit patterns: part after part [n, side by side, columns of the part].
     """
-    for n in range(rows.size):
-        target = out[n, first : first + width]
-        if 0 <= rows[n] < halves.shape[0]:
-            source = halves[rows[n], column : column + width]
-            for i in range(source.size):
-                target[i] = int32(source[i]) << 16
-        else:
-            for i in range(target.size):
-                target[i] = 0
+    flat, several = halves.reshape(-1), rows.shape[0]
+    for n in range(rows.shape[1]):
+        for k in range(several):
+            row = rows[k, n]
+            there = 0 <= row < halves.shape[0]
+            for first in range(column, end, width):
+                columns = min(width, end - first)
+                to = (first - column) * several * rows.shape[1] + (n * several + k) * columns
+                target = out[to : to + columns]
+                if there:
+                    begin = row * halves.shape[1] + first
+                    source = flat[begin : begin + columns]
+                    for i in range(columns):
+                        target[i] = int32(source[i]) << 16 & mask
+                else:
+                    for i in range(columns):
+                        target[i] = 0

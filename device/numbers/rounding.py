@@ -4,6 +4,8 @@ Both give the same bits. Denormals, infinities and NaN are not treated as the de
 """
 
 import importlib
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -98,27 +100,47 @@ def _loops(values: Array, passes: int) -> Any:
     return importlib.import_module("device.numbers.loops")
 
 
-def widen_rows(values: Array, columns: slice, rows: slice | Integers, out: Array, first: int) -> None:
-    """Rows of numbers as float32, side by side with others.
+def widen_rows(
+    values: Array, columns: slice, width: int, rows_of: Sequence[slice | Integers], mask: int
+) -> list[Array]:
+    """Rows of numbers as float32, in parts of their columns, each with some rows side by side.
 
     Args:
         values: A matrix, bfloat16 or float32.
         columns: Which of its columns.
-        rows: The row of each row of ``out``; -1 or one behind the last for zeros.
-        out: float32 [rows, first + width or more].
-        first: First column that is written.
+        width: Columns of a part; the last may have fewer.
+        rows_of: Equally many rows for each place side by side; -1 or one behind the last for zeros.
+        mask: Bits that are kept, as a signed number.
+
+    Returns:
+        float32 [rows, places side by side * columns] for each part.
     """
-    width = columns.stop - columns.start
-    fits = values.itemsize == 2 and values.flags.c_contiguous and out.flags.c_contiguous
-    if fits and worth_loading("device.numbers.loops", _WIDEN_SECONDS * len(out) * width):
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        loops = importlib.import_module("device.numbers.loops")
-        loops.widen_rows(to_read(values.view(np.uint16)), columns.start, width, numbers, out.view(np.int32), first)
-        return
-    target = out[:, first : first + width]
+    numbers = np.array([np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows for rows in rows_of])
+    several, count = numbers.shape
+    out = np.empty(several * count * (columns.stop - columns.start), np.float32)
+    firsts = range(columns.start, columns.stop, width)
+    widths = [several * (min(first + width, columns.stop) - first) for first in firsts]
+    ends = accumulate((count * wide for wide in widths), initial=0)
+    parts = [out[begin:end].reshape(count, wide) for (begin, end), wide in zip(pairwise(ends), widths, strict=True)]
+    fits = values.itemsize == 2 and values.flags.c_contiguous
+    if fits and worth_loading("device.numbers.loops", _WIDEN_SECONDS * out.size):
+        loops, halves = importlib.import_module("device.numbers.loops"), to_read(values.view(np.uint16))
+        loops.widen_rows(halves, columns.start, columns.stop, width, numbers, np.int32(mask), out.view(np.int32))
+        return parts
+    for first, part in zip(firsts, parts, strict=True):
+        for target, rows in zip(np.split(part, several, axis=1), rows_of, strict=True):
+            _copy_rows(values[:, first : min(first + width, columns.stop)], rows, target)
+    if mask != -1:
+        bits = out.view(np.int32)
+        bits &= np.int32(mask)
+    return parts
+
+
+def _copy_rows(values: Array, rows: slice | Integers, target: Array) -> None:
+    """Rows of a matrix, or zeros where there are none."""
     if isinstance(rows, slice):
-        target[...] = values[rows, columns]
+        target[...] = values[rows]
         return
     there = (rows >= 0) & (rows < len(values))
-    target[there] = values[rows[there], columns]
+    target[there] = values[rows[there]]
     target[~there] = 0

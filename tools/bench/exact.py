@@ -12,6 +12,7 @@ from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
 from tools.bench.layers import beside_torch, settings_of
 from tools.bench.layers import call_seconds as layer_seconds
+from tools.bench.loops import load_loops
 from tools.bench.without_numba import bench_without_numba
 from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.run import Settings, call, place
@@ -49,6 +50,7 @@ def call_seconds(repeats: int) -> float:
 def bench_exact(repeats: int) -> Iterator[Figure]:
     """The eight layers beside torch, with numba and without, and a whole call; then both engines on one product."""
     if numba_installed():
+        load_loops()
         settings = settings_of("exact", cycles=True)
 
         def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
-from device.host.compiling import load_numba
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, in_turns, least_seconds, run_times
+from tools.bench.loops import load_loops
 from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, call, place, summary_of
@@ -90,7 +90,7 @@ def torch_call(layer: Layer, inputs: Inputs) -> Callable[[], object]:
 def bench_layers(repeats: int) -> Iterator[Figure]:
     """Values, planning and report of every layer, on a fresh device and again, beside torch where it is installed."""
     settings = settings_of("fast", cycles=True)
-    load_numba()  # else some layers are measured before loops are worth it, others after
+    load_loops()
 
     def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
         return {

@@ -12,6 +12,7 @@ from device.numbers.formats import Array
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, in_turns, least_seconds, run_times
 from tools.bench.layers import TORCH, clock_of, of_torch, threads, torch
+from tools.bench.loops import load_loops
 from tools.validate.network_between import POOL, Walk
 from tools.validate.network_rows import DATA, NetworkStep, read_rows, steps_of
 from tools.validate.network_run import device_of, needed_again, network_passed, operand_shapes
@@ -127,6 +128,7 @@ def _layer(row: Mapping[str, str], x: Any, weights: Any, bias: Any) -> Any:
 
 def bench_networks(repeats: int) -> Iterator[Figure]:
     """A pass of each network on a fresh device and on one that passed before, beside torch where it is installed."""
+    load_loops()
     for model in NETWORKS:
         network = read_network(model)
         operands = host_tensors(network)

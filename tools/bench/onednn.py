@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from math import inf
 from typing import Any
 
 import numpy as np
 
-from device.host.compiling import worth_loading
 from device.numbers.formats import Array
 from tools.bench.figure import Figure, in_turns, least_seconds, run_times
 from tools.bench.layers import TORCH, clock_of, threads
+from tools.bench.loops import load_loops
 from ttsim import onednn
 from ttsim.runtime.device import Device, open_device
 
@@ -22,7 +21,6 @@ OURS = "ttsim"
 LIMIT_OF_TORCH = 3.0  # of every direction of every layer: the gradients of groups of a few channels take longest
 PAUSE_SECONDS = 0.01  # torch's threads turn for some 4 ms after its work
 LIMIT_OF_TORCH_IN_SUM = 0.9
-LOOPS = ("device.host.product_loops", "ops.programs.patch_matmul.loops")
 torch: Any = import_module("torch") if find_spec("torch") else None
 
 
@@ -76,8 +74,7 @@ CASES = (
 def bench_onednn(repeats: int) -> Iterator[Figure]:
     """Every layer in all directions, taking turns with torch where it is installed."""
     in_sum: dict[str, float] = {}
-    for loops in LOOPS:
-        worth_loading(loops, inf)  # as a training loop has them after some steps
+    load_loops()
     with open_device(values="fast") as device:
         for case in CASES:
             of_case: dict[str, float] = {}

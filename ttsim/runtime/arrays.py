@@ -16,6 +16,7 @@ from device.numbers.formats import Array, DataFormat, quantize
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.types.dtypes import DataType
 
+LARGE_BYTES = 8 << 20  # from which on threads are faster than one: below they only wait for each other
 _DEFAULT_TYPES = {
     "float64": DataType.FLOAT32,
     "float32": DataType.FLOAT32,
@@ -120,7 +121,9 @@ def frozen(values: Array) -> Array:
 
 
 def copied(values: Array, kind: np.dtype[Any]) -> Array:
-    """A copy as another type of numbers that holds them; of a large array made on all cores."""
+    """A copy as another type of numbers that holds them; of a large array made on all cores, which share its faults."""
+    if values.nbytes < LARGE_BYTES:
+        return values.astype(kind, order="C")
     made = np.empty(values.shape, kind)
     copy_in_pieces(made, values, side_by_side)
     return made

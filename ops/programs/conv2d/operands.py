@@ -7,9 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from device.numbers.formats import Array
 from device.numbers.integers import Integers
-from device.numbers.rounding import widen_rows
 from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.blocks import KBlock, weight_rows_of
 from ops.programs.conv2d.gather import Strip, strips
@@ -27,11 +25,13 @@ class WeightedStrip:
         strip: The strip.
         rows: For each of its output phases of the columns, the row of the prepared matrix under each column of the
             gathered blocks (`rows_in_place`).
+        depth: Columns of all blocks together.
         windows: The same as windows over the image, if it is that.
     """
 
     strip: Strip
     rows: tuple[WeightRows, ...]
+    depth: int
     windows: Windows | None
 
 
@@ -64,29 +64,15 @@ def _weighted(
     found = [weight_rows_of(blocks, [one.columns for one in met], kernel) for met in strip.met]
     for rows in found:
         rows.flags.writeable = False
-    return WeightedStrip(strip, tuple(rows_in_place(rows, held) for rows in found), windows_of(strip, found, channels))
+    return WeightedStrip(
+        strip,
+        tuple(rows_in_place(rows, held) for rows in found),
+        sum(len(block.columns) for block in strip.blocks),
+        windows_of(strip, found, channels),
+    )
 
 
 def rows_in_place(rows: Integers, end: int) -> WeightRows:
     """Rows as a slice where they follow each other in a matrix of ``end`` rows, else as they are."""
     follow = len(rows) > 0 and rows[0] >= 0 and rows[-1] < end and (np.diff(rows) == 1).all()
     return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
-
-
-def gathered_weights(weights: Array, channels: slice, rows_of: Sequence[WeightRows]) -> Array:
-    """The weights under the columns of gathered blocks, those of some output phases side by side.
-
-    Args:
-        weights: The prepared matrix.
-        channels: Which of its columns, for each of the phases.
-        rows_of: For each of the phases, the row under each column (`rows_in_place`); -1 for none.
-
-    Returns:
-        float32 [columns, phases * channels], zero where there is no row: none is meant, or they were prepared for
-        another use and end before it.
-    """
-    width, one = channels.stop - channels.start, rows_of[0]
-    found = np.empty((len(weights[one] if isinstance(one, slice) else one), len(rows_of) * width), np.float32)
-    for n, rows in enumerate(rows_of):
-        widen_rows(weights, channels, rows, found, n * width)
-    return found

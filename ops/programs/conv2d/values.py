@@ -7,6 +7,7 @@ device does, or fast in floats.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from device.matrix_unit.window_runs import ALIKE_COLUMNS, WindowWeights
 from device.numbers.activations import apply_activation
 from device.numbers.formats import Array, DataFormat, write_exactly
 from device.numbers.integers import div_up, round_up
+from device.numbers.rounding import widen_rows
 from device.spec.device_spec import DeviceSpec
 from ops.frame.axis import FrameAxis
 from ops.frame.frame import Frame, frame_sources
@@ -30,13 +32,13 @@ from ops.programs.conv2d.gather import (
     prepare_image,
     runs,
 )
-from ops.programs.conv2d.operands import WeightedStrip, WeightRows, gathered_weights, weighted_strips
+from ops.programs.conv2d.operands import WeightedStrip, WeightRows, weighted_strips
 from ops.programs.conv2d.whole_runs import AtOnce, at_once, computed_whole
 from ops.programs.conv2d.windows import Windows, compute_windows
 from ops.programs.conv2d.work import ConvWork
 
-OPERAND_ELEMENTS: Final = 1 << 17  # weights that are held in float32 at a time, half of what a cache of a core holds
-LEAST_COLUMNS: Final = 256  # of a product, since its activations are gathered for each part again
+LEAST_COLUMNS: Final = 192  # of an operand, since its activations are gathered for each again
+PART_COLUMNS: Final = 256  # of a product, so that its weights stay in the cache of a core
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,15 @@ class _Piece:
     Attributes:
         run: Rows of a strip.
         channels: Which of the output channels.
-        operand: The weights of all K blocks for these.
+        operands: The weights of all K blocks for these and for others.
+        part: Which of them is for these.
         windows: The run as windows over the image, where that is how it is computed.
     """
 
     run: Run
     channels: slice
-    operand: Shared[Array]
+    operands: Shared[list[Array]]
+    part: int
     windows: Windows | None
 
     @property
@@ -135,7 +139,7 @@ def convolve_into(
             operands = WindowWeights(matrix=weights, rows=piece.windows.rows, columns=part)
             compute_windows(how.windows, image, run, piece.windows, operands, added, result)
             return
-        place, operand = run.place(result[..., part]), piece.operand.taken()
+        place, operand = run.place(result[..., part]), piece.operands.taken()[piece.part]
         if how is not None and computed_whole(how, reading, image, run, operand, added, result, place):
             return
         dst = _multiply(reading, image, run, operand, has_bias=row is not None)
@@ -144,31 +148,39 @@ def convolve_into(
         values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    reading.arithmetic.each(compute, [piece for one in found for piece in pieces(one)])
+    by_strip = [pieces(one) for one in found]  # strips in turn: no thread waits for operands
+    reading.arithmetic.each(compute, [piece for some in zip_longest(*by_strip) for piece in some if piece is not None])
 
 
 def _pieces(
     reading: Reading, one: WeightedStrip, weights: Array, end: int, windows: Windows | None
 ) -> Iterator[_Piece]:
-    """The outputs of one strip in runs of rows and parts of the channels, which share their weights."""
-    strip = one.strip
-    depth, phases = sum(len(block.columns) for block in strip.blocks), len(strip.across)
-    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, depth))
-    step = round_up(div_up(columns, phases), HALF)
+    """The outputs of one strip in runs of rows and parts of the channels; some share their weights."""
+    strip, arithmetic, phases = one.strip, reading.arithmetic, len(one.strip.across)
+    columns = PART_COLUMNS if windows else max(LEAST_COLUMNS, arithmetic.operand_elements // max(1, one.depth))
+    step, width = (round_up(div_up(some, phases), HALF) for some in (columns, min(columns, PART_COLUMNS)))
     for first in range(0, end, step):
-        channels = slice(first, min(first + step, end))
-        outputs = reading.arithmetic.run_elements // (phases * (channels.stop - first))
+        together = slice(first, min(first + step, end))
+        parts = [slice(n, min(n + width, together.stop)) for n in range(first, together.stop, width)]
+        outputs = arithmetic.run_elements // (phases * min(width, together.stop - first))
         several = list(runs(reading.work.problem.frame.batch, strip, outputs))
-        operand = Shared(partial(_operand, reading, weights, channels, one.rows), uses=len(several))
-        suits = (channels.stop - first) % ALIKE_COLUMNS == 0
-        for run in several:
-            yield _Piece(run, channels, operand, windows if suits else None)
+        operands = Shared(
+            partial(_operands, reading, weights, together, width, one.rows), uses=len(several) * len(parts)
+        )
+        for part, channels in enumerate(parts):
+            suits = (channels.stop - channels.start) % ALIKE_COLUMNS == 0
+            for run in several:
+                yield _Piece(run, channels, operands, part, windows if suits else None)
 
 
-def _operand(reading: Reading, weights: Array, channels: slice, rows: Sequence[WeightRows]) -> Array:
-    """The weights of all K blocks as they are multiplied: float32 [columns of the blocks, phases * channels]."""
-    seen = _unpacked(reading, gathered_weights(weights, channels, rows))
-    return reading.arithmetic.weight_operand(seen, reading.mode)
+def _operands(reading: Reading, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]) -> list[Array]:
+    """The weights of all K blocks as they are multiplied, in parts of so many channels.
+
+    Each is float32 [columns of the blocks, phases * channels], zero where there is no row: none is meant, or they were
+    prepared for another use and end before it.
+    """
+    parts = widen_rows(weights, channels, width, rows, reading.arithmetic.weight_mask(reading.mode))
+    return [_unpacked(reading, part) for part in parts]
 
 
 def _unpacked(reading: Reading, values: Array) -> Array:

@@ -1,17 +1,20 @@
 """Raw weights become rows of block floats as machine code; loaded by ``ops.programs.conv2d.weights``."""
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled, readonly
 from device.numbers.loops import round_even
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+_CALL: Final = "({}, int64, int64, int64, boolean, UniTuple(int64, 4), UniTuple(int64, 2), int64, uint16[:,::1])"
+
 int32 = np.int32
 
 
+@called_with(*(_CALL.format(raw) for raw in (readonly("int32", 4), readonly("uint16", 4))))
 @compiled
 def lay_out(
     raw: Array, first: int, last: int, shift: int, mirrored: bool, strides: Any, outs: Any, bits: int, made: Array

@@ -50,7 +50,7 @@ def windows_of(strip: Strip, rows: Sequence[Integers], channels: int) -> Windows
         blocks.append(WindowBlock(block.taps[0].row, block.taps[0].column, block.channels.start, some))
         columns.append(end + (held * np.arange(taps)[:, None] + np.arange(some)).ravel())
         end += len(block.columns)
-    found = np.array(rows)[:, np.concatenate(columns)]
+    found = np.ascontiguousarray(np.array(rows)[:, np.concatenate(columns)])
     found.flags.writeable = False
     return Windows(tuple(blocks), taps, found)
 

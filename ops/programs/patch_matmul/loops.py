@@ -4,12 +4,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from device.host.compiling import compiled
+from device.host.compiling import called_with, compiled, readonly
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK: Final = 16  # rows and columns that are read and written in one go
 
 
+@called_with(*(f"(float32[:,:,::1], {readonly('float32', 3, lies)}, int64, int64)" for lies in "AF"))
 @compiled
 def copy_taps(target: Array, source: Array, first: int, last: int) -> None:
     """Copies rows from ``first`` to before ``last``, or the last row, of the matrices of all taps.
@@ -54,4 +55,6 @@ def _add_up_elements(
                     sums[into + at * apart, channel] += image[source + at * step, channel] * weights[tap, channel]
 
 
-add_up_elements = compiled(_add_up_elements, fuses=False)
+add_up_elements = called_with(
+    f"(int64[:,::1], int64[:,::1], {readonly('float32', 2)}, float32[:,::1], float32[:,::1], UniTuple(int64, 5))"
+)(compiled(_add_up_elements, fuses=False))

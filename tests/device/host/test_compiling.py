@@ -1,5 +1,6 @@
-"""When modules of compiled loops are loaded: once numpy has taken as long as loading takes."""
+"""When modules of compiled loops are loaded: once numpy has taken as long as loading takes, and their code is there."""
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -20,7 +21,14 @@ def run(code, **environment):
     return done.stderr
 
 
-@needs_numba
+@pytest.fixture
+def kept():
+    """The code of a module's loops is on disk."""
+    pytest.importorskip("numba", reason="numba is not installed")
+    importlib.import_module("device.matrix_unit.compiled")
+
+
+@pytest.mark.usefixtures("kept")
 def test_loops_are_loaded_once_numpy_took_as_long_as_loading():
     run("""
 from device.host.compiling import WORTH_SECONDS, worth_loading
@@ -29,12 +37,12 @@ assert not worth_loading(name, 0.4 * WORTH_SECONDS)
 assert not worth_loading(name, 0.4 * WORTH_SECONDS)
 assert "numba" not in sys.modules
 assert worth_loading(name, 0.4 * WORTH_SECONDS)
-import device.matrix_unit.compiled
+assert name in sys.modules
 assert worth_loading(name, 0.0)
 """)
 
 
-@needs_numba
+@pytest.mark.usefixtures("kept")
 def test_what_is_loaded_anyhow_costs_nothing():
     run("""
 import numba
@@ -56,10 +64,7 @@ assert compiled(function) is function
 
 
 SMALL_LOOP = """
-import numpy as np
-from device.matrix_unit.packing_loops import cut
-bits = np.ones(3, np.int32)
-cut(bits, np.int32(1), bits)
+import device.host.product_loops
 """
 
 
@@ -70,6 +75,121 @@ def test_the_first_compilation_on_a_machine_says_so_once(tmp_path):
     assert str(tmp_path) in told
     assert any(tmp_path.rglob("*.nbi"))
     assert run(SMALL_LOOP, NUMBA_CACHE_DIR=str(tmp_path)) == ""  # it is loaded
+
+
+FIRST, SECOND = "device.host.product_loops", "device.matrix_unit.packing_loops"
+BEGIN = f"""
+import time
+from math import inf
+from device.host.compiling import worth_loading
+assert not worth_loading("{FIRST}", 1.0)
+assert not worth_loading("{SECOND}", 1.0)
+assert "{FIRST}" not in sys.modules
+"""
+
+
+@needs_numba
+def test_another_process_compiles_and_nobody_waits_for_it(tmp_path):
+    wait = f"""
+while not worth_loading("{FIRST}", 1.0):
+    time.sleep(0.05)
+assert "{FIRST}" in sys.modules
+assert not worth_loading("{SECOND}", 1.0)  # one after the other
+"""
+    (told,) = run(BEGIN + wait, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
+    assert told.startswith("ttsim compiles its loops for this machine in another process, and numpy does their work ")
+    assert str(tmp_path) in told
+    load = f'from device.host.compiling import worth_loading\nassert worth_loading("{FIRST}", 1.0)'
+    assert run(load, NUMBA_CACHE_DIR=str(tmp_path)) == ""
+
+
+@needs_numba
+def test_who_wants_no_numpy_waits_for_the_other_process(tmp_path):
+    wait = f'assert worth_loading("{FIRST}", inf)\nassert "{FIRST}" in sys.modules'
+    assert "in another process" in run(BEGIN + wait, NUMBA_CACHE_DIR=str(tmp_path))
+
+
+@needs_numba
+@pytest.mark.parametrize("broken", ["sys.executable = ''", "sys.executable = '/nowhere'"])
+def test_where_there_is_no_other_process_this_one_compiles(tmp_path, broken):
+    (told,) = run(
+        f"""
+{broken}
+from device.host.compiling import worth_loading
+assert worth_loading("{FIRST}", 1.0)
+""",
+        NUMBA_CACHE_DIR=str(tmp_path),
+    ).splitlines()
+    assert told.startswith("ttsim compiles its loops for this machine, which takes some seconds; the code is kept in ")
+
+
+@needs_numba
+def test_what_another_process_failed_to_compile_this_one_does(tmp_path):
+    fail = 'from device.host import compiling\ncompiling.COMPILE = "raise SystemExit(1)"'
+    wait = f'while not worth_loading("{FIRST}", 1.0):\n    time.sleep(0.05)'
+    assert "in another process" in run(fail + BEGIN + wait, NUMBA_CACHE_DIR=str(tmp_path))
+
+
+@needs_numba
+def test_all_kinds_of_calls_are_compiled_unless_the_last_is_kept(tmp_path):
+    for kinds in (2, 1):
+        count = f"from ops.programs.patch_matmul.loops import copy_taps\nassert len(copy_taps.signatures) == {kinds}"
+        run(count, NUMBA_CACHE_DIR=str(tmp_path))
+
+
+CALLS = """
+import numpy as np
+from itertools import product
+from math import inf
+from device.host import compiling
+from tools.bench.loops import LOOPS
+
+declared = []
+def with_all(*signatures):
+    def load(loop):
+        for signature in signatures:
+            loop.compile(signature)
+        declared.append(loop)
+        return loop
+    return load
+compiling.called_with = with_all
+assert all([compiling.worth_loading(loops, inf) for loops in LOOPS])
+for loop in declared:
+    loop.disable_compile()
+
+from device.spec.device_spec import load_spec
+from ttsim import onednn
+from ttsim.layers.exact import make_inputs
+from ttsim.layers.run import Settings, call, place
+from ttsim.runtime.defaults import DEFAULT_SPEC
+from ttsim.runtime.device import open_device
+from ttsim.types.layer import Layer
+
+for values, dtype, weights, wide in product(
+    ("fast", "exact"), ("bfloat16", "bfloat8_b", "float32"), ("bfloat8_b", "bfloat16"), (False, True)
+):
+    layer = Layer(
+        in_channels=64, out_channels=32, input_height=4, input_width=4, stride=(2, 2), input_dtype=dtype,
+        input_layout="ROW_MAJOR" if dtype == "bfloat16" else "TILE", config={"weights_dtype": weights},
+        compute={"fp32_dest_acc_en": wide, "packer_l1_acc": wide},
+    )
+    call(place(layer, make_inputs(layer), Settings(spec=load_spec(DEFAULT_SPEC), values=values)))
+with open_device(values="fast") as device:
+    for groups, layout in product((1, 2, 16), ("IOX", "XIO")):
+        order = (16, 16 // groups, 3, 3) if layout == "IOX" else (3, 3, 16, 16 // groups)
+        image, weights = np.ones((1, 4, 4, 16), np.float32), np.ones(order, np.float32)
+        axes = {name: [1, 1] for name in ("pads_begin", "pads_end", "strides", "dilations")}
+        given = {"groups": groups, "weights_format": layout, "device": device, **axes}
+        made = onednn.conv_transpose(image, weights, **given)
+        onednn.conv_transpose_backward_data(made, weights, **given)
+        onednn.conv_transpose_backward_weights(image, made, weights.shape, **given)
+"""
+
+
+@needs_numba
+def test_calls_are_of_declared_kinds():
+    """Else whoever makes the first of some kind waits until it is compiled; here it is refused."""
+    run(CALLS)
 
 
 @needs_numba

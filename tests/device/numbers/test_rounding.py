@@ -68,10 +68,20 @@ def test_what_does_not_lie_in_one_piece_is_rounded_too(way):
 
 def test_rows_become_float32_side_by_side(way):
     values = np.array([[1, 2], [3, 4]], BFLOAT16.storage)
-    out = np.full((3, 4), 9, np.float32)
-    rounding.widen_rows(values, slice(0, 2), np.array([1, -1, 2]), out, 0)
-    rounding.widen_rows(values, slice(0, 2), np.array([0, 1, 5]), out, 2)
-    assert out.tolist() == [[3, 4, 1, 2], [0, 0, 3, 4], [0, 0, 0, 0]]
+    rows = [np.array([1, -1, 2]), np.array([0, 1, 5])]
+    (whole,) = rounding.widen_rows(values, slice(0, 2), 2, rows, -1)
+    assert whole.tolist() == [[3, 4, 1, 2], [0, 0, 3, 4], [0, 0, 0, 0]]
+
+
+def test_rows_become_float32_part_by_part(way):
+    """Parts of two columns and one; a mask that keeps sign and exponent makes 1, 2 and 4 of all."""
+    values = np.array([[9, 1, 2, 3], [9, 4, 5, 6]], BFLOAT16.storage)
+    first, last = rounding.widen_rows(values, slice(1, 4), 2, [slice(0, 2), np.array([1, 0])], -(1 << 23))
+    assert first.tolist() == [[1, 2, 4, 4], [4, 4, 1, 2]]
+    assert last.tolist() == [[2, 4], [4, 2]]
+    assert all(part.flags.c_contiguous and part.dtype == np.float32 for part in (first, last))
+    (none,) = rounding.widen_rows(values, slice(0, 2), 2, [np.array([], int)], -1)
+    assert none.shape == (0, 2)
 
 
 @needs_numba

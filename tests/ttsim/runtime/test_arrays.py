@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from ttsim.runtime import arrays
 from ttsim.runtime.arrays import copied
 
 
@@ -19,8 +20,10 @@ def test_masked_elements_are_refused():
     assert ttnn.Tensor(np.ma.masked_array(np.ones(2, np.float32))).to_list() == [1, 1]
 
 
+@pytest.mark.parametrize("large_bytes", [arrays.LARGE_BYTES, 1 << 20])
 @pytest.mark.parametrize("shape", [(), (3, 0), (5,), (3, 700, 300)])
-def test_copies_are_of_another_type_and_their_own(shape):
+def test_copies_are_of_another_type_and_their_own(monkeypatch, shape, large_bytes):
+    monkeypatch.setattr(arrays, "LARGE_BYTES", large_bytes)
     values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(ml_dtypes.bfloat16)
     made = copied(values, np.dtype(np.float32))
     assert made.dtype == np.float32

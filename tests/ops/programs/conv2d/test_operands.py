@@ -4,7 +4,7 @@ import numpy as np
 
 from ops.frame.axis import transposed_axis
 from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.operands import gathered_weights, rows_in_place, weighted_strips
+from ops.programs.conv2d.operands import rows_in_place, weighted_strips
 
 
 def test_strips_of_equal_geometry_are_found_once():
@@ -32,10 +32,3 @@ def test_rows_that_follow_each_other_are_a_slice():
     assert rows_in_place(rows([2, 3, 4]), 5) == slice(2, 5)
     for others in ([2, 3, 4], [3, 2], [-1, 0], []):
         assert rows_in_place(rows(others, int), 4).tolist() == others
-
-
-def test_weights_of_phases_stand_side_by_side():
-    prepared = np.arange(12, dtype=np.float32).reshape(4, 3)
-    found = gathered_weights(prepared, slice(0, 2), [slice(1, 3), np.array([3, -1]), np.array([2, 9])])
-    assert found.tolist() == [[3, 4, 9, 10, 6, 7], [6, 7, 0, 0, 0, 0]]
-    assert gathered_weights(prepared, slice(0, 2), [np.array([], int)]).shape == (0, 2)

@@ -102,7 +102,8 @@ def test_runs_are_put_together(run_elements):
     ],
     ids=["phases side by side", "phases apart"],
 )
-def test_channels_are_put_together(case, arithmetic, monkeypatch):
+@pytest.mark.parametrize("apart", [False, True], ids=["operands together", "operands apart"])
+def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
     """Whatever part of the output channels is computed at a time; 100 of bfloat8_b fill six groups and a quarter.
 
     Parts of 32 columns are 16 channels of two phases side by side, or 32 of one; by default all channels are one part.
@@ -112,14 +113,18 @@ def test_channels_are_put_together(case, arithmetic, monkeypatch):
     widths = set()
 
     def shared(make, uses):
-        _, _, channels, _ = make.args
-        widths.add(channels.stop - channels.start)
+        _, _, channels, width, _ = make.args
+        widths.add((channels.stop - channels.start, width))
         return Shared(make, uses=uses)
 
-    for name, changed in {"LEAST_COLUMNS": 32, "OPERAND_ELEMENTS": 1, "Shared": shared}.items():
+    for name, changed in {"LEAST_COLUMNS": 32, "PART_COLUMNS": 32, "Shared": shared}.items():
         monkeypatch.setattr(values, name, changed)
-    assert np.array_equal(computed(case, x, w, b, ARITHMETICS[arithmetic])[0], whole)
-    assert widths == ({16} if case.outputs == 100 else {32, 8})
+    how = replace(ARITHMETICS[arithmetic], operand_elements=1 if apart else 1 << 20)
+    assert np.array_equal(computed(case, x, w, b, how)[0], whole)
+    if case.outputs == 100:
+        assert widths == ({(16, 16)} if apart else {(112, 16)})
+    else:
+        assert widths == ({(32, 32), (8, 32)} if apart else {(40, 32)})
 
 
 def test_parts_of_a_width_shard():
