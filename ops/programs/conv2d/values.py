@@ -38,6 +38,7 @@ from ops.programs.conv2d.windows import Windows, compute_windows
 from ops.programs.conv2d.work import ConvWork
 
 LEAST_COLUMNS: Final = 192  # of an operand, since its activations are gathered for each again
+IN_TURN: Final = 2  # strips whose pieces are computed in turn, so that threads do not wait for each other's operands
 PART_COLUMNS: Final = 256  # of a product, so that its weights stay in the cache of a core
 
 
@@ -128,7 +129,7 @@ def convolve_into(
     frame, blocks = problem.frame, reading.work.k_blocks
     found = weighted_strips(blocks, problem.in_channels, frame.rows, frame.columns, image.corner, len(weights))
 
-    def pieces(one: WeightedStrip) -> Iterator[_Piece]:
+    def several(one: WeightedStrip) -> Iterator[_Piece]:
         seen_at_once = how is not None and how.windows is not None and reading.converts_per_pixel
         return _pieces(reading, one, weights, width, one.windows if seen_at_once else None)
 
@@ -148,8 +149,10 @@ def convolve_into(
         values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    by_strip = [pieces(one) for one in found]  # strips in turn: no thread waits for operands
-    reading.arithmetic.each(compute, [piece for some in zip_longest(*by_strip) for piece in some if piece is not None])
+    by_strip = [several(one) for one in found]
+    in_turn = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
+    pieces = [piece for turns in in_turn for turn in turns for piece in turn if piece is not None]
+    reading.arithmetic.each(compute, pieces)
 
 
 def _pieces(

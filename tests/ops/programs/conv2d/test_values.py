@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from device.host.shared import Shared
+from device.host.threads import in_turn
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.numbers.integers import round_up
@@ -125,6 +126,29 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
         assert widths == ({(16, 16)} if apart else {(112, 16)})
     else:
         assert widths == ({(32, 32), (8, 32)} if apart else {(40, 32)})
+
+
+def test_operands_of_two_strips_are_held_at_a_time(monkeypatch):
+    """Four strips of a 3x3 kernel with stride 2, each in several runs of rows that share its operands."""
+    uses_left = {}
+    most = []
+
+    class Counted(Shared):
+        def __init__(self, make, *, uses):
+            super().__init__(make, uses=uses)
+            self.uses = uses
+
+        def taken(self):
+            uses_left[self] = uses_left.get(self, self.uses) - 1
+            most.append(sum(1 for left in uses_left.values() if left))
+            return super().taken()
+
+    monkeypatch.setattr(values, "Shared", Counted)
+    case = Case(channels=16, size=(8, 8))
+    computed(case, *arrays(case, normal(5)), replace(FAST, each=in_turn, run_elements=200))
+    assert len(uses_left) == 4
+    assert max(most) == 2
+    assert not any(uses_left.values())
 
 
 def test_parts_of_a_width_shard():
