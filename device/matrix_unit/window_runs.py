@@ -15,7 +15,7 @@ import numpy as np
 
 from device.host.compiling import worth_loading
 from device.host.depths import DEPTH
-from device.host.products import UNPACKED, sgemm_address
+from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
 from device.matrix_unit.fast import read_weight_mask
 from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, first_of, how_of, kind_of, mask_of, stores
 from device.numbers.block_floats import to_read
@@ -123,7 +123,8 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: WindowOperands, result: 
     step = min(rows, max(1, SUMS_TOGETHER // (outputs * columns)))
     tiles, deepest = _tiles(weights, place.shape[3]), taps * max(block.channels for block in blocks)
     wide = max(tile.columns for tile in tiles)
-    high = _even(div_up(outputs, taps), UNPACKED // (min(deepest, DEPTH) * wide), 1)
+    lot = UNPACKED // (min(deepest, DEPTH) * wide) if multiplies_in_place() else outputs
+    high = _even(div_up(outputs, taps), lot, 1)
     elements = _room(operands, (step - 1) * operands.down + 1, outputs), deepest * wide, high * wide
     down, apart, between = (stride // place.itemsize for stride in place.strides[:3])
     mask = np.int32(read_weight_mask(trips.fidelity_phases, fp32_dest=trips.fp32_dest))

@@ -102,6 +102,13 @@ def test_trips_of_every_format_are_the_same(counted, scheme, out_format, packer_
     assert len(counted) >= 2
 
 
+def test_windows_are_the_same_where_blas_copies_them(windows, monkeypatch):
+    monkeypatch.setattr(window_runs, "multiplies_in_place", lambda: False)
+    case = Case(size=(3, 40), channels=32, outputs=48, stride=(1, 1))
+    assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
+    assert windows
+
+
 @pytest.mark.parametrize("channels", [3, 136, 155, 160])
 @pytest.mark.parametrize("columns", [2, 3, 8])
 def test_channels_that_are_left_out_and_rows_shorter_than_taps_change_no_bit(windows, channels, columns):
