@@ -2,34 +2,22 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
 from device.memory.allocator import Allocator
 from device.memory.buffers import Buffer, Memory
 from device.memory.circular_buffers import Region, check, check_count, place
+from device.memory.free_list import Blocks
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.memory.owners import Owners
 from device.memory.turn import Turn
+from device.moments import Moment, Standing
 from device.numbers.formats import Array
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec, load_spec
-
-
-class Moment(NamedTuple):
-    """The state of a device before a call.
-
-    Attributes:
-        buffers: Buffers that it had made.
-        programs: Programs in its cache.
-        recorders: Who listened.
-    """
-
-    buffers: int
-    programs: int
-    recorders: tuple[list[Event], ...]
 
 
 class Machine:
@@ -277,6 +265,17 @@ class Machine:
             if buffer.number > moment.buffers and unowned and buffer.number not in kept:
                 self.free(buffer)
         self.collect()
+
+    def standing(self) -> Standing:
+        """How its memories stand, to go on from there as another call did."""
+        self._require_open()
+        return Standing(self.allocator.standing(), self._buffers_made, self._programs_made)
+
+    def go_on(self, blocks: tuple[Blocks, ...], *, buffers: int) -> None:
+        """Does to all memories at once what a call did that left nothing there and made so many buffers meanwhile."""
+        self._require_open()
+        self._buffers_made += buffers
+        self._allocator.stand(blocks)
 
     def collect(self) -> None:
         """Frees buffers whose owner died when they could not be freed at once."""

@@ -31,7 +31,8 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "time": {"cores", "errors", "numbers", "spec"},
         "plan": {"cores", "memory", "numbers"},
         "events": {"cores", "memory", "plan", "spec"},
-        "machine": {"errors", "events", "memory", "numbers", "plan", "spec"},
+        "moments": {"events", "memory"},
+        "machine": {"errors", "events", "memory", "moments", "numbers", "plan", "spec"},
     },
     "ops": {
         "definition": set(),

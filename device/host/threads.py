@@ -9,11 +9,11 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
-from threading import Lock, local
-from typing import Any, Final, TypeVar
+from queue import SimpleQueue
+from threading import Lock, Thread, local
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -51,32 +51,69 @@ def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threa
         in_turn(work, every)
         return
 
-    waiting, turn, raised = enumerate(every), Lock(), dict[int, BaseException]()
-
-    def take_pieces() -> None:
-        _THREAD.within_piece = True
-        with np.errstate(over="ignore", invalid="ignore"):
-            while not raised:
-                with turn:
-                    taken = next(waiting, None)
-                if taken is None:
-                    return
-                number, one = taken
-                try:
-                    work(one)
-                except BaseException as error:
-                    raised[number] = error
-
-    helpers = [_helpers(workers - 1).submit(take_pieces) for _ in range(workers - 1)]
+    dealt = _Dealt(work, every)
+    _helpers(workers - 1).call(dealt.help_out)
     try:
-        take_pieces()
+        dealt.take()
     except BaseException as error:  # an interrupt between two pieces
-        raised[len(every)] = error
+        dealt.raised[len(every)] = error
     finally:
         _THREAD.within_piece = False
-    wait([helper for helper in helpers if not helper.cancel()])
-    if raised:
-        raise raised[min(raised)]
+    dealt.wait_for_helpers()
+    if dealt.raised:
+        raise dealt.raised[min(dealt.raised)]
+
+
+class _Dealt(Generic[PieceT]):
+    """Pieces that several threads take one by one.
+
+    Attributes:
+        raised: What pieces raised, by their numbers.
+    """
+
+    __slots__ = ("_helpers", "_left", "_over", "_turn", "_waiting", "_work", "raised")
+
+    def __init__(self, work: Callable[[PieceT], None], pieces: list[PieceT]) -> None:
+        self.raised: dict[int, BaseException] = {}
+        self._work = work
+        self._waiting = enumerate(pieces)
+        self._turn = Lock()
+        self._helpers = 0
+        self._over = False
+        self._left: SimpleQueue[None] = SimpleQueue()
+
+    def take(self) -> None:
+        """Does pieces until none waits, or one raised something."""
+        _THREAD.within_piece = True
+        with np.errstate(over="ignore", invalid="ignore"):
+            while not self.raised:
+                with self._turn:
+                    taken = next(self._waiting, None)
+                if taken is None:
+                    return
+                number, piece = taken
+                try:
+                    self._work(piece)
+                except BaseException as error:
+                    self.raised[number] = error
+
+    def help_out(self) -> None:
+        """The same in another thread, unless all is over by then."""
+        with self._turn:
+            if self._over:
+                return
+            self._helpers += 1
+        try:
+            self.take()
+        finally:
+            self._left.put(None)
+
+    def wait_for_helpers(self) -> None:
+        """Returns when all that began to help have left; no other will begin."""
+        with self._turn:
+            self._over = True
+        for _ in range(self._helpers):
+            self._left.get()
 
 
 def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
@@ -100,10 +137,59 @@ def _within_piece() -> bool:
     return getattr(_THREAD, "within_piece", False)
 
 
+class _Helpers:
+    """Threads that wait for work: to start one takes a tenth of a small layer's time.
+
+    Whoever wakes them goes on working. A system that wakes a thread on the core of the one that woke it lets one of
+    them wait for the other, a millisecond or longer, until it moves one away; so helpers are kept off that core.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        several = [Thread(target=self._wait, name=f"pieces {number}", daemon=True) for number in range(threads)]
+        for one in several:
+            one.start()
+        self._numbers = [one.native_id for one in several if one.native_id is not None]  # as the system counts them
+        self._others: set[int] = set()  # cores they may run on, once they are kept off one
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Lets each thread call a function that raises nothing, or as many as it takes while others are busy."""
+        self._keep_off_this_core()
+        for _ in self._numbers:
+            self._work.put(function)
+
+    def _wait(self) -> None:
+        while True:
+            self._work.get()()
+
+    def _keep_off_this_core(self) -> None:
+        """Lets the threads run on other cores only than the one that this thread is on, where the system says which."""
+        here = _core_of_this_thread()
+        if here is None:
+            return
+        others = os.sched_getaffinity(0) - {here()}
+        if others and others != self._others:
+            self._others = others
+            for number in self._numbers:
+                with suppress(OSError):  # not allowed: it may be slower
+                    os.sched_setaffinity(number, others)
+
+
 @cache
-def _helpers(threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for pieces: to start one takes a tenth of a small layer's time."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="pieces")
+def _core_of_this_thread() -> Callable[[], int] | None:
+    """A function that tells the core its thread runs on; None where there is none, or threads cannot be kept off it."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return getattr(ctypes.CDLL(None), "sched_getcpu", None)
+    except OSError:
+        return None
+
+
+@cache
+def _helpers(threads: int) -> _Helpers:
+    """Helpers of whoever deals work to so many."""
+    return _Helpers(threads)
 
 
 if hasattr(os, "register_at_fork"):

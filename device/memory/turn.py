@@ -40,4 +40,5 @@ class Turn:
         """Lets the next thread in; harmless for a thread that does not hold it."""
         if self.mine:
             self._holder.clear()
-            self._given.set()
+            if not self._given.is_set():  # someone waits, who looks at the holder after taking the flag down
+                self._given.set()

@@ -79,6 +79,10 @@ class DataFormat:
         if not self.is_block and self.storage.itemsize * 8 != self.element_bits:
             raise ValueError(f"{self.name}: storage {self.storage} does not have {self.element_bits} bits")
 
+    def __hash__(self) -> int:
+        """That of the name: plans are looked up by many formats, and those of one name are nearly always one."""
+        return hash(self.name)
+
     @property
     def element_bytes(self) -> int | None:
         """Bytes of one element; None for block floats, which have no size of their own."""

@@ -73,7 +73,8 @@ class FrameAxis:
                 "FrameAxis: input_length, insertion, step and distance must be at least 1, and taps at least 0, not "
                 f"{(self.input_length, self.insertion, self.step, self.distance)} and {self.taps}"
             )
-        length = frame_length(self.input_length, self.insertion, self.before + self.after + self.trailing)
+        before, insertion = self.before, self.insertion
+        length = frame_length(self.input_length, insertion, before + self.after + self.trailing)
         reach = abs(self.spacing) * (self.taps - 1) if self.taps else 0
         if length <= reach:
             raise NoWindowError(
@@ -83,8 +84,8 @@ class FrameAxis:
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "reach", reach)
         object.__setattr__(self, "outputs", count_windows(length, reach, self.step))
-        held = min(max(div_up(length - self.before, self.insertion), 0), self.input_length)
-        object.__setattr__(self, "data", 0 if self.before < 0 else held)
+        held = 0 if before < 0 else min(max(div_up(length - before, insertion), 0), self.input_length)
+        object.__setattr__(self, "data", held)
 
     @property
     def start(self) -> int:

@@ -67,9 +67,11 @@ class Frame:
 def window_starts(frame: Frame, outputs: Integers) -> Integers:
     """The stick in the upper left corner of the window of each output (flattened over image, row, column)."""
     rows, columns = frame.rows, frame.columns
-    line, column = np.divmod(outputs, columns.outputs)
-    image, row = np.divmod(line, rows.outputs)
-    starts: Integers = (image * rows.length + row * rows.step) * columns.length + column * columns.step
+    line = outputs // columns.outputs
+    to_line = rows.step * columns.length - columns.outputs * columns.step  # beyond what its outputs step over
+    starts: Integers = outputs * columns.step + line * to_line
+    if frame.batch > 1:
+        starts += line // rows.outputs * ((rows.length - rows.outputs * rows.step) * columns.length)
     return starts
 
 

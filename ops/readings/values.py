@@ -33,18 +33,21 @@ def run_values(
         The arrays of the plan's results, by name, as the device stores them.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers to the device, which warns of nothing
-        return _run(plan, dict(inputs), reading, meanings, kept or KeptUploads(0))
+        return _run(plan, dict(inputs), reading, meanings, kept)
 
 
 def _run(
-    plan: Plan, arrays: dict[str, Array], reading: ValuesReading, meanings: Meanings, kept: KeptUploads
+    plan: Plan, arrays: dict[str, Array], reading: ValuesReading, meanings: Meanings, kept: KeptUploads | None
 ) -> dict[str, Array]:
     for step in plan.steps:
         match step:
             case Allocate(source=str(source)):
                 raw, work = arrays[source], step.work
-                make = partial(_made, raw, work, reading, meanings)
-                arrays[step.tensor] = raw if work is None else kept.made_of(raw, work, make)
+                if work is not None and kept is not None:
+                    raw = kept.made_of(raw, work, partial(_made, raw, work, reading, meanings))
+                elif work is not None:
+                    raw = _made(raw, work, reading, meanings)
+                arrays[step.tensor] = raw
             case Free(tensor=tensor):
                 arrays.pop(tensor, None)
             case Operation():
@@ -56,7 +59,7 @@ def _run(
     return {name: arrays[name] for name in plan.results.values()}
 
 
-def _made(raw: Array, work: Work | None, reading: ValuesReading, meanings: Meanings) -> Array:
+def _made(raw: Array, work: Work, reading: ValuesReading, meanings: Meanings) -> Array:
     """What a work makes of a host tensor."""
     made: Array = meaning_of(work, meanings).values(work, [raw], reading)
     return made

@@ -4,25 +4,29 @@ usage: python -m tools.bench [--layers] [--planning] [--cycles] [--plans] [--imp
                              [--onednn] [--networks] [--repeats N] [--json] [--check]
 
 Without a choice, everything is measured. Every figure is the best of some repeats; some show median and longest, too.
+Devices of one spec share the plans and cycles of equal calls. Figures "on a new spec" are of a device under a name that
+no device had: everything is planned and timed, as in a script's first call. Those "on a new device" are of another
+device of a spec that has seen the call: plans and cycles are found, memory and weights are not.
 
 layers    the eight layers with values="fast": the call on tensors that are in place, the report of its figures, the
-          output read back; on a fresh device, and where all of that was done with the same tensors before; against
-          torch.nn.functional.conv_transpose2d in float32 in the same process with the same number of threads, in
-          turns, where torch is installed. Accuracy against float64 is not part of it. Where the process has one core
-          (taskset -c 0), the time of its thread counts, so that a busy machine gives the same figures.
-planning  the same calls with values="off" and cycles=False
-cycles    the same with cycles=True, on a device of each generation; and the same again on the same device
+          output read back; on a new spec, on a new device, and where all of that was done on the device with the same
+          tensors before; against torch.nn.functional.conv_transpose2d in float32 in the same process with the same
+          number of threads, in turns, where torch is installed. Accuracy against float64 is not part of it. Where the
+          process has one core (taskset -c 0), the time of its thread counts, so that a busy machine gives the same
+          figures.
+planning  the same calls with values="off" and cycles=False, on a new spec
+cycles    the same with cycles=True, on a new spec, on a new device and again, of each generation
 plans     plan_convolution alone over recorded calls, in processor time; and the blocks of memory kept after all of
           them were planned N times more
-exact     the eight layers as above with values="exact", on a fresh device, with numba where it is installed, and once
+exact     the eight layers as above with values="exact", on a new device, with numba where it is installed, and once
           each in an interpreter without it; one whole call, and picoseconds of a multiply-add in one fidelity phase for
           each engine
 import    `import ttsim` in a fresh interpreter, and what a first call loads
 memory    peak of the allocations of Python and numpy (tracemalloc) in a fresh interpreter, from before the tensors are
           made to after the output is read, against the bytes of input, weights and output; the layer ran once before
 networks  a whole pass of each recorded network (tests/data/measured/model_layers.csv, model_flow.csv) with
-          values="fast", from the image to the output on the host, its report included; on a fresh device, and on one
-          that carried out the same before; against torch's own forward pass of the same layers in float32
+          values="fast", from the image to the output on the host, its report included; on a new spec, on a new device,
+          and on one that carried out the same before; against torch's own forward pass of the same layers in float32
 onednn    oneDNN's transposed convolution and its gradients in float32 with values="fast", against torch's
 """
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from device.errors import ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
 from ops.calls.concatenation.plan import plan_concat
-from ttsim.functions.device_calls import require_left_out, required_device
+from ttsim.functions.device_calls import kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import in_turn_on, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import require_type_or_none, required_integer
@@ -49,11 +49,11 @@ def concat(
     if not -rank <= axis < rank:
         raise DeviceError(f"concat: dim {axis} is out of range for tensors of rank {rank}\ngive an axis that they have")
     devices = [required_device("concat", one) for one in tensors]
-    specs = [one.spec for one in tensors]
+    specs = tuple(one.spec for one in tensors)
     device = devices[0]
 
     def call() -> Tensor:
-        plan = plan_concat(specs, axis % rank, device.spec, place=memory_config, groups=parts)
+        plan = kept_plan(plan_concat, device, specs, axis % rank, place=memory_config, groups=parts)
         with device.function("ttnn.concat"):
             return run(plan, {f"input_{number}": one for number, one in enumerate(tensors)}, device)["output"]
 

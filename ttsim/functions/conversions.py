@@ -11,7 +11,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.calls.relaying.layouts import plan_to_layout, plan_typecast
 from ops.calls.relaying.places import plan_to_memory_config
-from ttsim.functions.device_calls import carried_out, require_left_out
+from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
@@ -192,7 +192,7 @@ def to_layout(
     device = tensor.device()
     if device is not None:
         data_format = None if dtype is None else dtype.format
-        plan = plan_to_layout(tensor.spec, layout, device.spec, place=memory_config, data_format=data_format)
+        plan = kept_plan(plan_to_layout, device, tensor.spec, layout, place=memory_config, data_format=data_format)
         return carried_out("to_layout", plan, tensor, device)
     if layout is Layout.ROW_MAJOR and tensor.dtype.format.is_block:
         tensor = tensor.with_dtype(DataType.BFLOAT16)
@@ -239,7 +239,7 @@ def typecast(
     if device is None:
         changed = to_dtype(input_tensor, dtype)
     else:
-        plan = plan_typecast(input_tensor.spec, dtype.format, device.spec, place=memory_config)
+        plan = kept_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config)
         changed = carried_out("typecast", plan, input_tensor, device)
     return changed if output_tensor is None else stored_in(output_tensor, changed)
 
@@ -264,7 +264,7 @@ def to_memory_config(
     if device is None or tensor.made_by is not None:  # what was prepared keeps its padding
         return tensor.with_memory_config(memory_config)
     data_format = None if dtype is None else dtype.format
-    plan = plan_to_memory_config(tensor.spec, memory_config, device.spec, data_format=data_format)
+    plan = kept_plan(plan_to_memory_config, device, tensor.spec, memory_config, data_format=data_format)
     return carried_out("to_memory_config", plan, tensor, device)
 
 

@@ -1,7 +1,9 @@
-"""What functions of device tensors share: where they run, their plan carried out, arguments that are not simulated."""
+"""What functions of device tensors share: where they run, their plans, arguments that are not simulated."""
+
+from collections.abc import Callable, Hashable
 
 from device.errors import ArgumentError, DeviceError
-from device.plan import Plan
+from device.plan import Plan, ProgramKey
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -17,6 +19,19 @@ def required_device(owner: str, tensor: Tensor) -> Device:
             "the tensor is on the host; give it to the device with .to(device)"
         )
     return device
+
+
+def kept_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable, **options: Hashable) -> Plan:
+    """The plan of a call, of those that are kept if an equal call came before.
+
+    Args:
+        planner: Plans the call by its arguments, the spec of the device, and its options.
+        device: Where.
+        arguments: Of the planner, no fractions among them: 0.0 and -0.0 are equal, not the same.
+        options: Likewise.
+    """
+    spec, key = device.spec, ProgramKey((planner, arguments, *options.items()))
+    return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))
 
 
 def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:

@@ -3,7 +3,7 @@
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from ops.calls.pooling.arguments import PoolArguments, validate
 from ops.calls.pooling.plan import plan_max_pool2d
-from ttsim.functions.device_calls import carried_out, require_left_out, required_device
+from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
@@ -93,4 +93,4 @@ def max_pool2d(
         tiled=output_layout is Layout.TILE,
     )
     validate(call)
-    return carried_out("max_pool2d", plan_max_pool2d(call, device.spec), input_tensor, device)
+    return carried_out("max_pool2d", kept_plan(plan_max_pool2d, device, call), input_tensor, device)

@@ -12,7 +12,7 @@ from ops.calls.rearranging.plan import (
     plan_convert_to_hwc,
 )
 from ops.calls.rearranging.turning import plan_permute, plan_transpose, require_known_numbers
-from ttsim.functions.device_calls import carried_out, require_left_out, required_device
+from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
@@ -41,7 +41,7 @@ def permute(
         raise ArgumentTypeError(f"permute: dims must be a sequence of integers, not {shown(dims)}")
     device = required_device("permute", input_tensor)
     order = axes_of([required_integer("permute", "dims", one) for one in dims], len(input_tensor.shape))
-    plan = plan_permute(input_tensor.spec, order, device.spec, place=memory_config)
+    plan = kept_plan(plan_permute, device, input_tensor.spec, order, place=memory_config)
     if device.strict:
         require_known_numbers(plan)
     return carried_out("permute", plan, input_tensor, device)
@@ -63,7 +63,7 @@ def transpose(
         if not -rank <= one < rank:
             raise ArgumentError(f"transpose: a tensor of rank {rank} has no axis {one}")
     device = required_device("transpose", input_tensor)
-    plan = plan_transpose(input_tensor.spec, first % rank, second % rank, device.spec, place=memory_config)
+    plan = kept_plan(plan_transpose, device, input_tensor.spec, first % rank, second % rank, place=memory_config)
     if device.strict:
         require_known_numbers(plan)
     return carried_out("transpose", plan, input_tensor, device)

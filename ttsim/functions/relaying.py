@@ -19,7 +19,7 @@ from ops.calls.relaying.places import (
     plan_reshard,
     plan_sharded_to_interleaved,
 )
-from ttsim.functions.device_calls import carried_out, require_left_out, required_device
+from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
@@ -66,7 +66,7 @@ def interleaved_to_sharded(
         )
     device = required_device("interleaved_to_sharded", input_tensor)
     data_format = None if output_dtype is None else output_dtype.format
-    plan = plan_interleaved_to_sharded(input_tensor.spec, place, device.spec, data_format=data_format)
+    plan = kept_plan(plan_interleaved_to_sharded, device, input_tensor.spec, place, data_format=data_format)
     return carried_out("interleaved_to_sharded", plan, input_tensor, device)
 
 
@@ -94,7 +94,7 @@ def sharded_to_interleaved(
     device = required_device("sharded_to_interleaved", input_tensor)
     data_format = None if output_dtype is None else output_dtype.format
     place = DRAM_MEMORY_CONFIG if memory_config is None else memory_config
-    plan = plan_sharded_to_interleaved(input_tensor.spec, place, device.spec, data_format=data_format)
+    plan = kept_plan(plan_sharded_to_interleaved, device, input_tensor.spec, place, data_format=data_format)
     return carried_out("sharded_to_interleaved", plan, input_tensor, device)
 
 
@@ -114,7 +114,7 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
         OutOfMemoryError: No room.
     """
     device = required_device("reshard", input_tensor)
-    plan = plan_reshard(input_tensor.spec, output_memory_config, device.spec)
+    plan = kept_plan(plan_reshard, device, input_tensor.spec, output_memory_config)
     dealt = carried_out("reshard", plan, input_tensor, device)
     return dealt if output_tensor is None else stored_in(output_tensor, dealt)
 
@@ -133,7 +133,8 @@ def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> 
         OutOfMemoryError: No room.
     """
     device = required_device("move", input_tensor)
-    return carried_out("move", plan_move(input_tensor.spec, memory_config, device.spec), input_tensor, device)
+    plan = kept_plan(plan_move, device, input_tensor.spec, memory_config)
+    return carried_out("move", plan, input_tensor, device)
 
 
 def reallocate(tensor: Tensor, memory_config: MemoryConfig | None = None) -> Tensor:
@@ -171,7 +172,9 @@ def tilize(
     device = required_device("tilize", input_tensor)
     data_format = None if dtype is None else dtype.format
     one = not use_multicore
-    plan = plan_tilize(input_tensor.spec, device.spec, place=memory_config, data_format=data_format, on_one_core=one)
+    plan = kept_plan(
+        plan_tilize, device, input_tensor.spec, place=memory_config, data_format=data_format, on_one_core=one
+    )
     return carried_out("tilize", plan, input_tensor, device)
 
 
@@ -268,7 +271,7 @@ def untilize(
     if tuple(input_tensor.shape) != tuple(input_tensor.padded_shape):
         raise ArgumentError("untilize: padding would become values, which is not simulated; to_layout leaves it out")
     device = required_device("untilize", input_tensor)
-    plan = plan_untilize(input_tensor.spec, device.spec, place=memory_config, on_one_core=not use_multicore)
+    plan = kept_plan(plan_untilize, device, input_tensor.spec, place=memory_config, on_one_core=not use_multicore)
     return carried_out("untilize", plan, input_tensor, device)
 
 

@@ -17,7 +17,7 @@ from ttsim.recording.network import report_network
 from ttsim.recording.pages import page_of_run
 from ttsim.recording.shown import shown_cycles, shown_network
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
-from ttsim.recording.timing import call_of_operations, cycles_of, timed_operations
+from ttsim.recording.timing import cycles_of, timed_operations, told_call
 from ttsim.report.cycles.advice import Advice, machine_changes
 from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import CycleReport, cycle_report
@@ -97,8 +97,11 @@ class Profile:
         )
 
     def _timed(self) -> list[TimedCall]:
-        spec, calls = self.device.spec, self.ran
-        return [call_of_operations(call, ran, spec) for call, ran in zip(calls, self._operations(calls), strict=True)]
+        device, calls = self.device, self.ran
+        return [
+            told_call(call, ran, device.spec, meanings=device.meanings, plans=device.plans)
+            for call, ran in zip(calls, self._operations(calls), strict=True)
+        ]
 
     def _operations(self, calls: Iterable[RanCall]) -> list[tuple[TimedOperation, ...]]:
         device = self.device

@@ -14,7 +14,7 @@ from ttsim.recording import capture_nodes
 from ttsim.recording.capture_nodes import Node, Told
 from ttsim.recording.network import places, report_network, sources
 from ttsim.recording.profiling import Profile
-from ttsim.recording.timing import call_of_operations, timed_operations
+from ttsim.recording.timing import timed_operations, told_call
 from ttsim.report.cycles.report import cycle_report
 from ttsim.report.memory.summary import living_after
 from ttsim.report.record.figures import Record, RecordedCall, RecordedOperation
@@ -41,7 +41,10 @@ def record_of(profile: Profile, name: str) -> Record:
     told = [call for call in profile.calls if call.ran or call.error]
     calls = [call for call in told if call.ran]
     read = [timed_operations(call, spec, device.meanings, device.plans) for call in calls]
-    timed = [call_of_operations(call, ran, spec) for call, ran in zip(calls, read, strict=True)]
+    timed = [
+        told_call(call, ran, spec, meanings=device.meanings, plans=device.plans)
+        for call, ran in zip(calls, read, strict=True)
+    ]
     cycles, network = cycle_report(timed, spec), report_network(calls, read, spec)
     operations = recorded_operations(
         [step for call, ran in zip(calls, read, strict=True) for step in _steps(call, ran)],

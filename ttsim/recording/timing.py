@@ -37,6 +37,16 @@ def timed_operations(
     return plans.cycles_of(call.plan, spec, ran=call.ran, meanings=meanings).operations
 
 
+def told_call(
+    call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec, *, meanings: Meanings, plans: KeptPlans
+) -> TimedCall:
+    """A call whose `timed_operations` are known, as it was told before where its plan is kept."""
+    if meanings is not MEANINGS:
+        return call_of_operations(call, ran, spec)
+    key = (call.function, call.ran, call.useful_flops)
+    return plans.made_of(call.plan, spec, key, lambda: call_of_operations(call, ran, spec))
+
+
 def call_of_operations(call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec) -> TimedCall:
     """A call whose `timed_operations` are known."""
     return TimedCall(

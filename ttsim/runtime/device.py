@@ -19,7 +19,8 @@ from ops.fields.changed import load_spec
 from ops.meaning import Meanings
 from ops.meanings import MEANINGS
 from ops.readings.kept import KeptUploads
-from ops.readings.kept_plans import KeptPlans
+from ops.readings.kept_moves import KeptMoves
+from ops.readings.kept_plans import one_of_alike, plans_of_process
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current
@@ -99,7 +100,9 @@ class Device:
         given: What the script gave to the function that it called, by name, or by number where by position; of
             functions that call each other, the script's counts.
         kept: Weights that were prepared of host tensors; the same bits are not prepared twice.
-        plans: Plans of convolutions, oneDNN's too, and their cycles; the same call is not planned twice.
+        plans: Plans and their cycles, shared by all devices of the process: on devices of equal figures the same call
+            is not planned twice.
+        moves: What oneDNN's calls moved in memory, which leave nothing there.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class Device:
         self.device_id = required_integer("open_device", "device_id", device_id)
         if self.device_id < 0:
             raise ArgumentError(f"open_device: device_id must be at least 0, not {device_id}; 0 is usual")
-        self.machine = Machine(load_spec(spec), l1_small_bytes=small)
+        self.machine = Machine(one_of_alike(load_spec(spec)), l1_small_bytes=small)
         self.values = values
         self.cycles = cycles
         self.strict = strict
@@ -134,7 +137,8 @@ class Device:
         self.asked: ConvArguments | None = None
         self.given: tuple[tuple[str, object], ...] = ()
         self.kept = KeptUploads()
-        self.plans = KeptPlans()
+        self.plans = plans_of_process()
+        self.moves = KeptMoves()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -237,7 +241,7 @@ class Device:
     def _close(self) -> None:
         self.machine.close()
         self.kept.clear()
-        self.plans.clear()
+        self.moves.clear()
 
     def __enter__(self) -> Self:
         """Itself."""

@@ -46,7 +46,7 @@ def _window(call: ConvArguments, axis: int, bounds: tuple[int, int], outputs: in
 
 def _filled(call: ConvArguments, across: AxisWindow, columns: int) -> AxisWindow:
     """The window with more columns of output."""
-    return replace(across, output_padding=across.output_padding + columns)
+    return AxisWindow(across.start, across.stop, across.padding, across.output_padding + columns)
 
 
 CONV_TRANSPOSE2D: Final = ConvRules(

@@ -20,9 +20,9 @@ from ops.calls.convolution.slicing import (
     input_cores,
     input_memory,
     output_slices,
-    slice_call,
 )
 from ops.calls.convolution.validation import CONFIG_CHECKS, input_in_dram, raise_first
+from ops.frame.frame import Frame
 from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.slicing import sliced_input, write_slice
@@ -45,18 +45,20 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         DeviceError: More slices are asked for than there can be, no number of slices fits, or the input of a call that
             needs slices is not in DRAM.
     """
-    given = call.slice_config
+    given, frame = call.slice_config, None
     if given is not None and given.num_slices:
         config, decision = given, None
     else:
-        chosen = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes)
+        frame = frame_of(call)
+        chosen = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes, frame=frame)
         config, decision = chosen.config, chosen.decision
     counted = call if config is given else replace(call, slice_config=config)
     if slices_skip_dram(call, config.num_slices):
         raise_first(counted, CONFIG_CHECKS)
         return l1_path(builder, call, source)
     raise_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
-    check_slice_count(call, config)
+    frame = frame or frame_of(call)
+    check_slice_count(call, config, frame)
     raise_first(counted, CONFIG_CHECKS)
     if decision is None:
         decision = Decision(
@@ -64,20 +66,24 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         )
     builder.decide(decision)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
-    frame = frame_of(call)
     out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)
     made = TensorSpec(out_shape, output_format(call), call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
     target = builder.allocate("output.image", made)
     if config.num_slices > 1:
-        _slices(builder, call, config, image, target)
+        _slices(builder, call, config, frame, image, target)
         return image_output(builder, target, "output.rows")
     builder.free(target)  # allocated before the number of slices was known, and given up when one is enough
-    output = l1_path(builder, as_slice(call, Operand(spec=image.spec, on_host=False)), image)
+    output = l1_path(builder, as_slice(call, Operand(spec=image.spec, on_host=False)), image, frame=frame)
     return dram_output(builder, output, "output.dram")
 
 
 def _slices(
-    builder: PlanBuilder, call: ConvArguments, config: SliceConfig, image: PlanTensor, target: PlanTensor
+    builder: PlanBuilder,
+    call: ConvArguments,
+    config: SliceConfig,
+    frame: Frame,
+    image: PlanTensor,
+    target: PlanTensor,
 ) -> None:
     """One slice after the other; the first one that runs prepares the weights for all.
 
@@ -86,7 +92,7 @@ def _slices(
     """
     ready = call
     planned: dict[OutputSlice, _PlannedSlice] = {}
-    for index, part in enumerate(output_slices(call, config)):
+    for index, part in enumerate(output_slices(call, config, frame)):
         if part.is_empty:
             continue
         prefix, alike = f"slice{index}.", planned.get(part.at_origin)
@@ -138,17 +144,16 @@ def _one_slice(
     cores = dealt.cores
     place = input_memory(call, part, cores)
     window = sliced_input(builder, image, _input_window(call, part), place, f"{prefix}input")
-    sliced = as_slice(slice_call(call, part), Operand(spec=window.spec, on_host=False))
-    config = replace(sliced.conv_config, shard_layout=cores.scheme)  # a slice does not choose a scheme again
+    sliced = as_slice(dealt.call, Operand(spec=window.spec, on_host=False), cores.scheme)  # it is not chosen again
     begin = len(builder.steps)
-    output = l1_path(builder, replace(sliced, conv_config=config), window, prefix=prefix)
+    output = l1_path(builder, sliced, window, prefix=prefix, frame=dealt.frame)
     return _PlannedSlice(
         prefix=prefix,
         window=window,
         scheme=cores.scheme,
         steps=builder.steps[begin:],
         output=output,
-        columns=frame_of(sliced).columns.outputs,
+        columns=dealt.frame.columns.outputs,
     )
 
 

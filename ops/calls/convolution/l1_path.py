@@ -17,6 +17,7 @@ from ops.calls.convolution.operands import operands, upload_weights
 from ops.calls.convolution.output_checks import ROWS_OF_BLOCKS
 from ops.calls.convolution.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
 from ops.calls.convolution.prepared_sizes import size_refusal
+from ops.frame.frame import Frame
 from ops.frame.phases import dense_frame
 from ops.programs.conv2d.activation_reuse import reuse_refusal
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
@@ -34,7 +35,9 @@ NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; g
 CONV2D: Final = "Conv2dDeviceOperation"
 
 
-def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "") -> PlanTensor:
+def l1_path(
+    builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "", frame: Frame | None = None
+) -> PlanTensor:
     """Steps from an input on the host or on the device to the sharded output.
 
     Args:
@@ -43,11 +46,12 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         call: The call.
         source: Its input.
         prefix: What the names of its tensors begin with.
+        frame: The call's, where it is at hand.
 
     Returns:
         The output, in the call's memory config if that is given.
     """
-    laid_out = lay_out_call(call, builder.device_spec, prefix=prefix)
+    laid_out = lay_out_call(call, builder.device_spec, prefix=prefix, frame=frame)
     if laid_out.choice is not None:
         builder.decide(laid_out.choice.decision)
     deallocate = call.conv_config.deallocate_activation
@@ -57,14 +61,14 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
     else:
         new = place if laid_out.reshards else None
         sharded = placement.sharded_input(builder, source, new, name, deallocate=deallocate)
-    copied, activations = sharded.name != source.name, sharded
+    copied, activations, dealt = sharded.name != source.name, sharded, None
     phases = phases_of(builder, laid_out)
     if phases is None:
         upload_weights(builder, laid_out)
     else:
         upload_phase_weights(builder, laid_out)
     if not reads_input(laid_out):
-        activations = _halo(builder, laid_out, sharded)
+        activations, dealt = _halo(builder, laid_out, sharded)
         if activations.name == sharded.name:  # it is refused, and nothing after it is reached
             return activations
         if deallocate or (copied and call.rules.frees_copy_after_halo):
@@ -72,7 +76,7 @@ def l1_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, pr
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
     if phases is None:
-        output = _conv(builder, laid_out, activations)
+        output = _conv(builder, laid_out, activations, dealt)
     else:
         output = phase_conv(builder, laid_out, phases, activations, halo_arguments(laid_out, builder.device_spec))
     if output is activations:  # the program was refused
@@ -122,15 +126,17 @@ def halo_arguments(laid_out: LaidOut, spec: DeviceSpec, input_matrix: tuple[int,
     )
 
 
-def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanTensor:
+def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> tuple[PlanTensor, HaloArguments | None]:
+    """The halo, and what decided it; the input itself, and nothing, where it is refused."""
     name = f"{laid_out.prefix}halo"
     try:
         arguments = halo_arguments(laid_out, builder.device_spec, sharded.spec.matrix)
         plan = plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
     except DeviceError as error:  # a reshape left other shards than the convolution was laid out for
-        return builder.run("HaloDeviceOperation", Relayout(Conversion.COPY), [sharded], refused=str(error))
+        refused = builder.run("HaloDeviceOperation", Relayout(Conversion.COPY), [sharded], refused=str(error))
+        return refused, None
     work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
-    return builder.run(
+    made = builder.run(
         "HaloDeviceOperation",
         work,
         [sharded],
@@ -140,6 +146,7 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> PlanT
         key=("halo", laid_out.arguments.rules.transposed, plan.arguments, work.fp32_dest),
         refused=_grid_refusal(laid_out),
     )
+    return made, arguments
 
 
 def _grid_refusal(laid_out: LaidOut) -> str | None:
@@ -155,15 +162,14 @@ def _grid_refusal(laid_out: LaidOut) -> str | None:
     )
 
 
-def _reader_indices(laid_out: LaidOut, spec: DeviceSpec) -> PlanTensor:
-    """The index tensor of the program's activation readers."""
+def _reader_indices(laid_out: LaidOut, halo: HaloArguments) -> PlanTensor:
+    """The index tensor of the program's activation readers, which lies like those of the halo."""
     layout, height = laid_out.layout, laid_out.layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
     rows = tuple(tiles * TILE for tiles in (height - second, second) if tiles)
     words = reader_index_words(
         laid_out.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores, block_rows=rows
     )
-    halo = halo_arguments(laid_out, spec)
     return PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo, words))
 
 
@@ -179,7 +185,8 @@ def _work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
     return micro_op_work(laid_out.arguments, laid_out.problem, options, layout, k_blocks=order, buffers=buffers)
 
 
-def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTensor:
+def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: HaloArguments | None) -> PlanTensor:
+    """The micro-op on a halo, decided by these arguments, or on the input itself."""
     weights, layout = operands(builder, laid_out.arguments)[0].spec, laid_out.layout
     problem = laid_out.problem
     if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
@@ -192,7 +199,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     prepared = [(1, 1, *one.spec.padded_shape) for one in operands(builder, laid_out.arguments)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared)
-    indices = _reader_indices(laid_out, builder.device_spec)
+    indices = _reader_indices(laid_out, dealt or halo_arguments(laid_out, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
     if unfinished is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
@@ -234,5 +241,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor) -> PlanTens
 def _of_sticks(work: ConvWork) -> ConvWork:
     """The work as its cached program knows it: sticks of a frame, whatever the halo made them of."""
     problem = work.problem
+    if problem.in_format == problem.act_format and problem.row_major and not (problem.sliced or problem.held_channels):
+        return work
     known = replace(problem, in_format=problem.act_format, row_major=True, sliced=False, held_channels=0)
     return replace(work, problem=known)

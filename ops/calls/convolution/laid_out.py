@@ -9,6 +9,7 @@ from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import flattened_memory, input_alignment, lower, needs_new_shards, placed_options
+from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import SchemeChoice, choose_scheme
 from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, scheme_alignment, sharded_input
 from ops.programs.conv2d.partition import WIDTH
@@ -42,13 +43,21 @@ class LaidOut:
     choice: SchemeChoice | None = None
 
 
-def lay_out_call(call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "") -> LaidOut:
+def lay_out_call(
+    call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "", frame: Frame | None = None
+) -> LaidOut:
     """Choose shard scheme and cores for a call, and lay its convolution out.
+
+    Args:
+        call: The call.
+        device_spec: The device.
+        prefix: What the names of its tensors begin with.
+        frame: The call's, where it is at hand.
 
     Raises:
         DeviceError: The blocks do not fit the shares of the cores.
     """
-    problem, estimated = lower(call)
+    problem, estimated = lower(call, frame)
     options = placed_options(call, estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = input_alignment(call, memory)

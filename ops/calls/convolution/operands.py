@@ -18,8 +18,8 @@ from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayo
 
 def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
     """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for."""
-    call, layout, taken_for = laid_out.arguments, weights_layout(laid_out), read_layout(laid_out)
-    names = operand_names(call)
+    call, taken_for = laid_out.arguments, read_layout(laid_out)
+    layout, names = _prepared_layout(laid_out, taken_for), operand_names(call)
     if not call.weight.on_host or layout != taken_for:
         builder.expect(names[0], PrepareWeights(taken_for))
     if call.weight.on_host:
@@ -42,7 +42,12 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
     Raises:
         DeviceError: A row of that kernel does not fit a K block of HEIGHT shards.
     """
-    read, folding = read_layout(laid_out), laid_out.arguments.folding
+    return _prepared_layout(laid_out, read_layout(laid_out))
+
+
+def _prepared_layout(laid_out: LaidOut, read: WeightsLayout) -> WeightsLayout:
+    """The same, of a call whose program takes them for ``read``."""
+    folding = laid_out.arguments.folding
     shards = laid_out.input_memory.shard_spec
     if folding is None or folding.weights or shards is None or not laid_out.sharded:
         return read

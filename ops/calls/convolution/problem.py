@@ -55,11 +55,11 @@ def frame_of(call: ConvArguments) -> Frame:
     )
 
 
-def lower(call: ConvArguments) -> tuple[ConvProblem, ConvOptions]:
-    """The convolution that computes a call, and the choices that lay it out."""
+def lower(call: ConvArguments, frame: Frame | None = None) -> tuple[ConvProblem, ConvOptions]:
+    """The convolution that computes a call, and the choices that lay it out; its frame may be at hand."""
     config, compute = call.conv_config, compute_config(call)
     problem = ConvProblem(
-        frame=frame_of(call),
+        frame=frame or frame_of(call),
         in_channels=call.in_channels,
         held_channels=_held_channels(call),
         out_channels=call.out_channels,
@@ -118,13 +118,14 @@ def placed_options(call: ConvArguments, estimated: ConvOptions) -> ConvOptions:
     return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
 
 
-def as_slice(call: ConvArguments, source: Operand) -> ConvArguments:
+def as_slice(call: ConvArguments, source: Operand, scheme: TensorMemoryLayout | None = None) -> ConvArguments:
     """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
 
     Args:
         call: The call.
         source: The input of the part, which may be in another format than the call's own; what the call's defaults
             take from that is settled first.
+        scheme: How the input of the part is sharded; None for what the call says.
     """
     config = replace(
         call.conv_config,
@@ -132,6 +133,7 @@ def as_slice(call: ConvArguments, source: Operand) -> ConvArguments:
         deallocate_activation=True,
         reallocate_halo_output=True,
         output_layout=Layout.TILE,
+        shard_layout=scheme or call.conv_config.shard_layout,
     )
     return replace(
         call,

@@ -15,6 +15,7 @@ from ops.calls.convolution.arguments import ConvArguments, SliceConfig, SliceTyp
 from ops.calls.convolution.problem import frame_of
 from ops.calls.convolution.slicing import most_slices_of, output_slices, slice_l1_bytes, sliced_length
 from ops.frame.axis import NoWindowError
+from ops.frame.frame import Frame
 
 WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
 TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
@@ -65,8 +66,16 @@ def slices_told(config: SliceConfig) -> str:
     return f"{config.num_slices} slices of {'rows' if config.slice_type is SliceType.DRAM_HEIGHT else 'columns'}"
 
 
-def choose_slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> ChosenSlices:
+def choose_slices(
+    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int, frame: Frame | None = None
+) -> ChosenSlices:
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
+
+    Args:
+        call: The call.
+        device_spec: The device.
+        free_l1_bytes: Of every L1 bank.
+        frame: The call's, where it is at hand.
 
     Raises:
         OutOfMemoryError: No number of slices fits, with the real library's text.
@@ -79,7 +88,7 @@ def choose_slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes
     need = cache(
         lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several)
     )  # most slices are alike
-    frame, refused = frame_of(call), list[tuple[SliceConfig, int]]()
+    frame, refused = frame or frame_of(call), list[tuple[SliceConfig, int]]()
     for kind in kinds:
         for count in range(1, most_slices_of(call, frame, kind) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)

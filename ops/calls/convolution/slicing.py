@@ -171,13 +171,13 @@ def too_many(call: ConvArguments, slices: SliceConfig) -> bool:
         return False
 
 
-def check_slice_count(call: ConvArguments, config: SliceConfig) -> None:
-    """Refuse more slices than the output has rows, columns or tiles.
+def check_slice_count(call: ConvArguments, config: SliceConfig, frame: Frame) -> None:
+    """Refuse more slices than the output of a call with this frame has rows, columns or tiles.
 
     Raises:
         DeviceError: With the real library's text.
     """
-    most = most_slices(call, config.slice_type)
+    most = most_slices_of(call, frame, config.slice_type)
     if config.num_slices > most:
         raise DeviceError(
             f"Number of slices ({config.num_slices}) exceeds the maximum allowed ({most}) "
@@ -192,22 +192,30 @@ class SliceCores:
     """Cores among which the input window of a slice is dealt.
 
     Attributes:
+        call: The slice's own call.
         cores: The cores.
         choice: Of their scheme, where the library made it.
+        frame: Of the slice's own call.
     """
 
+    call: ConvArguments
     cores: ParallelConfig
     choice: SchemeChoice | None
+    frame: Frame
 
 
 def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
     """Cores among which the input window of a slice is dealt."""
-    return _input_cores(call, part, *lower(slice_call(call, part)), device_spec)
+    own = slice_call(call, part)
+    problem, options = lower(own)
+    cores, choice = _input_cores(call, part, problem, options, device_spec)
+    return SliceCores(call=own, cores=cores, choice=choice, frame=problem.frame)
 
 
 def _input_cores(
     call: ConvArguments, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
-) -> SliceCores:
+) -> tuple[ParallelConfig, SchemeChoice | None]:
+    """The same of a slice whose own problem is at hand, and the choice of their scheme."""
     nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
     scheme, choice = call.conv_config.shard_layout, None
     if scheme is None:
@@ -216,7 +224,7 @@ def _input_cores(
     if options.act_block_h_override or options.core_grid is not None:
         options = replace(options, act_block_h_override=0, core_grid=None)
     cores = choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
-    return SliceCores(cores=cores, choice=choice)
+    return cores, choice
 
 
 def _window_alignment(call: ConvArguments, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
@@ -240,7 +248,7 @@ def input_memory(call: ConvArguments, part: OutputSlice, config: ParallelConfig)
 def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
     """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
     problem, options = lower(slice_call(call, part))
-    config = _input_cores(call, part, problem, options, device_spec).cores
+    config, _ = _input_cores(call, part, problem, options, device_spec)
     shards = input_memory(call, part, config).shard_spec
     if shards is None:
         raise AssertionError("the window of a slice is always sharded")

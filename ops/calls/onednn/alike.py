@@ -1,7 +1,6 @@
 """Calls that are alike are validated and planned once: a training loop makes the same ones again and again."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar
@@ -21,12 +20,10 @@ class _UnlikeError(Exception):
     """An argument that may change, or that is equal to one of another kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(tuple[Hashable, ...]):
     """A call by its arguments, their types included: True is equal to 1, but no stride."""
 
-    key: Hashable
-    make: Callable[[], Any] = field(compare=False)
+    make: Callable[[], Any]
 
 
 def once_for_alike(function: Callable[P, R]) -> Callable[P, R]:
@@ -40,10 +37,11 @@ def once_for_alike(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            key = _key((args, kwargs))
+            call = _Call((_key(args), _key(kwargs)))
         except _UnlikeError:
             return function(*args, **kwargs)
-        made: R = kept(_Call(key, lambda: function(*args, **kwargs)))
+        call.make = lambda: function(*args, **kwargs)
+        made: R = kept(call)
         return made
 
     return called
@@ -55,7 +53,8 @@ def _key(value: Any) -> Hashable:
     if kind in _PLAIN:
         return kind, value
     if kind is tuple or kind is list:
-        return kind, *map(_key, value)
+        kinds = tuple(map(type, value))
+        return (kind, kinds, *value) if _PLAIN.issuperset(kinds) else (kind, *map(_key, value))
     if kind is dict or kind is MappingProxyType:
         return kind, *value, *map(_key, value.values())
     raise _UnlikeError

@@ -1,7 +1,6 @@
 """The four operations by the names of their arguments, and their tensor arguments."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -10,10 +9,10 @@ from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, DataFormat
 from ops.programs.patch_matmul.slicing import Precision
 
 TYPES: Final = (FLOAT32, BFLOAT16, FLOAT16)
+_WIDE: Final = Precision.FLOAT64.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class Names(NamedTuple):
     """What an operation calls its arguments.
 
     Attributes:
@@ -43,8 +42,7 @@ BACKPROP_FILTERS: Final = Names(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """A tensor argument: its name, shape and numpy type, whatever holds its numbers.
 
     Attributes:
@@ -66,12 +64,13 @@ def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"{names.operation}: {name} must be a numpy array, not {type(array).__name__}")
-    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+    plain = type(array) is np.ndarray
+    if not plain and isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
         raise ArgumentError(
             f"{names.operation}: {name} has {np.count_nonzero(np.ma.getmaskarray(array))} masked elements, which are "
             f"no numbers; give them a value with {name}.filled(...)"
         )
-    if isinstance(precision, str) and precision == Precision.FLOAT64.value:
+    if isinstance(precision, str) and precision == _WIDE:
         if array.dtype != np.float64:
             raise ArgumentError(
                 f"{names.operation}: {name} must be of type float64 for precision {precision!r}, not {array.dtype}"

@@ -8,7 +8,6 @@ import numpy as np
 
 from device.errors import ArgumentError, shown
 from device.numbers.formats import DataFormat
-from ops.calls.onednn.alike import once_for_alike
 from ops.calls.onednn.attributes import Attributes, check_attributes, integers
 from ops.calls.onednn.operands import BACKWARD_DATA, BACKWARD_WEIGHTS, FORWARD, Names, Operand
 from ops.calls.onednn.problem import Deconvolution
@@ -20,7 +19,6 @@ RANKS: Final = (1, 2, 3)
 POSITIONS: Final = 1 << 32  # the kernels count in 32 bits
 
 
-@once_for_alike
 def forward(
     src: Operand,
     weights: Operand,
@@ -72,7 +70,6 @@ def forward(
     return made
 
 
-@once_for_alike
 def backward_data(
     diff_dst: Operand, weights: Operand, given: Mapping[str, Any], *, precision: Any, src_shape: Any = None
 ) -> Deconvolution:
@@ -100,7 +97,6 @@ def backward_data(
     return made
 
 
-@once_for_alike
 def backward_weights(
     src: Operand,
     diff_dst: Operand,

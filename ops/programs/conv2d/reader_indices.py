@@ -95,7 +95,7 @@ def _blocks(
     firsts = np.arange(cores, dtype=np.int64)[:, None] * output_rows
     begin = (firsts + offsets[:-1]).ravel()
     end = np.minimum(firsts + offsets[1:], frame.outputs).ravel()
-    core = np.repeat(np.arange(cores, dtype=np.int64), len(ends) - 1)
+    core = np.arange(cores, dtype=np.int64).repeat(len(ends) - 1)
     used = begin < end
     return begin[used], end[used], core[used]
 

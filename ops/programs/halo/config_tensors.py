@@ -215,11 +215,11 @@ def gather_words_row_major(frame: Frame, ranges: StickRanges, *, input_rows: int
     cores = len(ranges.starts)
     pairs = count_transfers(frame, ranges, input_rows=input_rows)
     away = pairs.source_core != pairs.destination_core
-    order = np.argsort((pairs.source_core * 2 + away) * cores + pairs.destination_core)
+    order = ((pairs.source_core * 2 + away) * cores + pairs.destination_core).argsort()
     source, transfers = pairs.source_core[order], pairs.transfers[order]
-    ends = np.cumsum(transfers)
+    ends = transfers.cumsum()
     begins = ends - transfers
-    core_begins = begins[np.searchsorted(source, source)]
+    core_begins = begins[source.searchsorted(source)]
     begins, ends = begins - core_begins, ends - core_begins
     ahead = np.arange(PROCESSORS)[::-1, None]  # the first processor begins
     dealt = (ends + ahead) // PROCESSORS - (begins + ahead) // PROCESSORS
@@ -261,7 +261,7 @@ def gather_words_tiled(frame: Frame, ranges: StickRanges, rank: Integers, *, inp
     first, last = _extreme_ranks(rank, groups)
     source, stick = np.divmod(groups.at, input_rows)
     queue = source * PROCESSORS + stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
-    order = np.argsort(queue, kind="stable")
+    order = queue.argsort(kind="stable")
     queue, first, last = queue[order], first[order], last[order]
     transfers = (receivers * groups.rounds)[order]
     routes = np.where(receivers[order] > 1, transfers, 1)
@@ -279,22 +279,22 @@ def _groups(frame: Frame, ranges: StickRanges, *, input_rows: int) -> _Groups:
     data.
     """
     edges = np.sort(np.concatenate([_block_begins(frame, input_rows), ranges.first_data, ranges.stop_data]))
-    between = np.flatnonzero(edges[1:] != edges[:-1])
+    between = (edges[1:] != edges[:-1]).nonzero()[0]
     begin, end = edges[between], edges[between + 1]
-    low = np.searchsorted(ranges.stop_data, begin, side="right")
-    high = np.searchsorted(ranges.first_data, begin, side="right") - 1
+    low = ranges.stop_data.searchsorted(begin, side="right")
+    high = ranges.first_data.searchsorted(begin, side="right") - 1
     used = high >= low
     begin, end, low, high = begin[used], end[used], low[used], high[used]
     stick = begin % input_rows
     ends = np.concatenate([np.maximum(begin - 1, 0), begin, end - 1])
     before, at, inside = count_breaks(frame, ends).reshape(3, len(begin))
     whole = (stick % UNTILIZE_BLOCK_STICKS == 0) | (at > before)
-    new = np.searchsorted(ranges.first_data, begin, side="left")
+    new = ranges.first_data.searchsorted(begin, side="left")
     rounds = inside - at + whole
-    at_cut = np.flatnonzero(~whole & (new <= high))
-    then = np.flatnonzero(rounds)
+    at_cut = (~whole & (new <= high)).nonzero()[0]
+    then = rounds.nonzero()[0]
     at = np.concatenate([begin[at_cut], begin[then]])
-    order = np.argsort(at, kind="stable")
+    order = at.argsort(kind="stable")
     return _Groups(
         at=at[order],
         low=np.concatenate([new[at_cut], low[then]])[order],

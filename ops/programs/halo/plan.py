@@ -139,9 +139,10 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     max_sticks = ranges.max_sticks
     output = halo_output(halo, max_sticks)
     words = config_words(halo.frame, ranges, order, input_rows=halo.input_rows, tiled=halo.tiled)
+    counts = (*words.padding, *words.gather)
+    specs = {count: config_tensor_spec(halo, count) for count in set(counts)}  # both processors' are mostly alike
     resident = tuple(
-        (f"{output_tensor}.{name}", config_tensor_spec(halo, count))
-        for name, count in zip(CONFIG_NAMES, (*words.padding, *words.gather), strict=True)
+        (f"{output_tensor}.{name}", specs[count]) for name, count in zip(CONFIG_NAMES, counts, strict=True)
     )
     return HaloPlan(
         arguments=halo,

@@ -145,8 +145,8 @@ class Padding:
 
 def ordinals(counts: Integers) -> Integers:
     """0, 1, ... counts[0] - 1, 0, 1, ... counts[1] - 1, and so on."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0, dtype=np.int64) - np.repeat(ends - counts, counts)
+    ends = counts.cumsum()
+    return np.arange(ends[-1] if len(ends) else 0, dtype=np.int64) - (ends - counts).repeat(counts)
 
 
 def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> PairCounts:
@@ -164,7 +164,7 @@ def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block
     ends = np.array([first, last - 1])
     first_block, last_block = ends // input_rows * shard_blocks + ends % input_rows // block_rows
     blocks = np.where(last > first, last_block - first_block + 1, 0)
-    destination = np.repeat(np.arange(len(blocks), dtype=np.int64), blocks)
+    destination = np.arange(len(blocks), dtype=np.int64).repeat(blocks)
     source, block = np.divmod(first_block[destination] + ordinals(blocks), shard_blocks)
     block_begin = source * input_rows + block * block_rows
     begin = np.maximum(first[destination], block_begin)

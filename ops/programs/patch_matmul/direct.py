@@ -15,7 +15,7 @@ from device.host.products import UNPACKED, Loop, Matrix, Operands, Products, add
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis
-from ops.programs.patch_matmul.gather import Each, Piece, Scratch, do
+from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.met_inputs import Met, distances, met_by_outputs, met_by_taps
 
 LEAST_CHANNELS = 16  # of both sides of a product that is worth BLAS
@@ -117,20 +117,16 @@ def add_up_directly(layer: Direct, image: Array, weights: Array, bias: Array | N
         each: Carries out a function for each of several pieces.
     """
     scratch, biases = Scratch(), None if bias is None else np.tile(bias, (result.shape[-2], 1))
-    pieces: list[Piece] = []
-    for number, place in enumerate(result):
-        for outputs, calls in layer.pieces:
-            operands = Operands(image[number], weights, place, total_first=-outputs.start * place[0].size)
-            pieces.append(partial(_sum, layer, operands, biases, place[outputs], calls, scratch))
-    each(do, pieces)
 
+    def sum_outputs(number: int, outputs: slice, calls: slice) -> None:
+        place = result[number, outputs]
+        ready = place.dtype == np.float32
+        sums = place if ready else scratch.array(place.shape)
+        sums[...] = 0 if biases is None else biases
+        operands = Operands(image[number], weights, sums, total_first=-outputs.start * result[number, 0].size)
+        add_products(layer.products, operands, calls.start, calls.stop)
+        if not ready:
+            with np.errstate(over="ignore"):
+                place[...] = sums
 
-def _sum(layer: Direct, operands: Operands, biases: Array | None, place: Array, calls: slice, scratch: Scratch) -> None:
-    """The outputs of some rows of an image, put in their place; biases are [outputs of a row, O]."""
-    ready = place.dtype == np.float32
-    sums = place if ready else scratch.array(place.shape)
-    sums[...] = 0 if biases is None else biases
-    add_products(layer.products, operands._replace(total=sums), calls.start, calls.stop)
-    if not ready:
-        with np.errstate(over="ignore"):
-            place[...] = sums
+    each(do, [partial(sum_outputs, number, *piece) for number in range(len(result)) for piece in layer.pieces])

@@ -1,6 +1,7 @@
 """Pixels times patches where they lie: for every tap a product for every row of positions, added up in turn.
 
 A tap's sums are cut into blocks that stay in the cache while all positions pass; blocks do not depend on each other.
+Some taps go together, so that positions are met by all of them while they are in the cache, too.
 """
 
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise, product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +22,23 @@ from ops.programs.patch_matmul.gather import Each, do
 from ops.programs.patch_matmul.met_inputs import Met, met_by_outputs, met_by_taps
 
 MOST_CHANNELS = 128  # of a block of sums
-PIECES = 16  # that the work is cut into, at least, where there are as many rows
+SECTIONS = 16  # pieces that there should be, where taps and blocks are fewer
+PIECES = 8  # that the work is cut into, at least
+STRETCH_BYTES = 256 << 10  # of both images, that all taps of a piece meet one after the other
+
+
+class _Piece(NamedTuple):
+    """What is summed in one go, for a block of channels.
+
+    Attributes:
+        section: Of positions, which has sums of its own.
+        taps: Whose sums.
+        calls: The products.
+    """
+
+    section: int
+    taps: slice
+    calls: slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,15 +46,19 @@ class DirectPixels:
     """The products of a weight gradient.
 
     Attributes:
-        products: Themselves, tap by tap.
-        taps: The products of each tap, in sections of positions that have sums of their own.
+        products: Themselves, piece by piece.
+        pieces: Sections of positions, taps and products of each.
+        sections: How many.
+        taps: How many.
         channels: Of a part of the image and of the other one.
         parts: Parts.
         block: Of the image's channels, in a block of sums; those of the other one are the products' columns.
     """
 
     products: Products
-    taps: tuple[tuple[slice, ...], ...]
+    pieces: tuple[_Piece, ...]
+    sections: int
+    taps: int
     channels: tuple[int, int]
     parts: int
     block: int
@@ -68,11 +90,19 @@ def direct_pixels(
     if not 0 < len(rows) * len(in_row) * parts <= MOST_CALLS:
         return None
     calls, each_tap = _calls(rows, in_row, last, channels, parts)
-    calls[:, 0], calls[:, 4] = block, calls[:, 4] * taps * ins * outs
-    order = np.argsort(each_tap, kind="stable")
-    ends = np.searchsorted(each_tap[order], np.arange(taps + 1)).tolist()
-    sections = div_up(PIECES, taps * (ins // block) * (outs // columns))
-    cuts = tuple(_sections(begin, end, sections, parts) for begin, end in pairwise(ends))
+    blocks = (ins // block) * (outs // columns)
+    sections = div_up(SECTIONS, taps * blocks)
+    together = min(taps, max(1, taps * sections * blocks // PIECES))
+    groups = div_up(taps, together)
+    piece = _sections(each_tap, taps, sections, parts) * groups + each_tap // together
+    stretch = calls[:, 2] // (max(1, STRETCH_BYTES // (4 * (ins + outs) * parts)) * ins * parts)
+    calls[:, 0], calls[:, 4] = block, (calls[:, 4] * taps + each_tap) * ins * outs
+    order = np.lexsort((each_tap, stretch, piece))
+    ends = np.searchsorted(piece[order], np.arange(sections * groups + 1)).tolist()
+    pieces = [
+        _Piece(number // groups, slice(number % groups * together, (number % groups + 1) * together), slice(*calls_of))
+        for number, calls_of in enumerate(pairwise(ends))
+    ]
     numbers = [prod(axis.outputs for axis in axes) * ins, prod(axis.input_length for axis in axes) * outs]
     products = Products(
         calls=calls[order],
@@ -82,7 +112,7 @@ def direct_pixels(
         total_distance=outs,
         loops=(Loop(batch, *(parts * n for n in numbers)), Loop(1)),
     )
-    return DirectPixels(products, cuts, channels, parts, block)
+    return DirectPixels(products, tuple(pieces), sections, taps, channels, parts, block)
 
 
 def _calls(
@@ -110,10 +140,15 @@ def _calls(
     return calls.reshape(-1, 5), np.repeat(rows[:, 1:2] * last.taps + taps, parts)
 
 
-def _sections(begin: int, end: int, sections: int, parts: int) -> tuple[slice, ...]:
-    """Products from ``begin`` to before ``end`` in so many sections of whole rows; the last ones may be empty."""
-    each = div_up((end - begin) // parts, sections) * parts
-    return tuple(slice(min(begin + n * each, end), min(begin + (n + 1) * each, end)) for n in range(sections))
+def _sections(each_tap: Array, taps: int, sections: int, parts: int) -> Array:
+    """The section of each product: those of a tap are cut into as many of whole rows; the last ones may be empty."""
+    order = np.argsort(each_tap, kind="stable")
+    begins = np.searchsorted(each_tap[order], np.arange(taps + 1))
+    share = -(-np.diff(begins) // parts // sections) * parts
+    section = np.empty(len(each_tap), np.int64)
+    own = each_tap[order]
+    section[order] = (np.arange(len(own)) - begins[own]) // share[own]
+    return section
 
 
 def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) -> Array:
@@ -128,16 +163,17 @@ def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) ->
     Returns:
         float32 [parts, taps, I / parts, O / parts].
     """
-    (ins, outs), sections = layer.channels, len(layer.taps[0])
-    sums = np.zeros((sections, layer.parts, len(layer.taps), ins, outs), np.float32)
+    ins, outs = layer.channels
+    sums = np.empty((layer.sections, layer.parts, layer.taps, ins, outs), np.float32)
 
-    def add_up(section: int, tap: int, row: int, column: int) -> None:
-        calls = layer.taps[tap][section]
-        operands = Operands(image, other, sums[section], row, column, (tap * ins + row) * outs + column)
-        add_products(layer.products, operands, calls.start, calls.stop)
+    def add_up(piece: _Piece, row: int, column: int) -> None:
+        own = sums[piece.section]
+        own[:, piece.taps, row : row + layer.block, column : column + layer.products.columns] = 0
+        operands = Operands(image, other, own, row, column, row * outs + column)
+        add_products(layer.products, operands, piece.calls.start, piece.calls.stop)
 
     blocks = range(0, ins, layer.block), range(0, outs, layer.products.columns)
-    each(do, [partial(add_up, *one) for one in product(range(sections), range(len(layer.taps)), *blocks)])
+    each(do, [partial(add_up, *one) for one in product(layer.pieces, *blocks)])
     total: Array = sums[0]
     for more in sums[1:]:
         total += more

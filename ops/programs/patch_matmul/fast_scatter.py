@@ -10,7 +10,8 @@ import numpy as np
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis, count_met_taps, output_phases
-from ops.programs.patch_matmul.gather import Piece, Scratch, merges, places, run_rows, runs
+from ops.programs.patch_matmul.gather import LEAST_PIECES, Piece, Scratch, merges, places, run_rows, runs
+from ops.programs.patch_matmul.product_sums import SumPlaces, add_products
 
 SUM_BYTES = 4 << 20  # of images that are added up at a time
 PLANES = 16  # channels up to which an image is better added up plane by plane
@@ -20,28 +21,16 @@ ADDING = 4  # moves for a product that is added: written, read, added to what is
 
 
 class _Sums(NamedTuple):
-    """Where products go.
+    """How products are made and where they go.
 
     Attributes:
-        axes: Of the patches; their step is 1.
-        taps: For each axis, where each tap of the first position adds to, counted from the first output.
-        lows: The first place of each axis that anything adds to, likewise.
-        lengths: Places of each axis.
-        single: No output meets the image under more than one tap.
+        places: Where products belong.
         matrix: float32 [in, taps * out] or [in, out * taps].
-        kinds: Its columns: (*taps, out) or (out, *taps).
-        tap_first: Which of them.
         scratch: Memory for products.
     """
 
-    axes: Sequence[FrameAxis]
-    taps: Sequence[Sequence[int]]
-    lows: Sequence[int]
-    lengths: Sequence[int]
-    single: bool
+    places: SumPlaces
     matrix: Array
-    kinds: tuple[int, ...]
-    tap_first: bool
     scratch: Scratch
 
 
@@ -74,7 +63,9 @@ def scatters(axes: Sequence[FrameAxis], batch: int, weights: Array) -> bool:
 def scattered(
     axes: Sequence[FrameAxis], image: Array, weights: Array, bias: Array | None, result: Array
 ) -> Iterator[Piece]:
-    """Every position times all taps, added up in the result, some images in each piece.
+    """Every position times all taps, added up in the result, some images or some channels in each piece.
+
+    Each piece reads the whole other operand of its product, so it is the larger one that is cut.
 
     Args:
         axes: Of the patches; their step is 1.
@@ -94,45 +85,34 @@ def scattered(
         max(max(several) + (axis.input_length - 1) * axis.insertion + 1, axis.outputs) - low
         for axis, several, low in zip(axes, taps, lows, strict=True)
     ]
-    matrix, tap_first = _products_matrix(weights, prod(image.shape[:-1]))
-    kinds = (*tap_counts, outs) if tap_first else (outs, *tap_counts)
-    sums = _Sums(axes, taps, lows, lengths, _singly(axes), matrix, kinds, tap_first, Scratch())
     target, positions = result[places(axes)], prod(image.shape[1:-1])
-    several = div_up(max(LEAST_TOGETHER, min(run_rows(matrix.shape[1]), len(image) * positions // 2)), positions)
-    several = max(1, min(several, SUM_BYTES // (4 * outs * prod(lengths))))
-    for begin in range(0, len(image), several):
-        images = slice(begin, begin + several)
-        yield partial(_add_up, sums, image[images], bias, target[images])
+    by_channels = LEAST_TOGETHER <= len(image) * positions < prod(tap_counts) * outs
+    many = max(PLANES, div_up(outs, LEAST_PIECES)) if by_channels else outs
+    together = len(image) * positions if by_channels else len(image) * positions // 2
+    together = max(LEAST_TOGETHER, min(run_rows(prod(tap_counts) * many), together))
+    several = max(1, min(div_up(together, positions), SUM_BYTES // (4 * many * prod(lengths))))
+    singly, scratch = _singly(axes), Scratch()
+    for first in range(0, outs, many):
+        channels = slice(first, first + many)
+        matrix, tap_first = _products_matrix(weights[..., channels], len(image) * positions)
+        where = SumPlaces(tuple(axes), tuple(map(tuple, taps)), tuple(lows), tuple(lengths), singly, tap_first)
+        sums = _Sums(where, matrix, scratch)
+        added = None if bias is None else bias[channels]
+        for begin in range(0, len(image), several):
+            images = slice(begin, begin + several)
+            yield partial(_add_up, sums, image[images], added, target[images][..., channels])
 
 
 def _add_up(sums: _Sums, image: Array, bias: Array | None, place: Array) -> None:
     """The sums of some images, put in their place."""
-    tap_counts, outs = sums.kinds[:-1] if sums.tap_first else sums.kinds[1:], place.shape[-1]
-    total = _zeros((len(image), *sums.lengths), outs)
+    places, outs = sums.places, place.shape[-1]
+    total = _zeros((len(image), *places.lengths), outs)
     for box in runs(image.shape[:-1], run_rows(sums.matrix.shape[1])):
         positions = image[box]
-        shape = positions.shape[:-1]
-        products = _products(positions.reshape(-1, positions.shape[-1]), sums.matrix, outs, sums.scratch)
-        products = products.reshape(*shape, *sums.kinds)
-        if not sums.tap_first:
-            products = np.moveaxis(products, len(shape), -1)
-        for tap in np.ndindex(*tap_counts):
-            there = (
-                slice(
-                    one.start * axis.insertion + several_taps[k] - low,
-                    (one.stop - 1) * axis.insertion + several_taps[k] - low + 1,
-                    axis.insertion,
-                )
-                for one, axis, several_taps, k, low in zip(box[1:], sums.axes, sums.taps, tap, sums.lows, strict=True)
-            )
-            part = total[(box[0], *there)]
-            met = products[(..., *tap, slice(None))]
-            if sums.single:
-                part[...] = met
-            else:
-                part += met
+        rows = positions.reshape(-1, positions.shape[-1])
+        add_products(places, box, _products(rows, sums.matrix, outs, sums.scratch), total)
     inside = total[
-        (slice(None), *(slice(-low, axis.outputs - low) for axis, low in zip(sums.axes, sums.lows, strict=True)))
+        (slice(None), *(slice(-low, axis.outputs - low) for axis, low in zip(places.axes, places.lows, strict=True)))
     ]
     if bias is None:
         place[...] = inside

@@ -24,7 +24,7 @@ def prepare_bias(work: PrepareBias, bias: Array) -> Array:
 
 def widened(values: Array) -> Array:
     """float32; float64 stays what it is."""
-    return values if values.dtype == np.float64 else values.astype(np.float32, copy=False)
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
 
 
 def prepare_taps(work: PrepareTaps, weights: Array) -> Array:

@@ -10,7 +10,7 @@ from device.host.compiling import worth_loading
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.gather import Each, copy_in_pieces, do
 
-COPIED_ROWS: Final = 64  # of all taps, that are worth another piece
+COPIED_ROWS: Final = 32  # of all taps, that are worth another piece
 NUMPY_SECONDS: Final = 1.5e-9  # for a number of a transposed copy
 
 

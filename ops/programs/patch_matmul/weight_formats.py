@@ -5,6 +5,7 @@ current texts, which divides the input side, contradicts the library and the old
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +18,7 @@ _CHANNEL_AXES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 WEIGHTS_FORMATS: Final = tuple(_CHANNEL_AXES)
 
 
+@cache
 def canonical_axes(weights_format: str, rank: int) -> tuple[int, ...]:
     """Which stored axis each canonical axis (I, O / groups, *kernel) is.
 

@@ -1,6 +1,8 @@
 """Pieces of work on several cores: all are done, errors come out, BLAS gets its threads back."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -126,3 +128,58 @@ def test_helpers_wait_for_more_work(monkeypatch):
     before = threading.active_count()
     threads.side_by_side(lambda number: None, range(2))
     assert threading.active_count() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux" or threads.cores() < 2, reason="threads cannot be kept off a core")
+def test_helpers_stay_off_the_core_of_whoever_wakes_them(monkeypatch):
+    allowed, before = {}, os.sched_getaffinity(0)
+    core = min(before)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    monkeypatch.setattr(threads, "_core_of_this_thread", lambda: lambda: core)
+    both = threading.Barrier(2, timeout=30)
+
+    def piece(number):
+        both.wait()
+        allowed[threading.get_ident()] = os.sched_getaffinity(0)
+
+    threads.on_all_cores(piece, range(2))  # starts them
+    threads.on_all_cores(piece, range(2))
+    assert allowed.pop(threading.get_ident()) == before
+    assert list(allowed.values()) == [before - {core}]
+
+
+def test_helpers_run_where_the_system_tells_no_core(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    monkeypatch.setattr(threads, "_core_of_this_thread", lambda: None)
+    done = []
+    threads.on_all_cores(done.append, range(3))
+    assert sorted(done) == [0, 1, 2]
+
+
+def test_helpers_that_are_busy_are_not_waited_for(monkeypatch):
+    """Another thread's pieces hold the one helper; these are all done here, and it finds nothing later."""
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    begun, done, seen = threading.Barrier(3, timeout=30), threading.Event(), set()
+
+    def long(number):
+        begun.wait()
+        assert done.wait(30)
+
+    other = threading.Thread(target=lambda: threads.on_all_cores(long, range(2)))
+    other.start()
+    begun.wait()
+    threads.on_all_cores(lambda number: seen.add(threading.get_ident()), range(5))
+    assert seen == {threading.get_ident()}
+    done.set()
+    other.join(30)
+    both = threading.Barrier(2, timeout=30)
+    threads.on_all_cores(lambda number: both.wait(), range(2))  # the helper is there again
+
+
+def test_a_process_ends_though_helpers_wait():
+    script = (
+        "from device.host import threads; threads.cores = lambda: 3; done = []; "
+        "threads.on_all_cores(done.append, range(3)); print(sorted(done))"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "[0, 1, 2]\n")

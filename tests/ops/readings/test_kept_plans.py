@@ -1,7 +1,11 @@
 """Plans are found again by all that they came from, their cycles by what ran and where, and only by that."""
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
+import numpy as np
 import pytest
 
 from device.errors import DeviceError
@@ -13,7 +17,7 @@ from device.spec.device_spec import load_spec
 from ops.calls.relaying.layouts import plan_to_layout
 from ops.meanings import MEANINGS
 from ops.readings.cycles import run_cycles
-from ops.readings.kept_plans import KeptPlans
+from ops.readings.kept_plans import MOST_MADE, KeptPlans, one_of_alike
 
 SPEC = load_spec("wormhole_n150")
 ROWS = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
@@ -46,12 +50,35 @@ def test_a_plan_is_made_once():
     assert kept.plan_of(ProgramKey(("call", 2)), SPEC, lambda: of_length(1)) is not first
 
 
-def test_another_device_has_another_plan_even_if_it_is_equal():
-    kept, key = KeptPlans(), CALL
-    first = kept.plan_of(key, SPEC, lambda: of_length(1))
-    other = SPEC.replace(clock_hz=SPEC.clock_hz)
-    assert kept.plan_of(key, other, lambda: of_length(1)) is not first
-    assert kept.steps == 1
+def test_another_spec_has_another_plan():
+    kept, other = KeptPlans(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
+    first = kept.plan_of(CALL, SPEC, lambda: of_length(1))
+    second = kept.plan_of(CALL, other, lambda: of_length(1))
+    assert second is not first
+    assert kept.plan_of(CALL, SPEC, refuse) is first
+    assert kept.plan_of(CALL, other, refuse) is second
+    assert kept.steps == 2
+
+
+def test_one_spec_stands_for_all_that_are_alike():
+    first = one_of_alike(SPEC.replace(name="alike"))
+    assert one_of_alike(SPEC.replace(name="alike")) is first
+    assert one_of_alike(pickle.loads(pickle.dumps(first))) is first
+    assert one_of_alike(first.replace(dram_banks=first.dram.banks - 1)) is not first
+
+
+@pytest.mark.parametrize("other", [10**9 * 1.0, np.int64(10**9), True])
+def test_equal_figures_of_other_types_are_not_alike(other):
+    first = one_of_alike(SPEC.replace(name="of types", clock_hz=int(other)))
+    written_otherwise = replace(first, clock_hz=other)
+    assert written_otherwise == first
+    assert one_of_alike(written_otherwise) is written_otherwise
+    assert one_of_alike(first) is first
+
+
+def test_a_spec_that_can_not_be_looked_up_stands_for_itself():
+    with_a_list = replace(SPEC, tables=list(SPEC.tables))
+    assert one_of_alike(with_a_list) is with_a_list
 
 
 def test_what_is_refused_is_asked_again():
@@ -85,12 +112,20 @@ def test_a_plan_that_is_too_long_is_not_kept():
     assert kept.plan_of(ProgramKey((1,)), SPEC, refuse) is short
 
 
-def test_nothing_is_left_when_it_is_cleared():
-    kept = KeptPlans()
-    first = kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2))
-    kept.clear()
-    assert kept.steps == 0
-    assert kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2)) is not first
+def test_threads_that_plan_at_once_get_plans_of_their_calls():
+    kept, begin = KeptPlans(most_steps=40), Barrier(4)
+
+    def ask(seed):
+        begin.wait()
+        for number in np.random.default_rng(seed).integers(1, 12, 500):
+            steps = int(number)
+            plan = kept.plan_of(ProgramKey((steps,)), SPEC, lambda steps=steps: of_length(steps))
+            assert len(plan.steps) == steps
+            assert kept.cycles_of(plan, SPEC, ran=()).operations == ()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    assert kept.steps <= 40
 
 
 def test_cycles_are_read_once_for_what_ran_and_the_device():
@@ -124,3 +159,16 @@ def test_cycles_by_a_table_of_ones_own_are_read_anew():
 def test_a_plan_that_is_not_kept_has_cycles_too():
     plan = tilized()
     assert KeptPlans(0).cycles_of(plan, SPEC, ran=names_of(plan)).cycles > 0
+
+
+def test_what_is_made_of_a_plan_is_kept_with_it_for_its_device_and_bounded():
+    kept, other = KeptPlans(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
+    plan = kept.plan_of(CALL, SPEC, lambda: of_length(1))
+    first = kept.made_of(plan, SPEC, "a key", lambda: [1])
+    assert kept.made_of(plan, SPEC, "a key", lambda: [2]) is first
+    assert kept.made_of(plan, SPEC, "another", lambda: [2]) == [2]
+    assert kept.made_of(plan, other, "a key", lambda: [3]) == [3]
+    for number in range(MOST_MADE):
+        kept.made_of(plan, SPEC, number, list)
+    assert kept.made_of(plan, SPEC, "a key", lambda: [4]) == [4]
+    assert kept.made_of(of_length(1), SPEC, "a key", lambda: [5]) == [5]  # an equal plan, but not this one

@@ -11,6 +11,7 @@ from tools.bench.networks import (
     AGAIN,
     FIRST,
     LEAST_CORRELATION,
+    NEW,
     TORCH,
     Network,
     bench_networks,
@@ -106,12 +107,12 @@ def test_passes_are_set_beside_torch(monkeypatch, compared):
     monkeypatch.setattr(networks, "torch", object() if compared else None)
     monkeypatch.setattr(networks, "torch_pass", lambda network: lambda: SimpleNamespace(numpy=lambda: output))
     for name in ("one_pass", "fresh_pass"):
-        monkeypatch.setattr(networks, name, lambda *_: output)
+        monkeypatch.setattr(networks, name, lambda *_, **__: output)
     figures = {figure.name: figure for figure in bench_networks(2)}
-    assert {FIRST, AGAIN} <= set(figures)
+    assert {NEW, FIRST, AGAIN} <= set(figures)
     assert (TORCH in figures) is compared
     ratios = {name: figure for name, figure in figures.items() if figure.unit == "x"}
-    assert set(ratios) == ({f"{FIRST}, of torch", f"{AGAIN}, of torch"} if compared else set())
+    assert set(ratios) == ({f"{name}, of torch" for name in (NEW, FIRST, AGAIN)} if compared else set())
     if compared:
         assert ratios[f"{AGAIN}, of torch"].value == pytest.approx(figures[AGAIN].value / figures[TORCH].value)
         assert all(figure.limit for figure in ratios.values())

@@ -70,6 +70,13 @@ def made(device: ttsim.Device, function: str, changes: dict[str, Any], memory: A
     )
 
 
+def opened() -> ttsim.Device:
+    """A device that shares no plans, without values."""
+    device = ttsim.open_device(l1_small_size=32768, values="off")
+    device.plans = KeptPlans()
+    return device
+
+
 def told(device: ttsim.Device, memory: Any) -> Iterator[str]:
     """All that is seen of every call, made three times: the last while an output of the second lies in memory."""
     events: list[Any] = []
@@ -90,31 +97,28 @@ def told(device: ttsim.Device, memory: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("memory", [ttsim.L1_MEMORY_CONFIG, ttsim.DRAM_MEMORY_CONFIG], ids=["L1", "DRAM"])
 def test_what_is_seen_of_calls_is_the_same_whether_plans_are_kept_or_not(memory: Any, planned: list[str]) -> None:
-    def seen(kept: KeptPlans | None) -> tuple[list[str], int]:
+    def seen(kept: KeptPlans) -> tuple[list[str], int]:
         with ttsim.open_device(l1_small_size=32768, values="fast") as device:
-            device.plans = kept or device.plans
+            device.plans = kept
             planned.clear()
             return list(told(device, memory)), len(planned)
 
-    (with_plans, few), (without, all_of_them) = seen(None), seen(KeptPlans(0))
+    (with_plans, few), (without, all_of_them) = seen(KeptPlans()), seen(KeptPlans(0))
     assert with_plans == without
     assert all_of_them == 3 * len(CALLS)
     assert len(CALLS) <= few < all_of_them
 
 
 def test_a_call_is_planned_once(planned: list[str]) -> None:
-    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+    with opened() as device:
         outputs = [made(device, "conv_transpose2d", {}, ttsim.L1_MEMORY_CONFIG) for _ in range(5)]
         assert len(planned) == 1
         assert len({one.buffer_address() for one in outputs}) == 5
-    with ttsim.open_device(l1_small_size=32768, values="off") as other:
-        made(other, "conv_transpose2d", {}, ttsim.L1_MEMORY_CONFIG)
-        assert len(planned) == 2
 
 
 def test_an_edited_config_is_another_call(planned: list[str]) -> None:
     config = ttsim.Conv2dConfig()
-    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+    with opened() as device:
         for rows in (0, 32, 0):
             config.act_block_h_override = rows
             with ttsim.profile(device) as profile:
@@ -125,7 +129,7 @@ def test_an_edited_config_is_another_call(planned: list[str]) -> None:
 
 
 def test_slices_that_fit_the_free_memory_are_counted_again(planned: list[str]) -> None:
-    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+    with opened() as device:
         made(device, "conv_transpose2d", {}, ttsim.DRAM_MEMORY_CONFIG)
         ballast = ttsim.Tensor(np.zeros((1, 1, 64, 64), np.float32), ttsim.bfloat16).to(device, ttsim.L1_MEMORY_CONFIG)
         made(device, "conv_transpose2d", {}, ttsim.DRAM_MEMORY_CONFIG)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.memory.allocator import Block
+from device.memory.free_list import Block
 from device.memory.memory_config import BufferType
 from tools.fuzz.interrupts import found_after, interrupted
 
@@ -66,6 +66,33 @@ def test_an_interrupt_at_lines_all_through_a_call_leaves_no_block() -> None:
         assert not device.running, line
         line += STEP
     assert line > 500
+
+
+@pytest.mark.usefixtures("quick_collections")
+def test_an_interrupt_at_any_line_of_an_equal_call_of_onednn_leaves_no_block() -> None:
+    """Its moves are made at once."""
+    device = opened()
+    src, weights = np.zeros((1, 4, 4, 2), np.float32), np.zeros((3, 3, 2, 2), np.float32)
+
+    def call() -> Any:
+        ones, zeros = [1, 1], [0, 0]
+        return ttsim.onednn.conv_transpose(
+            src, weights, strides=ones, dilations=ones, pads_begin=zeros, pads_end=zeros, device=device
+        )
+
+    for _ in range(6):
+        call()
+    programs, line = device.num_program_cache_entries(), 0
+    while interrupted(call, line) < 0:
+        assert device.num_program_cache_entries() == programs, line
+        for memory in MEMORIES:
+            blocks = device.machine.allocator.blocks(memory)
+            assert not any(block.allocated for block in blocks), line
+            numbers = [*(block.number for block in blocks), *device.machine.allocator.spare_numbers(memory)]
+            assert sorted(numbers) == list(range(len(numbers))), line
+        assert not device.running, line
+        line += 1
+    assert line > 50
 
 
 @pytest.mark.usefixtures("quick_collections")

@@ -93,21 +93,30 @@ class TimedCall:
     decisions: tuple[Decision, ...] = ()
     launches: Late[tuple[Launch, ...]] = Late(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
 
+    def figures(self, spec: DeviceSpec) -> tuple[Totals, tuple[OperationTime, ...]]:
+        """Those of all its operations together, and of each; worked out once for a device."""
+        known: tuple[DeviceSpec, Totals, tuple[OperationTime, ...]] | None = self.__dict__.get("known")
+        if known is None or known[0] is not spec:
+            total = totals([self], spec)
+            each = tuple(operation_time(one, spec, of_cycles=total.cycles) for one in self.operations)
+            known = self.__dict__["known"] = (spec, total, each)
+        return known[1:]
+
 
 def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
     """The figures of each call."""
-    made = [totals([call], spec) for call in calls]
-    everything = sum(total.cycles for total in made)
+    made = [call.figures(spec) for call in calls]
+    everything = sum(total.cycles for total, _ in made)
     return tuple(
         CallTime(
             name=call.name,
             share=share_of(total.cycles, everything),
             total=total,
-            operations=tuple(operation_time(operation, spec, of_cycles=total.cycles) for operation in call.operations),
+            operations=operations,
             untimed=call.untimed,
             decisions=call.decisions,
         )
-        for call, total in zip(calls, made, strict=True)
+        for call, (total, operations) in zip(calls, made, strict=True)
     )
 
 

@@ -171,13 +171,13 @@ def test_guessed_axis(layout, size, kind):
 def test_too_many_slices_are_refused(layout, kind, most):
     made = call((8, 40), layout=layout)
     assert most_slices(made, kind) == most
-    check_slice_count(made, sliced(kind, most))
+    check_slice_count(made, sliced(kind, most), frame_of(made))
     message = (
         rf"^Number of slices \({most + 1}\) exceeds the maximum allowed \({most}\) for the given output dimension and "
         rf"alignment\.\ndram_slice_config: at most {most} slices of type {kind.name} fit"
     )
     with pytest.raises(DeviceError, match=message):
-        check_slice_count(made, sliced(kind, most + 1))
+        check_slice_count(made, sliced(kind, most + 1), frame_of(made))
 
 
 LARGE = call((8, 64), 128, 128, stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1))

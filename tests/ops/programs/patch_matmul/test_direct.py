@@ -97,16 +97,39 @@ def test_the_work_is_cut_into_pieces(batch):
     assert [n for one in calls for n in range(one.start, one.stop)] == list(range(len(layer.products.calls)))
 
 
-@pytest.mark.parametrize(("kernel", "sections"), [(3, 2), (4, 1), (2, 4), (1, 16)])
+@pytest.mark.parametrize(("kernel", "sections", "together"), [(3, 2, 2), (4, 1, 2), (2, 4, 2), (1, 16, 1), (6, 1, 4)])
 @pytest.mark.parametrize("parts", [1, 3])
-def test_pixels_of_few_taps_have_sums_of_their_own(kernel, sections, parts):
-    axes = (strided(64, kernel, kernel, 0), strided(64, kernel, kernel, 0))
+def test_pixels_of_few_taps_have_sums_of_their_own(kernel, sections, together, parts):
+    axes = (strided(60, kernel, kernel, 0), strided(120, kernel, kernel, 0))
     layer = direct_pixels(axes, 2, (32, 32), parts)
-    calls = [[list(range(one.start, one.stop)) for one in several] for several in layer.taps]
-    assert {len(several) for several in calls} == {sections}
-    flat = [number for several in calls for one in several for number in one]
-    assert flat == list(range(len(layer.products.calls)))
-    assert all(len(one) % parts == 0 for several in calls for one in several)
+    assert len(layer.pieces) >= 8
+    assert [n for one in layer.pieces for n in range(one.calls.start, one.calls.stop)] == list(
+        range(len(layer.products.calls))
+    )
+    met = [[] for _ in range(sections)]
+    for piece in layer.pieces:
+        calls = layer.products.calls[piece.calls]
+        taps, part = calls[:, 4] // (32 * 32) % layer.taps, calls[:, 4] // (32 * 32) // layer.taps
+        assert set(taps) <= set(range(layer.taps)[piece.taps])
+        assert piece.taps.stop - piece.taps.start == together
+        for tap in set(taps):
+            own = calls[taps == tap]
+            assert (np.diff(own[part[taps == tap] == 0][:, 2]) > 0).all()  # positions in their order
+            assert len(own) % parts == 0
+        met[piece.section].extend(taps.tolist())
+    used = 15 if sections == 16 else sections  # of 60 rows
+    assert [set(taps) for taps in met if taps] == [set(range(layer.taps))] * used
+
+
+def test_taps_of_a_piece_meet_a_stretch_of_positions_one_after_the_other():
+    axes = (strided(64, 3, 1, 1), strided(64, 3, 1, 1))
+    layer = direct_pixels(axes, 1, (64, 64), 1)
+    calls = layer.products.calls[layer.pieces[0].calls]
+    positions, taps = calls[:, 2] // 64, calls[:, 4] // (64 * 64)
+    stretches = positions // 512  # 256 KiB of 128 channels
+    assert (np.diff(stretches) >= 0).all()
+    assert [set(taps[stretches == one]) for one in range(4)] == [{0, 1}] * 4  # of half the positions
+    assert all((np.diff(taps[stretches == one]) >= 0).all() for one in stretches)
 
 
 @pytest.mark.parametrize(("axes", "ins", "outs"), [

@@ -7,6 +7,7 @@ from device.host import threads
 from ops.frame.axis import convolution_axis, transposed_axis
 from ops.programs.patch_matmul import fast, gather
 from ops.programs.patch_matmul.fast_pixels import pixel_matmul
+from ops.programs.patch_matmul.float64 import _gathered
 from ops.programs.patch_matmul.work import Patches
 
 
@@ -60,3 +61,25 @@ def test_pixels_do_not_tell_how_many_threads_there_were(channels, groups, outs):
     patches = Patches(batch=3, axes=axes, channels=channels, groups=groups, bundles=1)
     first, second = (pixel_matmul(patches, image, other, each) for each in (threads.in_turn, threads.side_by_side))
     assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("storage", [np.float32, np.float16])
+def test_fewer_patches_than_channels_are_turned_instead_of_the_weights(batch, biased, storage, monkeypatch):
+    """12 patches of an image; weights as stored [O, C, *taps] are a matrix as they lie."""
+    copied, copy = [], fast.copy_in_pieces
+    monkeypatch.setattr(fast, "copy_in_pieces", lambda target, *rest: copied.append(target.size) or copy(target, *rest))
+    rng, axes, outs = np.random.default_rng(0), (strided(7), strided(6)), 40
+    image = rng.integers(-4, 5, (batch, 7, 6, 5)).astype(np.float32)
+    stored = rng.integers(-4, 5, (outs, 5, 3, 3)).astype(np.float32)
+    bias = np.arange(outs, dtype=np.float32) if biased else None
+    results = []
+    for weights in (stored.transpose(2, 3, 1, 0)[None], np.ascontiguousarray(stored.transpose(2, 3, 1, 0))[None]):
+        results.append(np.empty((batch, *(one.outputs for one in axes), outs), storage))
+        patches = Patches(batch=batch, axes=axes, channels=5, groups=1, bundles=1)
+        fast.patch_matmul(Work(patches), image, weights, bias, results[-1], threads.side_by_side)
+    assert copied == [batch * 12 * 5 * 9]
+    wanted = np.tensordot(_gathered(image.astype(np.float64), axes), stored, ((3, 4, 5), (2, 3, 1)))
+    assert np.array_equal(results[0], (wanted + (0 if bias is None else bias)).astype(storage))
+    assert np.array_equal(results[0], results[1])

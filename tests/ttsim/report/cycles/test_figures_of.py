@@ -96,6 +96,14 @@ def test_calls_share_the_whole(call, conv, spec):
     assert second.operations[0].share == 1
 
 
+def test_figures_are_worked_out_once_for_a_device(call, spec):
+    slower = spec.replace(clock_hz=spec.clock_hz // 2)
+    first, other = call.figures(spec), call.figures(slower)
+    assert call.figures(slower)[0] is other[0]
+    assert other[0].nanoseconds == 2 * first[0].nanoseconds
+    assert call.figures(spec) == first
+
+
 def test_nothing_divides_by_zero(spec):
     total = totals([], spec)
     assert (total.cycles, total.cores, total.stages) == (0, (), ())
