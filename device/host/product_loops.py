@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from device.host.compiling import called_with, compiled
+from device.host.depths import depth_of_part
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _numba: Any = importlib.import_module("numba")
@@ -55,6 +56,26 @@ def _one_product(
 
 
 product: Any = _extending.intrinsic(_one_product)
+_depth_of_part: Any = compiled(depth_of_part)
+
+
+@compiled
+def product_in_parts(sgemm: Any, orders: Any, sizes: Any, left: Any, right: Any, kept: np.float32, total: Any) -> None:
+    """``product`` of matrices by rows, summed up in the parts of `device.host.depths`."""
+    rows, columns, depth = sizes
+    done = 0
+    while done < depth:
+        part = _depth_of_part(depth - done)
+        product(
+            sgemm,
+            orders,
+            (rows, columns, part),
+            (left[0] + 4 * done, left[1]),
+            (right[0] + 4 * done * right[1], right[1]),
+            kept if done == 0 else np.float32(1),
+            total,
+        )
+        done += part
 
 
 @called_with("(int64[::1], int64[:,::1])")

@@ -13,6 +13,7 @@ from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
 from device.matrix_unit.whole_runs import Trips, WholeRun, whole_runs
+from device.matrix_unit.window_runs import WindowRun, window_runs
 from device.numbers.formats import Array, DataFormat
 
 
@@ -83,6 +84,7 @@ class Arithmetic:
         add_bias: Addition of a bias.
         whole_runs: Who computes outputs at once, whose products have so many elements; None where that is done step by
             step.
+        window_runs: Likewise, of windows over an image.
         slice_by_slice: Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program
             has to; otherwise whole, since the sums are those of all passes together.
         run_elements: Elements of Dst that are worth computing at a time.
@@ -101,6 +103,7 @@ class Arithmetic:
     accumulate_l1: Callable[[Array, Array, DataFormat], Array]
     add_bias: AddBias
     whole_runs: Callable[[Trips, int], WholeRun | None]
+    window_runs: Callable[[Trips, int], WindowRun | None]
     slice_by_slice: bool
     run_elements: int
     operand_elements: int
@@ -111,7 +114,7 @@ def _as_it_is(values: Array, mode: MatrixUnitMode) -> Array:
     return values
 
 
-def _step_by_step(trips: Trips, elements: int) -> WholeRun | None:
+def _step_by_step(trips: Trips, elements: int) -> None:
     return None
 
 
@@ -127,6 +130,7 @@ EXACT: Final = Arithmetic(
     accumulate_l1=packer.accumulate_l1,
     add_bias=packer.add_bias,
     whole_runs=_step_by_step,
+    window_runs=_step_by_step,
     slice_by_slice=True,
     run_elements=1 << 17,
     operand_elements=3 << 15,
@@ -145,6 +149,7 @@ FAST: Final = Arithmetic(
     accumulate_l1=fast.accumulate_l1,
     add_bias=fast.add_bias,
     whole_runs=whole_runs,
+    window_runs=window_runs,
     slice_by_slice=False,
     run_elements=1 << 17,
     operand_elements=1 << 18,

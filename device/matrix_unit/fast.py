@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
+from device.host.depths import depth_of_part
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.rounding import add, round_half_up, share
 
-MOST_DEPTH: Final = 256  # of a product of BLAS, which sums so many terms in one go whatever its size
 _TF32: Final = 0xFFFFE000  # sign, exponent and the ten mantissa bits an operand has
 _BFLOAT16: Final = 0xFFFF0000
 _WEIGHT_HIGH: Final = 0xFFF80000  # the four bits that fidelity phases 0 and 2 multiply
@@ -25,6 +25,12 @@ _ACTIVATION_HIGH: Final = 0xFFFE0000  # the six that fidelity phases 0 and 1 mul
 def activation_mask(fidelity_phases: int) -> int:
     """The bits of an activation that so many fidelity phases multiply, as a signed number."""
     return _ACTIVATION_HIGH - (1 << 32) if fidelity_phases < 3 else -1
+
+
+def read_weight_mask(fidelity_phases: int, *, fp32_dest: bool) -> int:
+    """The bits of a weight that so many fidelity phases multiply of what the matrix unit reads, as a signed number."""
+    multiplied = _WEIGHT_HIGH if fidelity_phases == 1 else _WEIGHT_BOTH
+    return (multiplied & (_TF32 if fp32_dest else _BFLOAT16)) - (1 << 32)
 
 
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
@@ -64,13 +70,24 @@ def product(
     """
     if mode.fidelity_phases == 3:
         high = _cut(activations, _ACTIVATION_HIGH)
-        result = _in_slices(high, weights)
-        result += _in_slices(activations - high, _cut(weights, _WEIGHT_HIGH))
+        result = _sum_of_products(high, weights)
+        result += _sum_of_products(activations - high, _cut(weights, _WEIGHT_HIGH))
     else:
-        result = _in_slices(activations, weights)
+        result = _sum_of_products(activations, weights)
     if dst is not None:
         return add(result, dst, rounds=not mode.fp32_dest)
     return result if mode.fp32_dest else round_half_up(result)
+
+
+def _sum_of_products(left: Array, right: Array) -> Array:
+    """BLAS's product, summed up in parts that do not depend on how large the matrices are."""
+    done = depth_of_part(left.shape[1])
+    result: Array = left[:, :done] @ right[:done]
+    while done < left.shape[1]:
+        end = done + depth_of_part(left.shape[1] - done)
+        result += left[:, done:end] @ right[done:end]
+        done = end
+    return result
 
 
 def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
@@ -106,14 +123,6 @@ def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
 def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
     """The sum, in place."""
     return add(dst, bias, rounds=not fp32_dest)
-
-
-def _in_slices(left: Array, right: Array) -> Array:
-    """A product, so deep at a time that its bits do not hang on which of BLAS's kernels makes it."""
-    total: Array = left[:, :MOST_DEPTH] @ right[:MOST_DEPTH]
-    for first in range(MOST_DEPTH, len(right), MOST_DEPTH):
-        total += left[:, first : first + MOST_DEPTH] @ right[first : first + MOST_DEPTH]
-    return total
 
 
 def _cut(values: Array, mask: int) -> Array:

@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled
-from device.host.product_loops import product
+from device.host.depths import DEPTH
+from device.host.product_loops import product_in_parts
 from device.host.products import AS_IT_IS, BY_ROWS
 from device.numbers.loops import share
 
@@ -18,13 +19,14 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SHARING: Final = "Tuple((int64, int32, float32, float32, float32))"
 _CALL: Final = (
-    "(int64, Array({}, 1, 'C', readonly=True), UniTuple(int64, 5), int64[:,::1], float32[:,::1], int64, "
-    "float32[:,:,::1], float32[::1], UniTuple(boolean, 5), UniTuple(int64, 2), UniTuple(int32, 2), "
+    "(int64, Array({}, 1, 'C', readonly=True), UniTuple(int64, 4), int64[:,::1], float32[:,::1], int64, "
+    "float32[:,:,::1], float32[::1], UniTuple(boolean, 6), UniTuple(int64, 2), UniTuple(int32, 2), "
     + 2 * (_SHARING + ", ")
     + "{}[::1], int64, Tuple((int64, int64, int64, int64, int64, int64, int64, boolean)))"
 )
 
 int32 = np.int32
+float32 = np.float32
 apart = partial(compiled, fuses=False)
 
 
@@ -40,6 +42,14 @@ def _round(part: Array) -> None:
 def _add(target: Array, part: Array) -> None:
     for i in range(target.size):
         target[i] += part[i]
+
+
+@apart
+def _add_rounded(target: Array, part: Array) -> None:
+    """float32 numbers are added, and sums rounded half up to bfloat16."""
+    for i in range(target.size):
+        bits = float32(target[i] + part[i]).view(np.int32)
+        target[i] = int32(int32(bits + int32(0x8000)) & int32(-0x10000)).view(np.float32)
 
 
 @apart
@@ -69,7 +79,14 @@ def _pack(part: Array, kind: int, sharing: Any) -> None:
 
 
 @apart
-def _add_block(
+def _rectify(part: Array) -> None:
+    """ReLU, as numpy's maximum of zero: no negative zero is left, and what is no number stays."""
+    for i in range(part.size):
+        part[i] = float32(0) if part[i] <= 0 else part[i]
+
+
+@apart
+def add_block(
     total: Array, part: Array, first: bool, last: bool, how: Any, partials: int, mask: np.int32, sharing: Any
 ) -> None:
     """The products of one more K block into sums; those of the first block, and nothing else, are there already."""
@@ -81,6 +98,11 @@ def _add_block(
         _add(total, part)
         if rounds_in_l1:
             _round(total)
+        return
+    if not first and narrow and mask == -1:
+        _add_rounded(total, part)
+        if not last:
+            _pack(total, partials, sharing)
         return
     if not first:
         _cut(total, mask)
@@ -98,7 +120,7 @@ def _leave(total: Array, last: bool, how: Any, partials: int, sharing: Any) -> N
 
 
 @apart
-def _settle(
+def settle(
     part: Array,
     bias: Array,
     how: Any,
@@ -122,6 +144,8 @@ def _settle(
         _pack(part, kinds[0], sharing)
         _cut(part, mask)
     _pack(part, kinds[1], sharing_out)
+    if how[5]:
+        _rectify(part)
     bits = part.view(np.int32)
     for one in range(outer):
         for other in range(inner):
@@ -155,21 +179,19 @@ def _widen(activations: Array, first: int, pitch: int, mask: np.int32, room: Arr
 
 
 @apart
-def _multiply(sgemm: Any, sizes: Any, left: Any, right: Any, joins: bool, total: Array, at_a_time: Any) -> None:
-    """A product, into or onto its sums, so many rows and so much depth at a time."""
+def _multiply(sgemm: Any, sizes: Any, left: Any, right: Any, joins: bool, total: Array, lot: int) -> None:
+    """A product, into or onto its sums, so many rows at a time."""
     rows, columns, depth = sizes
-    lot, deepest = at_a_time
     for row in range(0, rows, lot):
-        for first in range(0, depth, deepest):
-            product(
-                sgemm,
-                (BY_ROWS, AS_IT_IS, AS_IT_IS),
-                (min(lot, rows - row), columns, min(deepest, depth - first)),
-                (left[0] + 4 * (row * left[1] + first), left[1]),
-                (right[0] + 4 * first * right[1], right[1]),
-                np.float32(joins or first > 0),
-                (total.ctypes.data + 4 * row * columns, columns),
-            )
+        product_in_parts(
+            sgemm,
+            (BY_ROWS, AS_IT_IS, AS_IT_IS),
+            (min(lot, rows - row), columns, depth),
+            (left[0] + 4 * row * left[1], left[1]),
+            right,
+            np.float32(joins),
+            (total.ctypes.data + 4 * row * columns, columns),
+        )
 
 
 @called_with(*(_CALL.format(given, made) for given in ("int32", "uint16") for made in ("uint32", "uint16")))
@@ -198,15 +220,14 @@ def run(
         sgemm: Where BLAS's product is.
         activations: Integers, what the matrix [outputs, depths] of the activations lies in from its first element on.
         operands: The address of the weights [depths, columns], the elements from one of their rows to the next and
-            from one row of the activations to the next, how many outputs there are in a row of them, and how deep a
-            product is.
+            from one row of the activations to the next, and how many outputs there are in a row of them.
         blocks: int64 [blocks, 2], for each K block its depth and the rows of a product.
         room: float32, room for the activations of the rows that are computed at a time; none if they are read in place.
         rows: Rows of outputs.
         sums: float32 [2, rows that are computed at a time, elements of a row], sums, and room for products.
         bias: float32 [columns], or nothing.
-        how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed, and
-            outputs make one more trip.
+        how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed,
+            outputs make one more trip, and a ReLU follows.
         kinds: How partial sums and outputs are packed.
         masks: Bits of activations that are multiplied, and of partial sums that are read.
         sharing: How partial sums that are block floats are rounded.
@@ -216,7 +237,7 @@ def run(
         place: The distance between rows, spans of a row in two dimensions and the distances between those, the
             elements of a span and those that are kept, and whether the upper halves of numbers are stored.
     """
-    weights, weight_pitch, pitch, outputs, deepest = operands
+    weights, weight_pitch, pitch, outputs = operands
     columns, step, mask = sums.shape[2] // outputs, sums.shape[1], masks[1]
     for begin in range(0, rows, step):
         count = min(step, rows - begin)
@@ -227,7 +248,7 @@ def run(
         total = sums[0, :count].reshape(-1)
         for block in range(len(blocks)):
             last = block == len(blocks) - 1 and not how[3]
-            joins = block > 0 and (last or not how[1]) and blocks[block, 0] <= deepest
+            joins = block > 0 and (last or not how[1]) and blocks[block, 0] <= DEPTH
             part = total if joins or block == 0 else sums[1, :count].reshape(-1)
             if joins:
                 _cut(total, mask)
@@ -238,13 +259,13 @@ def run(
                 (weights + 4 * depth * weight_pitch, weight_pitch),
                 joins,
                 part,
-                (blocks[block, 1], deepest),
+                blocks[block, 1],
             )
             if joins:
                 _leave(total, last, how, kinds[0], sharing)
             else:
-                _add_block(total, part, block == 0, last, how, kinds[0], mask, sharing)
+                add_block(total, part, block == 0, last, how, kinds[0], mask, sharing)
             depth += blocks[block, 0]
         for m in range(count):
             to = first + (begin + m) * place[0]
-            _settle(sums[0, m], bias, how, kinds, mask, sharing, sharing_out, out, to, place)
+            settle(sums[0, m], bias, how, kinds, mask, sharing, sharing_out, out, to, place)

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from device.host.compiling import worth_loading
+from device.host.depths import DEPTH
 from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
-from device.matrix_unit.fast import MOST_DEPTH, activation_mask
+from device.matrix_unit.fast import activation_mask
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.numbers.rounding import sharing
@@ -24,7 +25,7 @@ from device.numbers.rounding import sharing
 CHUNK_ELEMENTS: Final = 1 << 14  # of sums that are worked on at a time, so that they stay in the cache
 ROWS_OF_A_KERNEL: Final = 4  # of OpenBLAS, which takes as long for fewer
 LEAST_ROWS: Final = 8  # of a product that is made where it lies
-_SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
+SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
 _TF32: Final = -0x2000  # masks as signed numbers
 _UPPER: Final = -0x10000
 _WHOLE: Final = -1
@@ -40,6 +41,7 @@ class Trips:
         partials: Format of partial sums.
         accumulates: Whether the packer adds them in L1.
         untilizes: Whether outputs make one more trip through partials and Dst.
+        relu: Whether negative outputs are packed as zeros.
         made: What outputs are packed to.
     """
 
@@ -48,6 +50,7 @@ class Trips:
     partials: DataFormat
     accumulates: bool
     untilizes: bool
+    relu: bool
     made: DataFormat
 
 
@@ -81,8 +84,8 @@ def whole_runs(trips: Trips, elements: int) -> WholeRun | None:
         trips: What happens.
         elements: Elements of all products of a call.
     """
-    address = sgemm_address() if trips.made.storage in (BFLOAT16.storage, FLOAT32.storage) else None
-    if address is None or not worth_loading("device.matrix_unit.fast_loops", elements * _SUM_SECONDS):
+    address = sgemm_address() if stores(trips) else None
+    if address is None or not worth_loading("device.matrix_unit.fast_loops", elements * SUM_SECONDS):
         return None
     return partial(run, importlib.import_module("device.matrix_unit.fast_loops"), address, trips)
 
@@ -102,30 +105,50 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Arr
     rows, outputs = place.shape[:2]
     step = min(rows, max(1, CHUNK_ELEMENTS // (outputs * columns)))
     held = 0 if dtype == np.float32 else step * outputs
-    mask = _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
     loops.run(
         sgemm,
         _flat(operands.activations),
-        (*_addressed(operands.weights), operands.activations.strides[0] // dtype.itemsize, outputs, MOST_DEPTH),
+        (*_addressed(operands.weights), operands.activations.strides[0] // dtype.itemsize, outputs),
         np.array([_block(depth, columns, step * outputs) for depth in operands.depths], np.int64),
         np.empty((held, operands.activations.shape[1]), np.float32),
         rows,
         np.empty((2, step, outputs * columns), np.float32),
         np.empty(0, np.float32) if operands.bias is None else operands.bias,
-        (not trips.fp32_dest, trips.accumulates, trips.partials != FLOAT32, operands.packs_last, trips.untilizes),
-        tuple(_kind(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
-        (np.int32(activation_mask(trips.fidelity_phases)), np.int32(mask)),
+        how_of(trips, packs_last=operands.packs_last),
+        tuple(kind_of(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
+        (np.int32(activation_mask(trips.fidelity_phases)), np.int32(mask_of(trips))),
         sharing(trips.partials.mantissa_bits),
         sharing(trips.made.mantissa_bits),
         result.reshape(-1).view(f"u{result.itemsize}"),
-        (_address(place) - _address(result)) // result.itemsize,
+        first_of(place, result),
         (*_spans(place, columns // place.shape[2]), result.itemsize == 2),
     )
 
 
+def stores(trips: Trips) -> bool:
+    """Whether loops write what is made."""
+    return trips.made.storage in (BFLOAT16.storage, FLOAT32.storage)
+
+
+def how_of(trips: Trips, *, packs_last: bool) -> tuple[bool, ...]:
+    """What happens between products and outputs, as loops take it."""
+    rounds_in_l1 = trips.partials != FLOAT32
+    return not trips.fp32_dest, trips.accumulates, rounds_in_l1, packs_last, trips.untilizes, trips.relu
+
+
+def mask_of(trips: Trips) -> int:
+    """Bits of partial sums that the matrix unit reads."""
+    return _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
+
+
+def first_of(place: Array, result: Array) -> int:
+    """The element of a result that a view of it begins with."""
+    return (_address(place) - _address(result)) // result.itemsize
+
+
 def _block(depth: int, columns: int, rows: int) -> tuple[int, int]:
     """How a K block is multiplied: its depth, and rows of a product, so that it is made where it lies if that goes."""
-    most = UNPACKED // (min(depth, MOST_DEPTH) * columns) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
+    most = UNPACKED // (min(depth, DEPTH) * columns) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
     if most < LEAST_ROWS or not multiplies_in_place():
         return depth, rows
     return depth, round_up(div_up(rows, div_up(rows, most)), ROWS_OF_A_KERNEL)
@@ -164,6 +187,6 @@ def _spans(place: Array, width: int) -> tuple[int, ...]:
     return down, 1, 0, 1, 0, columns * span, columns * span
 
 
-def _kind(fmt: DataFormat, *, fp32_dest: bool) -> int:
+def kind_of(fmt: DataFormat, *, fp32_dest: bool) -> int:
     """How the packer rounds: not at all, to bfloat16, or to a block float."""
     return 2 if fmt.is_block else int(fmt == BFLOAT16 and fp32_dest)

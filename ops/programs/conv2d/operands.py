@@ -10,7 +10,8 @@ import numpy as np
 from device.numbers.integers import Integers
 from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.blocks import KBlock, weight_rows_of
-from ops.programs.conv2d.gather import MetBlock, Strip, strips
+from ops.programs.conv2d.gather import Strip, strips
+from ops.programs.conv2d.windows import Windows, windows_of
 
 MOST_KEPT: Final = 64  # convolutions whose strips are kept
 WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
@@ -25,21 +26,24 @@ class WeightedStrip:
         rows: For each of its output phases of the columns, the row of the prepared matrix under each column of the
             gathered blocks (`rows_in_place`).
         depth: Columns of all blocks together.
+        windows: The same as windows over the image, if it is that.
     """
 
     strip: Strip
     rows: tuple[WeightRows, ...]
     depth: int
+    windows: Windows | None
 
 
 @lru_cache(MOST_KEPT)
 def weighted_strips(
-    blocks: tuple[KBlock, ...], rows: FrameAxis, columns: FrameAxis, corner: tuple[int, int], held: int
+    blocks: tuple[KBlock, ...], channels: int, rows: FrameAxis, columns: FrameAxis, corner: tuple[int, int], held: int
 ) -> tuple[WeightedStrip, ...]:
     """All outputs of a convolution, strip by strip; they hang on its geometry alone and are kept.
 
     Args:
         blocks: The K blocks.
+        channels: Of the input.
         rows: The axis of rows.
         columns: Of columns.
         corner: Where the first input lies in the image.
@@ -47,22 +51,25 @@ def weighted_strips(
     """
     kernel = rows.taps, columns.taps
     return tuple(
-        WeightedStrip(
-            strip,
-            tuple(_weight_rows(blocks, met, kernel, held) for met in strip.met),
-            sum(len(block.columns) for block in strip.blocks),
-        )
+        _weighted(blocks, channels, strip, kernel, held)
         for down in output_phases(rows)
         for strip in strips(blocks, down, columns, corner)
     )
 
 
-def _weight_rows(blocks: Sequence[KBlock], met: Sequence[MetBlock], kernel: tuple[int, int], held: int) -> WeightRows:
-    """The rows under the columns of all blocks as one output phase meets them."""
-    rows = rows_in_place(weight_rows_of(blocks, [one.columns for one in met], kernel), held)
-    if not isinstance(rows, slice):
+def _weighted(
+    blocks: Sequence[KBlock], channels: int, strip: Strip, kernel: tuple[int, int], held: int
+) -> WeightedStrip:
+    """A strip with the rows under the columns of all blocks as each of its output phases meets them."""
+    found = [weight_rows_of(blocks, [one.columns for one in met], kernel) for met in strip.met]
+    for rows in found:
         rows.flags.writeable = False
-    return rows
+    return WeightedStrip(
+        strip,
+        tuple(rows_in_place(rows, held) for rows in found),
+        sum(len(block.columns) for block in strip.blocks),
+        windows_of(strip, found, channels),
+    )
 
 
 def rows_in_place(rows: Integers, end: int) -> WeightRows:

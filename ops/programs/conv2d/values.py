@@ -14,7 +14,7 @@ import numpy as np
 
 from device.host.shared import Shared
 from device.matrix_unit.arithmetic import Arithmetic
-from device.matrix_unit.whole_runs import WholeRun
+from device.matrix_unit.window_runs import ALIKE_COLUMNS, WindowWeights
 from device.numbers.activations import apply_activation
 from device.numbers.formats import Array, DataFormat, write_exactly
 from device.numbers.integers import div_up, round_up
@@ -33,7 +33,8 @@ from ops.programs.conv2d.gather import (
     runs,
 )
 from ops.programs.conv2d.operands import WeightedStrip, WeightRows, weighted_strips
-from ops.programs.conv2d.whole_runs import compute_whole, suits_whole_runs, whole_run_of
+from ops.programs.conv2d.whole_runs import AtOnce, at_once, computed_whole
+from ops.programs.conv2d.windows import Windows, compute_windows
 from ops.programs.conv2d.work import ConvWork
 
 LEAST_COLUMNS: Final = 192  # of an operand, since its activations are gathered for each again
@@ -50,12 +51,14 @@ class _Piece:
         channels: Which of the output channels.
         operands: The weights of all K blocks for these and for others.
         part: Which of them is for these.
+        windows: The run as windows over the image, where that is how it is computed.
     """
 
     run: Run
     channels: slice
     operands: Shared[list[Array]]
     part: int
+    windows: Windows | None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,9 +96,9 @@ def conv_values(
     shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, work.problem.out_channels)
     result = np.empty(shape, out.storage)
     reading = Reading(work, arithmetic, spec)
-    whole = whole_run_of(reading, out, result.size)
-    image = prepare_image(reading, sticks, cut_later=whole is not None)
-    convolve_into(result, reading, image, weights, bias, out, whole)
+    how = at_once(reading, out, result.size)
+    image = prepare_image(reading, sticks, cut_later=how is not None and how.whole is not None)
+    convolve_into(result, reading, image, weights, bias, out, how)
     return result.reshape(-1, work.problem.out_channels)
 
 
@@ -106,7 +109,7 @@ def convolve_into(
     weights: Array,
     bias: Array | None,
     made: DataFormat,
-    whole: WholeRun | None,
+    how: AtOnce | None,
 ) -> None:
     """Compute all outputs of a frame that is its image with zeros around it and between, each in its place.
 
@@ -118,20 +121,27 @@ def convolve_into(
         weights: The prepared weight matrix.
         bias: [O_pad] or None.
         made: What a finished block is packed to.
-        whole: Who computes runs at once, if anybody does.
+        how: Who computes runs at once, if anybody does.
     """
     problem, out = reading.work.problem, reading.work.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
     frame, blocks = problem.frame, reading.work.k_blocks
-    found = weighted_strips(blocks, frame.rows, frame.columns, image.corner, len(weights))
+    found = weighted_strips(blocks, problem.in_channels, frame.rows, frame.columns, image.corner, len(weights))
+
+    def several(one: WeightedStrip) -> Iterator[_Piece]:
+        seen_at_once = how is not None and how.windows is not None and reading.converts_per_pixel
+        return _pieces(reading, one, weights, width, one.windows if seen_at_once else None)
 
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
-        place, operand = run.place(result[..., part]), piece.operands.taken()[piece.part]
         added = None if row is None else np.tile(row[part], len(run.strip.across))
-        if whole is not None and suits_whole_runs(run.strip, operand):
-            compute_whole(whole, reading, image, run, operand, added, result, place)
+        if piece.windows is not None and how is not None and how.windows is not None:
+            operands = WindowWeights(matrix=weights, rows=piece.windows.rows, columns=part)
+            compute_windows(how.windows, image, run, piece.windows, operands, added, result)
+            return
+        place, operand = run.place(result[..., part]), piece.operands.taken()[piece.part]
+        if how is not None and computed_whole(how, reading, image, run, operand, added, result, place):
             return
         dst = _multiply(reading, image, run, operand, has_bias=row is not None)
         if dst is None:
@@ -139,16 +149,18 @@ def convolve_into(
         values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    by_strip = [_pieces(reading, one, weights, width) for one in found]
+    by_strip = [several(one) for one in found]
     in_turn = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
     pieces = [piece for turns in in_turn for turn in turns for piece in turn if piece is not None]
     reading.arithmetic.each(compute, pieces)
 
 
-def _pieces(reading: Reading, one: WeightedStrip, weights: Array, end: int) -> Iterator[_Piece]:
+def _pieces(
+    reading: Reading, one: WeightedStrip, weights: Array, end: int, windows: Windows | None
+) -> Iterator[_Piece]:
     """The outputs of one strip in runs of rows and parts of the channels; some share their weights."""
     strip, arithmetic, phases = one.strip, reading.arithmetic, len(one.strip.across)
-    columns = max(LEAST_COLUMNS, arithmetic.operand_elements // max(1, one.depth))
+    columns = PART_COLUMNS if windows else max(LEAST_COLUMNS, arithmetic.operand_elements // max(1, one.depth))
     step, width = (round_up(div_up(some, phases), HALF) for some in (columns, min(columns, PART_COLUMNS)))
     for first in range(0, end, step):
         together = slice(first, min(first + step, end))
@@ -159,8 +171,9 @@ def _pieces(reading: Reading, one: WeightedStrip, weights: Array, end: int) -> I
             partial(_operands, reading, weights, together, width, one.rows), uses=len(several) * len(parts)
         )
         for part, channels in enumerate(parts):
+            suits = (channels.stop - channels.start) % ALIKE_COLUMNS == 0
             for run in several:
-                yield _Piece(run, channels, operands, part)
+                yield _Piece(run, channels, operands, part, windows if suits else None)
 
 
 def _operands(reading: Reading, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]) -> list[Array]:

@@ -22,7 +22,7 @@ def lay_out(
     """Some input channels of a weight, in place; False if one is too large for float32 sums.
 
     Args:
-        raw: int32 or uint16 [C, O / groups, kh, kw], bit patterns of float32 or bfloat16.
+        raw: int32 or uint16 [last - first, O / groups, kh, kw], bit patterns of float32 or bfloat16.
         first: First input channel.
         last: Where they end.
         shift: Bits that float32 has behind those of a raw number.
@@ -46,7 +46,7 @@ def lay_out(
                 across = kernel_columns - 1 - j if mirrored else j
                 target = flat[begin : begin + outs[0]]
                 for o in range(target.size):
-                    target[o] = int32(int32(raw[channel, o, down, across]) << shift)
+                    target[o] = int32(int32(raw[channel - first, o, down, across]) << shift)
                 out = made[shard * per_shard + i * per_row + j * per_column + held]
                 if not round_even(row, bits, out.reshape(-1, 16)):
                     return False

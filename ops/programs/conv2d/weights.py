@@ -230,7 +230,6 @@ def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
         return None
     loops = importlib.import_module("ops.programs.conv2d.weight_loops")
     made = np.zeros((layout.rows, layout.padded_out_channels), fmt.storage)
-    raw = to_read(np.ascontiguousarray(weights).view(f"i{itemsize}" if itemsize == 4 else f"u{itemsize}"))
     strides = (layout.shard_channels, layout.shard_rows, layout.kernel_row_rows, layout.shard_channels)
     outs = (layout.out_channels // layout.groups, layout.in_channels // layout.groups)
     done = list[bool]()
@@ -238,6 +237,8 @@ def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
     def lay_out(first: int) -> None:
         last = min(first + step, layout.in_channels)
         shift = 32 - 8 * itemsize
+        some = np.ascontiguousarray(weights[first:last])  # in the order of the rows, of which a cache holds these
+        raw = to_read(some.view(np.int32 if itemsize == 4 else np.uint16))
         done.append(
             loops.lay_out(
                 raw, first, last, shift, layout.mirror, strides, outs, fmt.mantissa_bits, made.view(np.uint16)

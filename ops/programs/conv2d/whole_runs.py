@@ -1,22 +1,37 @@
 """Runs of outputs computed at once, where the arithmetic does that: what is multiplied, and which trips follow."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun
+from device.matrix_unit.window_runs import WindowRun
 from device.numbers.formats import Array, DataFormat
-from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, Strip, gather, views
+from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, gather, views
 
 MOST_OF_A_ROW: Final = 1 << 20  # elements of all products of a row of outputs, which are there at once: 4 MiB
 
 
-def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun | None:
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """Who computes runs at once.
+
+    Attributes:
+        whole: From gathered activations; None if that is not worth it.
+        windows: From the image; None likewise.
+    """
+
+    whole: WholeRun | None
+    windows: WindowRun | None
+
+
+def at_once(reading: Reading, made: DataFormat, elements: int) -> AtOnce | None:
     """Who computes runs at once; None if they go step by step.
 
-    That is where a block is one product, of which nothing but bias and packer makes the output.
+    That is where a block is one product, of which nothing but bias and packer (which knows ReLU) makes the output.
 
     Args:
         reading: The convolution.
@@ -24,7 +39,8 @@ def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun 
         elements: Elements of the output.
     """
     work = reading.work
-    if work.fidelity_phases == 3 or work.activation is not None:
+    relu = work.activation is not None and work.activation[0] == "relu"
+    if work.fidelity_phases == 3 or (work.activation is not None and not relu):
         return None
     trips = Trips(
         fidelity_phases=work.fidelity_phases,
@@ -32,19 +48,16 @@ def whole_run_of(reading: Reading, made: DataFormat, elements: int) -> WholeRun 
         partials=work.partials_format,
         accumulates=work.l1_accumulation,
         untilizes=work.options.untilize_out,
+        relu=relu,
         made=made,
     )
-    return reading.arithmetic.whole_runs(trips, len(work.k_blocks) * elements)
+    products = len(work.k_blocks) * elements
+    arithmetic = reading.arithmetic
+    return AtOnce(arithmetic.whole_runs(trips, products), arithmetic.window_runs(trips, products))
 
 
-def suits_whole_runs(strip: Strip, operand: Array) -> bool:
-    """Whether a strip meets inputs, in products that numpy would not take for those of vectors, and not too many."""
-    met, columns = sum(1 for block in strip.blocks if block.taps), operand.shape[1]
-    return strip.width > 1 and columns > 1 and 0 < met * strip.width * columns <= MOST_OF_A_ROW
-
-
-def compute_whole(
-    whole: WholeRun,
+def computed_whole(
+    how: AtOnce,
     reading: Reading,
     image: Image,
     run: Run,
@@ -52,20 +65,24 @@ def compute_whole(
     bias: Array | None,
     result: Array,
     place: Array,
-) -> None:
-    """All outputs of a run.
+) -> bool:
+    """All outputs of a run, from gathered activations; whether that could be done.
+
+    Products have to be such that numpy would not take them for those of vectors, and not too many.
 
     Args:
-        whole: Who computes them.
+        how: Who computes them.
         reading: The convolution.
         image: The input.
-        run: The run; it meets inputs.
+        run: The run.
         operand: The weights of all K blocks, [depths, columns].
         bias: [columns] or None.
         result: The output buffer.
         place: The outputs in it, [rows, outputs of a row, phases, channels].
     """
-    met = [block for block in run.strip.blocks if block.taps]
+    met, columns, width = [block for block in run.strip.blocks if block.taps], operand.shape[1], run.strip.width
+    if how.whole is None or width == 1 or columns == 1 or not 0 < len(met) * width * columns <= MOST_OF_A_ROW:
+        return False
     operands = RunOperands(
         activations=_gathered(reading, image, run, met),
         weights=operand,
@@ -73,7 +90,8 @@ def compute_whole(
         bias=bias,
         packs_last=bias is not None or not run.strip.blocks[-1].taps,
     )
-    whole(operands, result, place)
+    how.whole(operands, result, place)
+    return True
 
 
 def _gathered(reading: Reading, image: Image, run: Run, met: Sequence[MetBlock]) -> Array:

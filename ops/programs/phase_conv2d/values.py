@@ -11,7 +11,7 @@ from device.numbers.integers import round_up
 from ops.meaning import ValuesReading, given, matrix, row
 from ops.programs.conv2d.gather import HALF, Image, Reading, prepare_image
 from ops.programs.conv2d.values import convolve_into
-from ops.programs.conv2d.whole_runs import whole_run_of
+from ops.programs.conv2d.whole_runs import at_once
 from ops.programs.phase_conv2d.work import PhaseConvWork
 
 
@@ -36,7 +36,7 @@ def phases_convolved(work: PhaseConvWork, inputs: Sequence[Array | None], readin
         for phase in part.phases:
             conv = Reading(part.conv_of(phase), reading.arithmetic, reading.spec)
             rows = matrices[phase.weights.start : phase.weights.stop]
-            convolve_into(result, conv, images[narrow], rows, added, made, whole_run_of(conv, made, result.size))
+            convolve_into(result, conv, images[narrow], rows, added, made, at_once(conv, made, result.size))
     values = _tilized(work, result, reading)[..., :channels] if tiled else result
     return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
 

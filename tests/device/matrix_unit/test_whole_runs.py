@@ -23,7 +23,7 @@ def at_once(monkeypatch):
 def trips(made, **changes):
     return Trips(**{
         "fidelity_phases": 4, "fp32_dest": False, "partials": BFLOAT16, "accumulates": False, "untilizes": False,
-        "made": made, **changes,
+        "relu": False, "made": made, **changes,
     })  # fmt: skip
 
 

@@ -108,6 +108,7 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
     """Whatever part of the output channels is computed at a time; 100 of bfloat8_b fill six groups and a quarter.
 
     Parts of 32 columns are 16 channels of two phases side by side, or 32 of one; by default all channels are one part.
+    Windows have no operands.
     """
     x, w, b = arrays(case, normal(3))
     whole, _ = computed(case, x, w, b, ARITHMETICS[arithmetic])
@@ -120,7 +121,9 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
 
     for name, changed in {"LEAST_COLUMNS": 32, "PART_COLUMNS": 32, "Shared": shared}.items():
         monkeypatch.setattr(values, name, changed)
-    how = replace(ARITHMETICS[arithmetic], operand_elements=1 if apart else 1 << 20)
+    how = replace(
+        ARITHMETICS[arithmetic], operand_elements=1 if apart else 1 << 20, window_runs=lambda trips, elements: None
+    )
     assert np.array_equal(computed(case, x, w, b, how)[0], whole)
     if case.outputs == 100:
         assert widths == ({(16, 16)} if apart else {(112, 16)})

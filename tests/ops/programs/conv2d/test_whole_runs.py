@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from device.host.compiling import numba_installed
 from device.host.products import sgemm_address
 from device.matrix_unit import whole_runs as device_whole_runs
+from device.matrix_unit import window_runs
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.programs.conv2d import values, whole_runs
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(
     not numba_installed() or sgemm_address() is None, reason="numba is not installed, or numpy has another BLAS"
 )
 FEW = replace(FAST, operand_elements=1 << 10)
-STEPWISE = replace(FEW, whole_runs=lambda trips, elements: None)
+STEPWISE = replace(FEW, whole_runs=lambda trips, elements: None, window_runs=lambda trips, elements: None)
 
 
 @pytest.fixture
@@ -32,7 +33,20 @@ def counted(monkeypatch):
     monkeypatch.setattr(device_whole_runs, "worth_loading", lambda module, seconds: True)
     monkeypatch.setattr(device_whole_runs, "CHUNK_ELEMENTS", 1 << 10)
     monkeypatch.setattr(values, "LEAST_COLUMNS", 32)
+    monkeypatch.setattr(values, "PART_COLUMNS", 64)
     monkeypatch.setattr(device_whole_runs, "run", lambda *given: (counts.append(1), compute(*given)))
+    return counts
+
+
+@pytest.fixture
+def windows(counted, monkeypatch):
+    """Those of them that are windows, a few numbers at a time, too."""
+    counts = []
+    compute = window_runs.run
+    monkeypatch.setattr(window_runs, "worth_loading", lambda module, seconds: True)
+    monkeypatch.setattr(window_runs, "SUMS_TOGETHER", 1 << 8)
+    monkeypatch.setattr(window_runs, "UNPACKED", 1 << 14)
+    monkeypatch.setattr(window_runs, "run", lambda *given: (counts.append(1), compute(*given)))
     return counts
 
 
@@ -41,15 +55,33 @@ def bits(case, seed, arithmetic):
     return got.view(np.uint32), dtype
 
 
-def test_any_convolution_is_the_same(counted):
+def test_any_convolution_is_the_same(counted, windows):
     @settings(max_examples=150, deadline=None)
-    @given(cases(), st.integers(0, 99))
-    def same(case, seed):
-        assume(case.activation is None and case.fidelity_phases != 3)
+    @given(cases(), st.integers(0, 99), st.booleans())
+    def same(case, seed, whole_groups):
+        case = replace(case, outputs=16 * case.groups) if whole_groups else case
+        assume(case.activation in (None, ("relu", ())) and case.fidelity_phases != 3)
         assert np.array_equal(bits(case, seed, FEW)[0], bits(case, seed, STEPWISE)[0])
 
     same()
     assert len(counted) > 50
+    assert windows
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("fp32_dest", [False, True])
+@pytest.mark.parametrize("packer_l1_acc", [False, True])
+@pytest.mark.parametrize("out_format", [BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B], ids=str)
+@pytest.mark.parametrize(("scheme", "channels"), [(HEIGHT, 160), (BLOCK, 96)])
+def test_windows_are_the_same(windows, scheme, channels, out_format, packer_l1_acc, fp32_dest, bias):
+    """Pixels side by side under three taps, of all channels (more than are summed up in one go) or of some."""
+    options = ConvOptions(fp32_dest=fp32_dest, packer_l1_acc=packer_l1_acc)
+    case = Case(
+        size=(5, 7), channels=channels, outputs=144, kernel=(3, 3), stride=(1, 1), bias=bias, scheme=scheme,
+        out_format=out_format, options=options, fidelity_phases=1, activation=("relu", ()),
+    )  # fmt: skip
+    assert np.array_equal(bits(case, 7, FAST)[0], bits(case, 7, STEPWISE)[0])
+    assert len(windows) >= 2
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -70,6 +102,36 @@ def test_trips_of_every_format_are_the_same(counted, scheme, out_format, packer_
     assert len(counted) >= 2
 
 
+def test_windows_are_the_same_where_blas_copies_them(windows, monkeypatch):
+    monkeypatch.setattr(window_runs, "multiplies_in_place", lambda: False)
+    case = Case(size=(3, 40), channels=32, outputs=48, stride=(1, 1))
+    assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
+    assert windows
+
+
+@pytest.mark.parametrize("channels", [3, 136, 155, 160])
+@pytest.mark.parametrize("columns", [2, 3, 8])
+def test_channels_that_are_left_out_and_rows_shorter_than_taps_change_no_bit(windows, channels, columns):
+    case = Case(
+        size=(3, columns), channels=channels, outputs=40, stride=(1, 1), padding=(1, 1, 1, 1), out_format=BFLOAT8_B
+    )
+    assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
+    case = replace(case, out_format=BFLOAT16, outputs=48)
+    assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
+    assert windows
+
+
+@pytest.mark.parametrize("change", [{"outputs": 24}, {"kernel": (3, 1)}, {"dilation": (1, 2)}])
+def test_columns_that_end_alone_and_pixels_apart_are_no_windows(counted, windows, change):
+    case = Case(channels=16, outputs=32, stride=(1, 1), size=(4, 7))
+    bits(case, 1, FAST)
+    assert windows
+    windows.clear()
+    bits(replace(case, **change), 1, FAST)
+    assert counted
+    assert not windows
+
+
 @pytest.mark.parametrize("channels", [64, 288, 512])
 @pytest.mark.parametrize("change", [{"UNPACKED": 1}, {"CHUNK_ELEMENTS": 1}], ids=str)
 def test_what_is_multiplied_at_a_time_changes_no_bit(counted, monkeypatch, channels, change):
@@ -84,7 +146,7 @@ def test_what_is_multiplied_at_a_time_changes_no_bit(counted, monkeypatch, chann
 
 
 @pytest.mark.parametrize(
-    "change", [{"activation": ("relu", ())}, {"fidelity_phases": 3}, {"size": (4, 1)}, {"outputs": 1}]
+    "change", [{"activation": ("silu", ())}, {"fidelity_phases": 3}, {"size": (4, 1)}, {"outputs": 1}]
 )
 def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, change):
     case = replace(Case(kernel=(1, 1), stride=(1, 1)), **change)

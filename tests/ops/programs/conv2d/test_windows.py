@@ -1,0 +1,53 @@
+"""Which outputs are windows over an image."""
+
+import numpy as np
+import pytest
+
+from ops.frame.axis import FrameAxis, output_phases
+from ops.programs.conv2d.blocks import KBlock
+from ops.programs.conv2d.gather import strips
+from ops.programs.conv2d.windows import windows_of
+
+
+def found(channels, *, kernel_rows=1, of_input=None, taps=3, spacing=1):
+    """The only strip of rows of six pixels under three rows of taps, each block of so many of these rows."""
+    rows, columns = (
+        FrameAxis(input_length=6, before=1, after=1, taps=length, spacing=1, step=1) for length in (3, taps)
+    )
+    if spacing > 1:
+        columns = FrameAxis(input_length=6, before=1, after=1, taps=taps, spacing=spacing, step=1)
+    blocks = tuple(
+        KBlock(kernel_rows=range(row, row + kernel_rows), first_channel=0, channels=channels,
+               weight_row=row * taps * channels, weight_stride=channels, weight_channels=channels)
+        for row in range(0, 3, kernel_rows)
+    )  # fmt: skip
+    (strip,) = strips(blocks, output_phases(rows)[0], columns, (1, 1))
+    depth = sum(len(block.columns) for block in strip.blocks)
+    return windows_of(strip, [np.arange(depth)], of_input or channels)
+
+
+def test_blocks_of_one_kernel_row_meet_pixels_side_by_side():
+    windows = found(32)
+    assert windows.taps == 3
+    assert [tuple(block) for block in windows.blocks] == [(row, 0, 0, 32) for row in range(3)]
+    assert windows.rows.tolist() == [list(range(288))]
+
+
+def test_channels_that_the_input_has_not_are_left_out():
+    """Of 16 channels three, under each of three taps, and nothing of what fills 48 columns up to tiles."""
+    windows = found(16, of_input=3)
+    assert [block.channels for block in windows.blocks] == [3, 3, 3]
+    assert windows.rows[0, :9].tolist() == [0, 1, 2, 16, 17, 18, 32, 33, 34]
+    assert windows.rows[0, 9] == 48
+
+
+def test_sums_that_are_split_have_all_their_terms():
+    """480 products are summed in halves: without the last channels the halves would be others."""
+    assert [block.channels for block in found(160, of_input=150).blocks] == [160] * 3
+    assert found(148).blocks[0].channels == 148
+    assert found(152) is None  # 456 products in 464 columns
+
+
+@pytest.mark.parametrize("change", [{"kernel_rows": 3}, {"taps": 1}, {"spacing": 2}], ids=str)
+def test_others_are_gathered(change):
+    assert found(16, **change) is None
