@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun
-from device.matrix_unit.window_runs import WindowRun
+from device.matrix_unit.window_runs import ALIKE_COLUMNS, WindowRun
 from device.numbers.formats import Array, DataFormat
 from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, gather, views
 
@@ -68,7 +68,7 @@ def computed_whole(
 ) -> bool:
     """All outputs of a run, from gathered activations; whether that could be done.
 
-    Products have to be such that numpy would not take them for those of vectors, and not too many.
+    Products have to be such that BLAS gives numpy the same bits, which multiplies more rows at once; and not too many.
 
     Args:
         how: Who computes them.
@@ -81,7 +81,8 @@ def computed_whole(
         place: The outputs in it, [rows, outputs of a row, phases, channels].
     """
     met, columns, width = [block for block in run.strip.blocks if block.taps], operand.shape[1], run.strip.width
-    if how.whole is None or width == 1 or columns == 1 or not 0 < len(met) * width * columns <= MOST_OF_A_ROW:
+    alike = width > 1 and columns % ALIKE_COLUMNS == 0
+    if how.whole is None or not alike or not 0 < len(met) * width * columns <= MOST_OF_A_ROW:
         return False
     operands = RunOperands(
         activations=_gathered(reading, image, run, met),

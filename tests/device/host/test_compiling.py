@@ -139,6 +139,7 @@ def test_all_kinds_of_calls_are_compiled_unless_the_last_is_kept(tmp_path):
 
 CALLS = """
 import numpy as np
+from dataclasses import replace
 from itertools import product
 from math import inf
 from device.host import compiling
@@ -173,7 +174,10 @@ for values, dtype, weights, wide in product(
         input_layout="ROW_MAJOR" if dtype == "bfloat16" else "TILE", config={"weights_dtype": weights},
         compute={"fp32_dest_acc_en": wide, "packer_l1_acc": wide},
     )
-    call(place(layer, make_inputs(layer), Settings(spec=load_spec(DEFAULT_SPEC), values=values)))
+    other = "float32" if dtype == "bfloat16" else "bfloat16"
+    windows = replace(layer, kernel_size=(3, 3), stride=(1, 1))
+    for one in (layer, windows, replace(windows, dtype=other)):
+        call(place(one, make_inputs(one), Settings(spec=load_spec(DEFAULT_SPEC), values=values)))
 with open_device(values="fast") as device:
     for groups, layout in product((1, 2, 16), ("IOX", "XIO")):
         order = (16, 16 // groups, 3, 3) if layout == "IOX" else (3, 3, 16, 16 // groups)
