@@ -22,6 +22,7 @@ LIMIT_OF_TORCH = 1.5  # of every direction of layers with channels enough for pr
 LIMIT_OF_FEW_CHANNELS = 2.0
 FEW_CHANNELS = 16  # of a group, on either side: fewer than that
 PAUSE_SECONDS = 0.01  # torch's threads turn for some 4 ms after its work
+TURNS = 3  # for one repeat: a direction takes some milliseconds, and what disturbs a machine lasts longer
 LIMIT_OF_TORCH_IN_SUM = 0.75
 torch: Any = import_module("torch") if find_spec("torch") else None
 
@@ -87,7 +88,7 @@ def bench_onednn(repeats: int) -> Iterator[Figure]:
             of_case: dict[str, float] = {}
             for direction, ours, theirs in _works(case, device):
                 shortest, works = {}, _timed(ours, theirs)
-                for name, seconds in in_turns(works, repeats, pause_seconds=PAUSE_SECONDS).items():
+                for name, seconds in in_turns(works, TURNS * repeats, pause_seconds=PAUSE_SECONDS).items():
                     shortest[name] = min(seconds)
                     of_case[name] = of_case.get(name, 0.0) + min(seconds)
                     yield run_times("onednn", case.name, direction if name == OURS else f"{direction}, torch", seconds)
