@@ -16,7 +16,7 @@ from ttsim.functions.device_calls import carried_out, kept_plan, require_left_ou
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
-from ttsim.types.signature import checked, required_integer
+from ttsim.types.signature import checked, require_type_or_none, required_integer
 
 
 @on_device
@@ -57,6 +57,7 @@ def transpose(
     pad_value: object = None,
 ) -> Tensor:
     """Two axes swapped; arguments and errors as of `permute`."""
+    require_type_or_none("transpose", MemoryConfig, memory_config=memory_config)
     rank = len(input_tensor.shape)
     first, second = (required_integer("transpose", name, one) for name, one in (("dim1", dim1), ("dim2", dim2)))
     for one in (first, second):

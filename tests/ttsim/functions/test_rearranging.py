@@ -58,3 +58,8 @@ def test_refusals_name_the_rule(device):
     odd = wide((8, 72), 2)
     with pytest.raises(ttnn.DeviceError, match=r"^Shard height 72 must be multiple of tile width \(32\)"):
         ttnn.experimental.convert_to_hwc(placed(device, np.zeros((1, 1, 8, 144), np.float32), place=odd))
+
+
+def test_a_place_that_is_none_is_refused(device):
+    with pytest.raises(ttnn.ArgumentTypeError, match=r"^transpose: memory_config must be a MemoryConfig, not \{\}$"):
+        ttnn.transpose(placed(device), 2, 3, memory_config={})
