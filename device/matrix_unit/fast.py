@@ -29,23 +29,27 @@ def activation_mask(fidelity_phases: int) -> int:
 
 def read_weight_mask(fidelity_phases: int, *, fp32_dest: bool) -> int:
     """The bits of a weight that so many fidelity phases multiply of what the matrix unit reads, as a signed number."""
-    multiplied = _WEIGHT_HIGH if fidelity_phases == 1 else _WEIGHT_BOTH
-    return (multiplied & (_TF32 if fp32_dest else _BFLOAT16)) - (1 << 32)
+    return _multiplied(fidelity_phases) & ((_TF32 if fp32_dest else _BFLOAT16) - (1 << 32))
 
 
 def activation_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Activations cut, in place, to what the fidelity phases multiply."""
-    return _cut_in_place(values, _ACTIVATION_HIGH) if mode.fidelity_phases < 3 else values
+    return _cut_in_place(values, activation_mask(mode.fidelity_phases))
 
 
 def weight_mask(mode: MatrixUnitMode) -> int:
     """The bits of a weight that the fidelity phases multiply, as a signed number."""
-    return (_WEIGHT_HIGH if mode.fidelity_phases == 1 else _WEIGHT_BOTH) - (1 << 32)
+    return _multiplied(mode.fidelity_phases)
 
 
 def weight_operand(values: Array, mode: MatrixUnitMode) -> Array:
     """Weights cut, in place, to what the fidelity phases multiply."""
-    return _cut_in_place(values, weight_mask(mode) + (1 << 32))
+    return _cut_in_place(values, weight_mask(mode))
+
+
+def _multiplied(fidelity_phases: int) -> int:
+    """The bits of a weight that so many fidelity phases multiply, as a signed number."""
+    return (_WEIGHT_HIGH if fidelity_phases == 1 else _WEIGHT_BOTH) - (1 << 32)
 
 
 def product(
@@ -130,6 +134,7 @@ def _cut(values: Array, mask: int) -> Array:
 
 
 def _cut_in_place(values: Array, mask: int) -> Array:
-    bits = values.view(np.uint32)
-    bits &= np.uint32(mask)
+    if mask != -1:
+        bits = values.view(np.int32)
+        bits &= np.int32(mask)
     return values
