@@ -18,9 +18,7 @@ from ttsim.runtime.device import Device, open_device
 
 OURS = "ttsim"
 # What holds on two threads of a quiet machine, with some room: wanted is 1.2 for every direction.
-LIMIT_OF_TORCH = 1.5  # of every direction of layers with channels enough for products of matrices
-LIMIT_OF_FEW_CHANNELS = 2.0
-FEW_CHANNELS = 16  # of a group, on either side: fewer than that
+LIMIT_OF_TORCH = 1.5  # of every direction
 PAUSE_SECONDS = 0.01  # torch's threads turn for some 4 ms after its work
 TURNS = 3  # for one repeat: a direction takes some milliseconds, and what disturbs a machine lasts longer
 LIMIT_OF_TORCH_IN_SUM = 0.75
@@ -55,11 +53,6 @@ class Case:
     dilation: int = 1
     groups: int = 1
 
-    @property
-    def limit_of_torch(self) -> float:
-        """How many times torch's time every direction may take."""
-        return LIMIT_OF_FEW_CHANNELS if min(self.channels) // self.groups < FEW_CHANNELS else LIMIT_OF_TORCH
-
 
 CASES = (
     Case("unet up, deepest", 1, (512, 256), 32, 2),
@@ -92,7 +85,7 @@ def bench_onednn(repeats: int) -> Iterator[Figure]:
                     shortest[name] = min(seconds)
                     of_case[name] = of_case.get(name, 0.0) + min(seconds)
                     yield run_times("onednn", case.name, direction if name == OURS else f"{direction}, torch", seconds)
-                yield from _of_torch(case.name, f"{direction} of torch", shortest, case.limit_of_torch)
+                yield from _of_torch(case.name, f"{direction} of torch", shortest, LIMIT_OF_TORCH)
             yield from _of_torch(case.name, "all of torch", of_case, None)
             in_sum = {name: in_sum.get(name, 0.0) + total for name, total in of_case.items()}
     yield from _of_torch("all layers", "all of torch", in_sum, LIMIT_OF_TORCH_IN_SUM)
