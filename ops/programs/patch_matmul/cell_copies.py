@@ -11,7 +11,6 @@ from numpy.lib.stride_tricks import as_strided
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.shifts import Cells, positions_of, runs_of
 
-NUMPY_SECONDS: Final = 1e-9  # for a number that is copied
 _BACK: Final = (1, 0, 2, 3, 4, 7, 8, 5, 6)  # columns of copies the other way
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from math import prod
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.cell_copies import Bundles, back, copy_cells, gaps_of
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_bands import bands_of, numbers_of, numpy_seconds, runs_of_products
-from ops.programs.patch_matmul.shifted_layer import Bundled, bundled, matrices_of
-
-MOST_KEPT: Final = 64  # layers that are kept
+from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled, matrices_of
 
 
 class Band(NamedTuple):

@@ -20,9 +20,8 @@ from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.cell_copies import Bundles, copy_cells, gaps_of
 from ops.programs.patch_matmul.gather import Each, Scratch, do
-from ops.programs.patch_matmul.shifted import MOST_KEPT
 from ops.programs.patch_matmul.shifted_bands import PIECES, bands_of, numbers_of, numpy_seconds, runs_of_products
-from ops.programs.patch_matmul.shifted_layer import Bundled, bundled, weights_of
+from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled, weights_of
 
 
 class Band(NamedTuple):
