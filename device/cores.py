@@ -7,14 +7,17 @@ the form that graph captures of the real library show, for example ``{[0-0 - 7-2
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from operator import and_, or_
 from operator import index as integer
-from typing import cast
+from typing import Final, cast
 
 from device.bindings import CalledList
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.rectangles import Columns, Rectangle, combined, without
+
+MOST_KEPT: Final = 1024  # sets of cores that planners ask for again and again: a few hundred on any grid
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -264,7 +267,7 @@ class CoreGrid:
 
     def core_range_set(self) -> CoreRangeSet:
         """The same cores as a set of one range."""
-        return CoreRangeSet((CoreRange(CoreCoord(0, 0), CoreCoord(self.x - 1, self.y - 1)),))
+        return core_rectangle(self.x, self.y)
 
     def __repr__(self) -> str:
         """As the real library prints it."""
@@ -298,8 +301,11 @@ def _make_integers(made: CoreCoord | CoreGrid) -> None:
             raise ArgumentTypeError(f"{owner}: {name} must be an integer, not {shown(value)}") from None
 
 
+@lru_cache(MOST_KEPT)
 def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:
     """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one.
+
+    Equal arguments give one set, of which hash and box are found once.
 
     Raises:
         ArgumentError: when the grid has fewer cores, or none is asked for.
@@ -317,6 +323,12 @@ def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = Tru
     if rest:
         ranges.append(_lines(full_lines, 1, rest, row_wise))
     return CoreRangeSet(ranges)
+
+
+@lru_cache(MOST_KEPT)
+def core_rectangle(cols: int, rows: int) -> CoreRangeSet:
+    """The first ``cols`` columns of the first ``rows`` rows of a grid; equal arguments give one set."""
+    return CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1)))
 
 
 def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> CoreRange:

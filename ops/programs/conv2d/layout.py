@@ -7,7 +7,7 @@ together; the choice of a shard scheme, the L1 estimates of slicing and the plan
 from dataclasses import dataclass
 from math import prod
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.cores import CoreCoord, CoreRangeSet, core_rectangle
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import round_up
@@ -60,9 +60,8 @@ class ConvLayout:
         ends = [self.out_config, self.config]
         if self.scheme is WIDTH:
             ends = [max(ends, key=lambda end: end.cores.num_cores())]
-        boxes = [one.cores.bounding_box() for one in ends]
-        last = CoreCoord(max(b.end.x for b in boxes), max(b.end.y for b in boxes))
-        return CoreRangeSet([CoreRange(CoreCoord(0, 0), last)])
+        last = [one.cores.bounding_box().end for one in ends]
+        return core_rectangle(max([one.x for one in last]) + 1, max([one.y for one in last]) + 1)
 
     def unplaced_core(self, device_cols: int) -> CoreCoord | None:
         """The first core of a WIDTH program that it does not run on, as the real library numbers them.

@@ -5,7 +5,7 @@ All functions are pure; `tiles` counts are tiles of 32 rows or 32 channels.
 
 from dataclasses import dataclass
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.memory.tiles import TILE
@@ -75,7 +75,7 @@ def block_range(nhw_cores: int, channel_cores: int, orientation: ShardOrientatio
     cols, rows = channel_cores, nhw_cores
     if orientation is ShardOrientation.COL_MAJOR:
         cols, rows = rows, cols
-    return CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))])
+    return core_rectangle(cols, rows)
 
 
 def input_parallel_config(
