@@ -8,7 +8,7 @@ the table that a reading is given.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import BufferSpec, TensorSpec
@@ -34,9 +34,8 @@ class ProgramKey(tuple[Hashable, ...]):
         return known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CircularBuffer:
-    """One circular buffer of a program.
+class CircularBuffer(NamedTuple):
+    """One circular buffer of a program; a plan has some thirty of them, and a named tuple is quickly made.
 
     Attributes:
         name: The role it has in its operation ("act", "weights", ...).

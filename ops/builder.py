@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import Allocate, CircularBuffer, Decision, Expected, Free, Operation, Plan, Relocate, Step, Work
 from device.spec.device_spec import DeviceSpec
+from ops.verification import verify
 
 CREATED: Final = "tt::tt_metal::create_device_tensor"
 UPLOADED: Final = "Tensor::to_device"
@@ -61,6 +62,7 @@ class PlanBuilder:
         self._adopted: list[str] = []
         self._expected: list[Expected] = []
         self._decisions: dict[Decision, None] = {}
+        self._buffers: dict[int, tuple[TensorSpec, BufferSpec]] = {}  # of tensors, by the identity of what they are
 
     def tensor(self, name: str) -> PlanTensor:
         """A tensor of the plan as it was made, or of the caller's."""
@@ -78,7 +80,7 @@ class PlanBuilder:
             spec: What it is.
             by: The function of the real library that asks for it.
         """
-        return self._allocated(Allocate(name, spec.buffer(self.device_spec), by), spec)
+        return self._allocated(Allocate(name, self._buffer(spec), by), spec)
 
     def upload(self, name: str, spec: TensorSpec, source: str, work: Work | None = None) -> PlanTensor:
         """A host tensor is written to the device; what ``spec`` pads it with is zero.
@@ -89,7 +91,7 @@ class PlanBuilder:
             source: Name of the caller's tensor.
             work: What the host does to it on the way; None writes it as it is.
         """
-        return self._allocated(Allocate(name, spec.buffer(self.device_spec), UPLOADED, source, work), spec)
+        return self._allocated(Allocate(name, self._buffer(spec), UPLOADED, source, work), spec)
 
     def run(
         self,
@@ -127,9 +129,9 @@ class PlanBuilder:
         self._operated(
             Operation(
                 name=operation,
-                inputs=tuple(one.name for one in reads),
-                outputs=() if output is None else (Allocate(output.name, output.spec.buffer(self.device_spec)),),
-                resident=tuple(Allocate(one.name, one.spec.buffer(self.device_spec), UPLOADED) for one in resident),
+                inputs=tuple([one.name for one in reads]),
+                outputs=() if output is None else (Allocate(output.name, self._buffer(output.spec)),),
+                resident=tuple([Allocate(one.name, self._buffer(one.spec), UPLOADED) for one in resident]),
                 circular_buffers=circular_buffers,
                 dataflow=dataflow,
                 work=work,
@@ -139,7 +141,8 @@ class PlanBuilder:
             ),
             () if output is None else (output.spec,),
         )
-        self._tensors.update((one.name, one.spec) for one in resident)
+        for one in resident:
+            self._tensors[one.name] = one.spec
         return written
 
     def repeat(self, steps: Sequence[Step], prefix: str, again: str) -> None:
@@ -168,7 +171,7 @@ class PlanBuilder:
 
     def relocate(self, tensor: PlanTensor, work: Work, *buffers: tuple[CircularBuffer, ...]) -> None:
         """A tensor is released and allocated again, as high as it can lie; ``work`` moves it (buffers: `Relocate`)."""
-        self._steps.append(Relocate(tensor.name, tensor.spec.buffer(self.device_spec), work, *buffers))
+        self._steps.append(Relocate(tensor.name, self._buffer(tensor.spec), work, *buffers))
 
     def free(self, *tensors: PlanTensor) -> None:
         """Releases tensors, in order: the plan's own, or the caller's on the caller's behalf."""
@@ -232,8 +235,15 @@ class PlanBuilder:
         tensors = {**self._tensors, **(seen or {})}
         steps, expected, chosen = tuple(self._steps), tuple(self._expected), tuple(self._decisions)
         plan = Plan(steps=steps, tensors=tensors, results=dict(results), expected=expected, decisions=chosen)
-        _verify(plan, given=self._given, known_works=known_works)
+        verify(plan, given=self._given, known_works=known_works)
         return plan
+
+    def _buffer(self, spec: TensorSpec) -> BufferSpec:
+        """The buffer of a tensor; several are often one value, as the copies of a list for two processors are."""
+        known = self._buffers.get(id(spec))
+        if known is None:
+            known = self._buffers[id(spec)] = spec, spec.buffer(self.device_spec)  # kept, so is its identity
+        return known[1]
 
     def _allocated(self, step: Allocate, spec: TensorSpec) -> PlanTensor:
         self._steps.append(step)
@@ -256,95 +266,10 @@ def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:
     """An operation on other tensors."""
     return replace(
         step,
-        inputs=tuple(named(one) for one in step.inputs),
-        outputs=tuple(Allocate(named(one.tensor), one.buffer, one.by) for one in step.outputs),
-        resident=tuple(Allocate(named(one.tensor), one.buffer, one.by) for one in step.resident),
+        inputs=tuple([named(one) for one in step.inputs]),
+        outputs=tuple([Allocate(named(one.tensor), one.buffer, one.by) for one in step.outputs]),
+        resident=tuple([Allocate(named(one.tensor), one.buffer, one.by) for one in step.resident]),
         circular_buffers=tuple(
-            one if one.view_of is None else replace(one, view_of=named(one.view_of)) for one in step.circular_buffers
+            [one if one.view_of is None else one._replace(view_of=named(one.view_of)) for one in step.circular_buffers]
         ),
     )
-
-
-def _verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] | None = None) -> None:
-    """Checks that a plan holds together; who wrote it has a bug if it does not.
-
-    Every name is known where it is used, every buffer that the plan allocates is released once or returned, nothing is
-    read or released after its release, and every work has a meaning.
-
-    Args:
-        plan: The plan.
-        given: Names of the caller's tensors.
-        known_works: Classes of work that have a meaning; None for any.
-
-    Raises:
-        AssertionError: What is wrong, and in which step.
-    """
-    walk = _Walk(set(given))
-    for number, step in enumerate(plan.steps):
-        fault = walk.take(step)
-        work = None if isinstance(step, Free) else step.work
-        if fault is None and known_works is not None and work is not None and type(work) not in known_works:
-            fault = f"nothing is known of the work {type(work).__name__}"
-        if fault is not None:
-            raise AssertionError(f"step {number} of the plan, {_named(step)}: {fault}")
-    results = set(plan.results.values())
-    if missing := sorted(results - walk.live):
-        raise AssertionError(f"the plan returns {', '.join(missing)}, which is not there at its end")
-    if left := sorted(walk.own - results):
-        raise AssertionError(f"the plan neither releases nor returns {', '.join(left)}")
-
-
-class _Walk:
-    """What is there while a plan is walked.
-
-    Attributes:
-        live: Names of tensors that can be read.
-        own: Those of them that the plan allocated.
-    """
-
-    def __init__(self, given: set[str]) -> None:
-        self.live = set(given)
-        self.own: set[str] = set()
-
-    def take(self, step: Step) -> str | None:
-        """Takes a step; returns what is wrong with it."""
-        match step:
-            case Allocate(source=source):
-                if source is not None and source not in self.live:
-                    return f"its source {source} is not there"
-                return self._make(step.tensor)
-            case Free(tensor=tensor):
-                if tensor not in self.live:
-                    return "it is not there, or was released before"
-                self.live.discard(tensor)
-                self.own.discard(tensor)
-                return None
-            case Relocate(tensor=tensor):
-                return None if tensor in self.live else "it is not there"
-            case Operation():
-                return self._operation(step)
-
-    def _operation(self, step: Operation) -> str | None:
-        for name in step.inputs:
-            if name not in self.live:
-                return f"its input {name} is not there"
-        for output in step.outputs:
-            if fault := self._make(output.tensor):
-                return fault
-        seen = {*step.inputs, *[one.tensor for one in step.outputs], *[one.tensor for one in step.resident]}
-        for buffer in step.circular_buffers:
-            if buffer.view_of is not None and buffer.view_of not in seen:
-                return f"its circular buffer {buffer.name} lies on {buffer.view_of}, which it neither reads nor makes"
-        return None
-
-    def _make(self, name: str) -> str | None:
-        if name in self.live:
-            return f"there is a tensor {name} already"
-        self.live.add(name)
-        self.own.add(name)
-        return None
-
-
-def _named(step: Step) -> str:
-    """A step in an error."""
-    return step.name if isinstance(step, Operation) else f"{type(step).__name__} {step.tensor}"

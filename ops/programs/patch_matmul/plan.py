@@ -217,7 +217,7 @@ def run_pixel_matmul(builder: PlanBuilder, work: PixelMatmul, inputs: Sequence[P
     box = band.bounding_box()
     cores = band if work.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, grid.rows)
     buffers = (
-        *(replace(one, cores=cores) for one in _matmul_buffers(matmul, inputs[0].name, output)),
+        *(one._replace(cores=cores) for one in _matmul_buffers(matmul, inputs[0].name, output)),
         _rows("patches", matmul.config.out_block_w, work.slicing.part_format, cores),
         _rows("rows", matmul.config.out_block_w, work.out_format if work.sections == 1 else FLOAT32, cores),
     )

@@ -4,7 +4,6 @@ Interleaved tensors pass through a core by rows of tiles, shards lie where they 
 tilize_with_val_padding, untilize, untilize_with_unpadding), compared with recorded plans.
 """
 
-from dataclasses import replace
 from math import prod
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
@@ -90,7 +89,7 @@ def _padded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tupl
     across, view = _shard_tiles(made.spec)[1], _view("result", made, spec)
     tiles = BUFFERING * made.spec.padded_shape[-2] // TILE * across
     stick = across * TILE * (read.spec.data_format.element_bytes or 0)
-    pad = replace(_view("padding", read, spec), size_bytes=stick, page_bytes=stick, view_of=None, scratchpad=True)
+    pad = _view("padding", read, spec)._replace(size_bytes=stick, page_bytes=stick, view_of=None, scratchpad=True)
     return tile_buffer("argument", tiles, read.spec.data_format, view.cores), view, pad
 
 
@@ -106,7 +105,7 @@ def _untilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> t
     even = all(side % part == 0 for side, part in zip(read.spec.matrix, shards.shape, strict=True))
     first = tile_buffer("argument", tiles, read.spec.data_format, cores)
     if even:
-        first = replace(_view("argument", read, spec), cores=cores)
+        first = _view("argument", read, spec)._replace(cores=cores)
     return first, tile_buffer("result", tiles, made.spec.data_format, cores)
 
 
@@ -162,7 +161,7 @@ def _last_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffe
     """A buffer on the shards of rows, as long as the last of them."""
     view, rows, shard_rows = _view(name, tensor, spec), tensor.spec.matrix[0], tensor.spec.shards.shape[0]
     last = rows - (div_up(rows, shard_rows) - 1) * shard_rows
-    return replace(view, size_bytes=view.size_bytes // shard_rows * last)
+    return view._replace(size_bytes=view.size_bytes // shard_rows * last)
 
 
 def shard_buffers(
@@ -184,11 +183,11 @@ def shard_buffers(
             return ()
     view = _view("shards", shards, spec)
     if conversion is not Conversion.RESHARD:
-        view = replace(view, cores=_holders(shards.spec, view.cores))
+        view = view._replace(cores=_holders(shards.spec, view.cores))
     if conversion is Conversion.INTERLEAVED_TO_SHARDED and made.spec.layout is Layout.ROW_MAJOR:
         stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
         pad = (
-            replace(view, name="sticks", size_bytes=STICKS * stick, page_bytes=stick, view_of=None, scratchpad=True),
+            view._replace(name="sticks", size_bytes=STICKS * stick, page_bytes=stick, view_of=None, scratchpad=True),
         )
     if conversion is Conversion.RESHARD:
         pad = _unaligned_pad(read.spec, view, spec)
@@ -207,7 +206,7 @@ def _unaligned_pad(read: TensorSpec, view: CircularBuffer, spec: DeviceSpec) -> 
     if aligned == row_bytes:
         return ()
     size = BUFFERING * shards.shape[0] * aligned
-    return (replace(view, name="unaligned", size_bytes=size, page_bytes=aligned, view_of=None),)
+    return (view._replace(name="unaligned", size_bytes=size, page_bytes=aligned, view_of=None),)
 
 
 def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:

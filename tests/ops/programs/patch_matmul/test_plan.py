@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,4 +94,4 @@ def test_what_does_not_fit_is_refused_by_the_device():
     (operation,) = operations_of(patch)
     buffer = operation.circular_buffers[0]
     with pytest.raises(DeviceError, match="Statically allocated circular buffers"):
-        Machine(SPEC).make_program("x", [replace(buffer, size_bytes=2_000_000, page_bytes=2_000_000)], {})
+        Machine(SPEC).make_program("x", [buffer._replace(size_bytes=2_000_000, page_bytes=2_000_000)], {})
