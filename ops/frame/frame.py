@@ -6,12 +6,14 @@ nothing in this module is as long as the frame, but for `frame_sources`, which l
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from device.numbers.integers import Integers
 from ops.frame.axis import FrameAxis
+
+Places = TypeVar("Places", int, Integers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +66,12 @@ class Frame:
         return self.rows.reach * self.columns.length + self.columns.reach
 
 
-def window_starts(frame: Frame, outputs: Integers) -> Integers:
-    """The stick in the upper left corner of the window of each output (flattened over image, row, column)."""
+def window_starts(frame: Frame, outputs: Places) -> Places:
+    """The stick in the upper left corner of the window of each output, flattened over image, row, column, or of one."""
     rows, columns = frame.rows, frame.columns
     line = outputs // columns.outputs
     to_line = rows.step * columns.length - columns.outputs * columns.step  # beyond what its outputs step over
-    starts: Integers = outputs * columns.step + line * to_line
+    starts = outputs * columns.step + line * to_line
     if frame.batch > 1:
         starts += line // rows.outputs * ((rows.length - rows.outputs * rows.step) * columns.length)
     return starts
@@ -78,12 +80,13 @@ def window_starts(frame: Frame, outputs: Integers) -> Integers:
 def data_before(frame: Frame, sticks: Integers) -> Integers:
     """Data sticks below each of ``sticks``: for a data stick, its number among the data."""
     data_rows, data_columns = frame.data_shape
+    if not data_columns:
+        return np.zeros_like(sticks)
     line, column = np.divmod(sticks, frame.columns.length)
-    image, row = np.divmod(line, frame.rows.length)
-    rows_above = frame.rows.data_before(row)
-    in_data_row = frame.rows.data_before(row + 1) - rows_above
-    in_row = in_data_row * frame.columns.data_before(column) if data_columns else 0
-    return (image * data_rows + np.minimum(rows_above, data_rows)) * data_columns + in_row
+    image, row = np.divmod(line, frame.rows.length) if frame.batch > 1 else (0, line)
+    above = frame.rows.data_before(row)
+    in_data_row = frame.rows.data_before(row + 1) - above
+    return (image * data_rows + above) * data_columns + in_data_row * frame.columns.data_before(column)
 
 
 def data_sticks(frame: Frame, numbers: Integers) -> Integers:

@@ -34,16 +34,18 @@ def reader_index_words(frame: Frame, *, output_rows: int, cores: int, block_rows
         cores: Cores that split the rows.
         block_rows: Rows that a reader takes at a time: one number, or two that alternate between two readers.
     """
-    begin, end, core = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
-    breaks = _breaks_before(frame, np.concatenate([begin, end - 1]))
-    segments = breaks[len(begin) :] - breaks[: len(begin)] + 1
-    words = np.bincount(core, weights=HEADER_WORDS + SEGMENT_WORDS * segments, minlength=cores)
-    return int(words.max())
+    begin, end = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
+    breaks = _breaks_before(frame, np.array([begin, end - 1]))
+    segments = breaks[1] - breaks[0] + 1
+    words = (HEADER_WORDS + SEGMENT_WORDS * segments) * (begin < end)
+    return int(words.sum(axis=1).max())
 
 
 def reader_indices(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> Words:
     """The lists, [cores, words]; arguments as of `reader_index_words`."""
-    begin, _, core = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
+    begin, end = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
+    core, block = (begin < end).nonzero()
+    begin = begin[core, block]
     outputs = np.arange(frame.outputs, dtype=np.int64)
     sticks = window_starts(frame, outputs)
     new_block = np.zeros(frame.outputs, dtype=np.bool_)
@@ -84,20 +86,14 @@ def reader_indices_refusal(page_bytes: int, *, output_rows: int) -> str | None:
     )
 
 
-def _blocks(
-    frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]
-) -> tuple[Integers, Integers, Integers]:
-    """First output, last output + 1 and core of every block that has outputs."""
+def _blocks(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> tuple[Integers, Integers]:
+    """[cores, blocks] first output, and last output + 1, of every block; no more than the first where it has none."""
     ends = [0]
     while ends[-1] < output_rows:
         ends.append(ends[-1] + block_rows[(len(ends) - 1) % len(block_rows)])
-    offsets = np.minimum(np.asarray(ends, dtype=np.int64), output_rows)
-    firsts = np.arange(cores, dtype=np.int64)[:, None] * output_rows
-    begin = (firsts + offsets[:-1]).ravel()
-    end = np.minimum(firsts + offsets[1:], frame.outputs).ravel()
-    core = np.arange(cores, dtype=np.int64).repeat(len(ends) - 1)
-    used = begin < end
-    return begin[used], end[used], core[used]
+    ends[-1] = output_rows
+    bounds = np.arange(0, cores * output_rows, output_rows)[:, None] + np.array(ends)
+    return bounds[:, :-1], np.minimum(bounds[:, 1:], frame.outputs)
 
 
 def _breaks_before(frame: Frame, outputs: Integers) -> Integers:
@@ -106,11 +102,10 @@ def _breaks_before(frame: Frame, outputs: Integers) -> Integers:
     row, image = columns.outputs, columns.outputs * rows.outputs
     to_row = rows.step * columns.length - (columns.outputs - 1) * columns.step
     to_image = to_row + (rows.length - rows.outputs * rows.step) * columns.length
-    count = np.zeros_like(outputs)
-    if to_row != columns.step:
-        count += outputs // row - outputs // image
-    if to_image != columns.step:
-        count += outputs // image
+    at_rows, at_images = to_row != columns.step, to_image != columns.step  # a row that begins an image is of the latter
+    count = outputs // row if at_rows else np.zeros_like(outputs)
+    if frame.batch > 1 and at_rows != at_images:
+        count += outputs // image * (at_images - at_rows)
     return count
 
 

@@ -73,7 +73,8 @@ class CoreOrder:
 
 def padding_words(runs: Integers) -> tuple[int, int]:
     """Words of both padding lists; ``runs`` are the runs of padding of each core."""
-    return 2 * int((runs // 2).max()) + 2, 2 * int((runs - runs // 2).max()) + 2
+    most = int(runs.max())
+    return 2 * (most // 2) + 2, 2 * (most - most // 2) + 2
 
 
 def deal_transfers(transfers: Transfers, cores: CoreOrder, *, tiled: bool) -> tuple[Transfers, Transfers]:
@@ -221,7 +222,7 @@ def gather_words_row_major(frame: Frame, ranges: StickRanges, *, input_rows: int
     begins = ends - transfers
     core_begins = begins[source.searchsorted(source)]
     begins, ends = begins - core_begins, ends - core_begins
-    ahead = np.arange(PROCESSORS)[::-1, None]  # the first processor begins
+    ahead = np.array([[1], [0]])  # the first processor begins
     dealt = (ends + ahead) // PROCESSORS - (begins + ahead) // PROCESSORS
     per_pair = TRANSFER_WORDS * dealt + ROUTE_WORDS * (dealt > 0)
     queue = np.concatenate([source, source + cores])

@@ -41,6 +41,8 @@ class StickRanges:
 
 def most_sticks(frame: Frame, *, output_rows: int, cores: int) -> int:
     """`max_sticks` of the `stick_ranges` of these arguments."""
+    if cores == 1:  # as all schemes by channels have it
+        return window_starts(frame, min(output_rows, frame.outputs) - 1) + frame.reach + 1
     starts, stops = _bounds(frame, output_rows=output_rows, cores=cores)
     return int((stops - starts).max())
 
@@ -74,10 +76,9 @@ def ranges_between(frame: Frame, starts: Integers, stops: Integers) -> StickRang
 
 def _bounds(frame: Frame, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
     """First stick, and last stick + 1, of every core."""
-    first = np.arange(cores, dtype=np.int64) * output_rows
-    last = np.minimum(first + (output_rows - 1), frame.outputs - 1)
-    bounds = window_starts(frame, np.concatenate([np.minimum(first, last), last]))
-    return bounds[:cores], bounds[cores:] + (frame.reach + 1)
+    outputs = np.arange(0, cores * output_rows, output_rows) + np.array([[0], [output_rows - 1]])
+    first, last = window_starts(frame, np.minimum(outputs, frame.outputs - 1))
+    return first, last + (frame.reach + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +163,21 @@ def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block
     shard_blocks = div_up(input_rows, block_rows)
     first, last = ranges.first_data, ranges.stop_data
     ends = np.array([first, last - 1])
-    first_block, last_block = ends // input_rows * shard_blocks + ends % input_rows // block_rows
-    blocks = np.where(last > first, last_block - first_block + 1, 0)
+    numbers = ends // input_rows
+    if shard_blocks > 1:
+        numbers = numbers * shard_blocks + ends % input_rows // block_rows
+    first_block, last_block = numbers
+    blocks = (last_block - first_block + 1) * (last > first)
     destination = np.arange(len(blocks), dtype=np.int64).repeat(blocks)
-    source, block = np.divmod(first_block[destination] + ordinals(blocks), shard_blocks)
-    block_begin = source * input_rows + block * block_rows
-    begin = np.maximum(first[destination], block_begin)
-    end = np.minimum(last[destination], np.minimum(block_begin + block_rows, (source + 1) * input_rows))
+    source, block = first_block[destination] + ordinals(blocks), np.zeros_like(destination)
+    if shard_blocks > 1:
+        source, block = np.divmod(source, shard_blocks)
+    block_begin = source * input_rows
+    block_end = block_begin + input_rows
+    if shard_blocks > 1:
+        block_begin += block * block_rows
+        block_end = np.minimum(block_begin + block_rows, block_end)
+    begin, end = np.maximum(first[destination], block_begin), np.minimum(last[destination], block_end)
     breaks = count_breaks(frame, np.array([begin, end - 1]))
     return PairCounts(
         source_core=source,
