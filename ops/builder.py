@@ -6,8 +6,8 @@ caller's, unless the plan frees it on the caller's behalf.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
@@ -19,8 +19,7 @@ CREATED: Final = "tt::tt_metal::create_device_tensor"
 UPLOADED: Final = "Tensor::to_device"
 
 
-@dataclass(frozen=True, slots=True)
-class PlanTensor:
+class PlanTensor(NamedTuple):
     """A tensor of a plan as the next steps see it.
 
     A *view* (the same buffer under another shape) takes no step: it keeps the name and changes the spec.

@@ -71,10 +71,10 @@ class ShardSpec:
         if not isinstance(orientation, ShardOrientation):
             raise ArgumentTypeError(f"ShardSpec: orientation must be a ShardOrientation, not {shown(orientation)}")
         try:
-            rows, columns = (integer(side) for side in shape)
+            rows, columns = map(integer, shape)
         except (TypeError, ValueError):
             rows = columns = 0
-        if min(rows, columns) < 1:
+        if rows < 1 or columns < 1:
             raise ArgumentError(f"ShardSpec: shape must be two positive integers (rows, columns), not {shown(shape)}")
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "shape", FrozenList((rows, columns)))

@@ -1,6 +1,5 @@
 """What conv2d does in its own way: its frame is the image with zeros around it."""
 
-from dataclasses import replace
 from typing import Final
 
 from ops.calls.convolution.arguments import AxisWindow, ConvArguments, ConvRules
@@ -37,7 +36,7 @@ def _window(call: ConvArguments, axis: int, bounds: tuple[int, int], outputs: in
 def _filled(call: ConvArguments, across: AxisWindow, columns: int) -> AxisWindow:
     """The window with more columns of output."""
     before, after = across.padding
-    return replace(across, padding=(before, after + columns * call.stride[1]))
+    return across._replace(padding=(before, after + columns * call.stride[1]))
 
 
 CONV2D: Final = ConvRules(

@@ -7,6 +7,7 @@ convolution over a frame.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
@@ -100,8 +101,7 @@ class Operand:
     made_by: Work | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AxisWindow:
+class AxisWindow(NamedTuple):
     """What a slice takes of the input along one axis, and how it is padded.
 
     Attributes:

@@ -164,7 +164,7 @@ def _once_more(
     window = sliced_input(builder, image, input_window, alike.window.spec.memory_config, f"{prefix}input")
     begin = len(builder.steps)
     builder.repeat(alike.steps, alike.prefix, prefix)
-    output = replace(alike.output, name=prefix + alike.output.name.removeprefix(alike.prefix))
+    output = alike.output._replace(name=prefix + alike.output.name.removeprefix(alike.prefix))
     return replace(alike, prefix=prefix, window=window, steps=builder.steps[begin:], output=output)
 
 

@@ -6,6 +6,7 @@ are is given, or the smallest number of which each fits L1 as the real library e
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from device.errors import DeviceError
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
@@ -29,8 +30,7 @@ from ops.programs.conv2d.partition import BLOCK, WIDTH, ParallelConfig, channel_
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 
 
-@dataclass(frozen=True, slots=True)
-class OutputSlice:
+class OutputSlice(NamedTuple):
     """One slice.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -259,8 +260,7 @@ def width_refusal(
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KBlock:
+class KBlock(NamedTuple):
     """One K block: the columns of the activation matrix that are multiplied between two trips through the packer.
 
     Columns run over kernel rows, kernel columns and channels, slowest first.
