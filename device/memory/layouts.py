@@ -9,6 +9,7 @@ buffer that the recorded runs name.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
@@ -28,8 +29,7 @@ from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BufferSpec:
+class BufferSpec(NamedTuple):
     """What is asked of an allocator.
 
     Attributes:
@@ -144,11 +144,11 @@ class TensorSpec:
                 "Shard spec must be provided for sharded tensors\n"
                 f"memory_config: {config.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
             )
-        rows, cols = self.matrix
-        high, wide = div_up(rows, shards.shape[0]), div_up(cols, shards.shape[1])
+        (rows, cols), (shard_rows, shard_cols) = self.matrix, shards.shape
+        high, wide = div_up(rows, shard_rows), div_up(cols, shard_cols)
         check_cores(config, shards, (high, wide), spec)
-        page_bytes, pages = self._pages(rows, cols, shards.shape[1])
-        _, shard_pages = self._pages(*shards.shape, shards.shape[1])
+        page_bytes, pages = self._pages(rows, cols, shard_cols)
+        _, shard_pages = self._pages(shard_rows, shard_cols, shard_cols)
         return BufferSpec(
             buffer_type=config.buffer_type,
             memory_layout=config.memory_layout,

@@ -79,6 +79,14 @@ class DataFormat:
         if not self.is_block and self.storage.itemsize * 8 != self.element_bits:
             raise ValueError(f"{self.name}: storage {self.storage} does not have {self.element_bits} bits")
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all is the same; formats are nearly always one of the constants, or differ by name."""
+        if self is other:
+            return True
+        if not isinstance(other, DataFormat):
+            return NotImplemented
+        return self.name == other.name and all(getattr(self, one) == getattr(other, one) for one in self.__slots__)
+
     def __hash__(self) -> int:
         """That of the name: plans are looked up by many formats, and those of one name are nearly always one."""
         return hash(self.name)

@@ -34,6 +34,7 @@ def test_cores_are_filled_line_by_line(count: int, row_wise: bool, text: str) ->
 def test_first_cores_are_the_first_of_the_grid(cols: int, rows: int, row_wise: bool, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, cols * rows))
     cores = first_cores(count, cols, rows, row_wise)
+    assert first_cores(count, cols, rows, row_wise) is cores
     whole = CoreGrid(x=cols, y=rows).core_range_set().cores(row_wise)
     assert cores.cores(row_wise) == whole[:count]
     assert cores.num_cores() == count

@@ -20,7 +20,7 @@ def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
     """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for."""
     call, taken_for = laid_out.arguments, read_layout(laid_out)
     layout, names = _prepared_layout(laid_out, taken_for), operand_names(call)
-    if not call.weight.on_host or layout != taken_for:
+    if not call.weight.on_host or (layout is not taken_for and layout != taken_for):
         builder.expect(names[0], PrepareWeights(taken_for))
     if call.weight.on_host:
         made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)

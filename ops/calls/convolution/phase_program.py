@@ -185,7 +185,7 @@ def _requests(
     laid_out: LaidOut, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
 ) -> list[BufferRequest]:
     """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
-    buffers = [replace(one, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(groups)]
+    buffers = [one._replace(halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(groups)]
     tiled = not laid_out.options.untilize_out
     return phase_buffer_requests(buffers, laid_out.layout, sticks_format(laid_out.problem), tiled=tiled)
 
@@ -204,9 +204,9 @@ def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
         )
         rows, columns = group.kernel
         joins = group.options.joins_kernel_rows(group.layout.scheme)
-        made.append(replace(conv, kernel=(1, rows * columns) if joins else group.kernel))
+        made.append(conv._replace(kernel=(1, rows * columns) if joins else group.kernel))
     longest = max(one.accumulation_blocks for one in made)
-    return [replace(one, accumulation_blocks=longest) for one in made]
+    return [one._replace(accumulation_blocks=longest) for one in made]
 
 
 def _conv_work(laid_out: LaidOut, group: PhaseGroup, buffers: ConvBuffersArguments) -> ConvWork:

@@ -1,7 +1,6 @@
 """The circular buffers of the conv2d micro-op, in order of allocation (docs/planning.md, Circular buffers)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from device.cores import CoreRangeSet
@@ -16,8 +15,7 @@ Viewed: TypeAlias = Literal["output", "halo", "reader_indices"]
 L1_ARRAY_BYTES = 64  # scratch for semaphores and addresses; same in every recorded run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvBuffersArguments:
+class ConvBuffersArguments(NamedTuple):
     """What decides the circular buffers.
 
     Attributes:
@@ -131,16 +129,8 @@ def placed_buffers(
     tensors = {"output": output, "halo": halo, "reader_indices": reader_indices}
     return tuple(
         [
-            CircularBuffer(
-                name=one.name,
-                size_bytes=one.size_bytes,
-                page_bytes=one.page_bytes,
-                data_format=one.data_format,
-                cores=cores,
-                view_of=None if one.view_of is None else tensors[one.view_of],
-                offset_bytes=one.offset_bytes,
-            )
-            for one in requests
+            CircularBuffer(name, size, page, data_format, cores, None if viewed is None else tensors[viewed], offset)
+            for name, size, page, data_format, viewed, offset in requests
         ]
     )
 
@@ -158,11 +148,11 @@ def buffer_requests(conv: ConvBuffersArguments) -> list[BufferRequest]:
     first_tiles, second_tiles = _gathered(conv)
     # A BLOCK core whose activations need no conversion gathers them in the buffer they are multicast through.
     gathers_in_act = scheme is BLOCK and conv.act_format == conv.out_format and conv.multicast
-    gathered_tiles = {HEIGHT: 0, BLOCK: 0 if gathers_in_act else first_tiles, WIDTH: 2 * act_w}[scheme]
     if scheme is HEIGHT:
-        act = _tiles("act", first_tiles, conv.act_format)
+        act, gathered_tiles = _tiles("act", first_tiles, conv.act_format), 0
     else:
         act = _tiles("act", first_tiles + second_tiles if conv.multicast else 0, conv.out_format)
+        gathered_tiles = 2 * act_w if scheme is WIDTH else 0 if gathers_in_act else first_tiles
 
     made = (
         _tiles("weights", out_w * act_w * weight_blocks, conv.weight_format),
@@ -217,7 +207,8 @@ def _partials(conv: ConvBuffersArguments) -> BufferRequest:
 
 
 def _tiles(name: str, tiles: int, data_format: DataFormat, view_of: Viewed | None = None) -> BufferRequest:
-    return BufferRequest(name, tiles * data_format.tile_bytes, data_format.tile_bytes, data_format, view_of)
+    tile_bytes = data_format.tile_bytes
+    return BufferRequest(name, tiles * tile_bytes, tile_bytes, data_format, view_of)
 
 
 def _page(name: str, page_bytes: int, data_format: DataFormat, view_of: Viewed | None = None) -> BufferRequest:

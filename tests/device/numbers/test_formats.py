@@ -76,6 +76,13 @@ def test_sizes():
     assert str(BFLOAT8_B) == "bfloat8_b"
 
 
+def test_formats_are_compared_by_all_that_they_say():
+    copy, like = dataclasses.replace(BFLOAT16), dataclasses.replace(BFLOAT16, mantissa_bits=8)
+    assert copy is not BFLOAT16
+    assert (copy, hash(copy)) == (BFLOAT16, hash(BFLOAT16))
+    assert BFLOAT16 not in (like, FLOAT32, "bfloat16")
+
+
 def test_contradictions_are_refused():
     with pytest.raises(ValueError, match=r"^odd: .*element_bits must be mantissa_bits \+ 1, not 8 with 6$"):
         DataFormat(name="odd", element_bits=8, mantissa_bits=6, storage=BFLOAT16.storage, is_block=True)

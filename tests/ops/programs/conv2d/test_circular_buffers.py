@@ -1,7 +1,5 @@
 """Circular buffers of the micro-op, by hand from the table in section 3.5 of the reference."""
 
-from dataclasses import replace
-
 import pytest
 
 from device.memory.memory_config import ShardOrientation
@@ -174,7 +172,7 @@ def test_l1_accumulation_needs_something_to_add(bias, k_blocks, effective):
     assert not l1_accumulation(requested=False, bias=bias, k_blocks=k_blocks)
     given = arguments(HEIGHT, packer_l1_acc=True, bias=bias, accumulation_blocks=k_blocks, out_format=BFLOAT8_B)
     assert partials_format(given) is (BFLOAT16 if effective else BFLOAT8_B)
-    assert partials_format(replace(given, fp32_dest=True)) is (FLOAT32 if effective else BFLOAT8_B)
+    assert partials_format(given._replace(fp32_dest=True)) is (FLOAT32 if effective else BFLOAT8_B)
 
 
 @pytest.mark.parametrize(
