@@ -58,8 +58,7 @@ class CircularBuffer(NamedTuple):
     scratchpad: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Allocate:
+class Allocate(NamedTuple):
     """A buffer comes into being.
 
     Attributes:

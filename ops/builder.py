@@ -161,7 +161,7 @@ class PlanBuilder:
                 case Free(tensor=tensor):
                     self.free(self.tensor(named(tensor)))
                 case Allocate(tensor=tensor):
-                    self._allocated(replace(step, tensor=named(tensor)), self._tensors[tensor])
+                    self._allocated(step._replace(tensor=named(tensor)), self._tensors[tensor])
                 case Relocate(tensor=tensor):
                     self._steps.append(replace(step, tensor=named(tensor)))
                 case Operation():

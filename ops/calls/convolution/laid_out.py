@@ -82,7 +82,7 @@ def lay_out_call(
     if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
         place = flattened_memory(call)
         if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
-            layout = replace(layout, config=replace(layout.config, cores=place.shard_spec.grid))
+            layout = replace(layout, config=layout.config._replace(cores=place.shard_spec.grid))
     return LaidOut(
         arguments=call,
         problem=problem,

@@ -3,7 +3,7 @@
 All functions are pure; `tiles` counts are tiles of 32 rows or 32 channels.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from device.cores import CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError
@@ -17,8 +17,7 @@ BLOCK = TensorMemoryLayout.BLOCK_SHARDED
 WIDTH = TensorMemoryLayout.WIDTH_SHARDED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelConfig:
+class ParallelConfig(NamedTuple):
     """Cores of one side (input or output) of a convolution.
 
     Attributes:

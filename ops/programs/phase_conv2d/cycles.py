@@ -125,7 +125,7 @@ def _placing(work: PhaseConvWork, beside: int, tile_rows: int) -> ConvWork:
         problem=replace(conv.problem, frame=frame, in_format=work.sticks_format, bias=False),
         layout=replace(
             conv.layout,
-            config=replace(conv.layout.config, scheme=HEIGHT),
+            config=conv.layout.config._replace(scheme=HEIGHT),
             shards=replace(shards, in_width=shards.out_width * beside),
             blocks=replace(conv.layout.blocks, act_h_tiles=tile_rows, act_w_tiles=shards.out_col_tiles),
         ),
