@@ -58,7 +58,7 @@ class RanCall:
             is no better place.
         useful_flops: Multiplications and additions of its definition; None if it has none of its own.
         asked: The arguments of a convolution, as its caller gave them; None for any other call.
-        arguments: What the script gave to the function, in words, by name or number; none where nobody knows.
+        given: What the script gave to the function, by name or number, for `texts` to tell; none where nobody knows.
         sites: The script's lines that ran meanwhile, outermost first.
         before: What lay in its memories when it began, oldest first.
         events: What happened on the device meanwhile.
@@ -72,7 +72,7 @@ class RanCall:
     ran: tuple[str, ...]
     useful_flops: int | None = None
     asked: ConvArguments | None = None
-    arguments: tuple[tuple[str, str], ...] = ()
+    given: tuple[tuple[str, object], ...] = ()
     sites: tuple[CallSite, ...] = ()
     before: tuple[BufferAllocated, ...] = ()
     events: tuple[Event, ...] = ()
