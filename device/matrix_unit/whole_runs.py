@@ -8,7 +8,7 @@ as long as the products themselves.
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ CHUNK_ELEMENTS: Final = 1 << 14  # of sums that are worked on at a time, so that
 ROWS_OF_A_KERNEL: Final = 4  # of OpenBLAS, which takes as long for fewer
 LEAST_ROWS: Final = 8  # of a product that is made where it lies
 SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
+_MOST_KEPT: Final = 64  # kinds of trips whose words are kept
 _TF32: Final = -0x2000  # masks as signed numbers
 _UPPER: Final = -0x10000
 _WHOLE: Final = -1
@@ -152,6 +153,7 @@ def run(loops: Any, sgemm: int, words: TripWords, operands: RunOperands, result:
     )
 
 
+@lru_cache(_MOST_KEPT)
 def trip_words(trips: Trips) -> TripWords:
     """Trips as compiled loops take them."""
     partials, fp32_dest = trips.partials, trips.fp32_dest
