@@ -20,6 +20,7 @@ from typing import (
     Any,
     ClassVar,
     ParamSpec,
+    Self,
     TypeVar,
     Union,
     dataclass_transform,
@@ -312,6 +313,12 @@ class CheckedRecord:
             )
         if name in self._signature.arguments:
             object.__setattr__(self, name, self._signature.convert(name, value))
+
+    def __copy__(self) -> Self:
+        """Another config of the same fields, which were checked."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is the same kind of config with equal fields."""
