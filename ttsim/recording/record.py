@@ -27,8 +27,8 @@ from ttsim.report.record.figures_of import (
 )
 from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
 from ttsim.report.record.timelines import Timeline, timeline
-from ttsim.runtime.device import RanCall
 from ttsim.runtime.given import texts
+from ttsim.runtime.ran_call import RanCall
 
 
 def record_of(profile: Profile, name: str) -> Record:

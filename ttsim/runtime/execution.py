@@ -20,8 +20,9 @@ from ops.calls.convolution.arguments import ConvArguments
 from ops.meaning import ValuesReading
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
-from ttsim.runtime.device import Device, RanCall
+from ttsim.runtime.device import Device
 from ttsim.runtime.given import remembered
+from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current
 from ttsim.runtime.sites import script_sites
 from ttsim.runtime.storage import not_allocated
