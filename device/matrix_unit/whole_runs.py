@@ -61,11 +61,11 @@ class TripWords:
     """Trips as compiled loops take them.
 
     Attributes:
-        steps: What happens between products and outputs, before and after it is known whether the last product is
-            packed.
+        steps: What happens between products and outputs, in two parts: what `how` puts between them differs from run
+            to run.
         kinds: How partial sums and outputs are packed.
         activation_mask: Bits of activations that are multiplied.
-        weight_mask: Of weights.
+        weight_mask: Of weights as they are stored.
         partials_mask: Bits of partial sums that the matrix unit reads.
         sharings: How partial sums and outputs are rounded where they are block floats.
     """
