@@ -17,7 +17,7 @@ from device.bindings import CalledList
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.rectangles import Columns, Rectangle, combined, without
 
-MOST_KEPT: Final = 1024  # sets of cores that planners ask for again and again: a few hundred on any grid
+MOST_KEPT: Final = 1024  # sets of cores that planners ask for again and again; hash and box of each are found once
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -304,8 +304,6 @@ def _make_integers(made: CoreCoord | CoreGrid) -> None:
 @lru_cache(MOST_KEPT)
 def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:
     """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one.
-
-    Equal arguments give one set, of which hash and box are found once.
 
     Raises:
         ArgumentError: when the grid has fewer cores, or none is asked for.

@@ -41,7 +41,7 @@ class StickRanges:
 
 def most_sticks(frame: Frame, *, output_rows: int, cores: int) -> int:
     """`max_sticks` of the `stick_ranges` of these arguments."""
-    if cores == 1:  # as all schemes by channels have it
+    if cores == 1:  # the first window begins the frame: plain integers do
         return window_starts(frame, min(output_rows, frame.outputs) - 1) + frame.reach + 1
     starts, stops = _bounds(frame, output_rows=output_rows, cores=cores)
     return int((stops - starts).max())
