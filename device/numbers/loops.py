@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
+from device.numbers.sixteen import SIXTEEN, spread_exponents
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,8 +22,8 @@ _UPPER: Final = np.int32(-0x10000)
 _HALF_OF_SEVEN: Final = np.int32(0x10000)
 _SEVEN_BITS: Final = np.int32(-0x20000)
 _FIELD: Final = np.int32(0x7F800000)
-_MOST_NARROW: Final = np.int32(230 << 23)
-_MAGIC_OF_ONE: Final = np.float32(1.5 * 2.0**23)
+MOST_NARROW: Final = np.int32(230 << 23)  # above it `round_together` would be too large for float32
+_AT_A_TIME: Final = 1024  # numbers that are rounded together, within the fastest cache
 
 int32 = np.int32
 float32 = np.float32
@@ -86,35 +87,49 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
                 group[i] = float32(float32(units) * multiple).view(np.int32)
 
 
+@apart
+def round_together(bits: Array, mantissa_bits: int, tops: Array, out: Array) -> np.int32:
+    """Groups as `round_even` rounds them, side by side; the largest exponent field of all, which says whether it could.
+
+    Args:
+        bits: int32 [16 * groups] of float32 numbers.
+        mantissa_bits: Width of a magnitude.
+        tops: int32 [at least as many], to work in.
+        out: uint16 [16 * groups], bit patterns of bfloat16.
+    """
+    step, most = 1 << 23, int32(0)
+    above, below = int32((24 - mantissa_bits) * step + step // 2), int32(step - (1 << (24 - mantissa_bits)))
+    for first in range(0, bits.size, SIXTEEN):
+        spread_exponents(bits, first, int32(0), tops)
+    for i in range(bits.size):
+        most = max(most, tops[i])
+        magic = int32(tops[i] + above).view(np.float32)
+        limit = int32(tops[i] | below).view(np.float32)
+        kept = bits[i] if bits[i] & _FIELD else int32(0)
+        rounded = float32(float32(int32(kept).view(np.float32) + magic) - magic)
+        rounded = limit if rounded > limit else rounded
+        rounded = -limit if rounded < -limit else rounded
+        out[i] = int32(float32(rounded).view(np.int32) >> 16)
+    return int32(most)
+
+
 @called_with(f"({readonly('int32', 2)}, int64, uint16[:,::1])")
 @apart
 def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
-    """Groups as the host rounds them, to nearest even; False at the first that is too large for float32.
+    """Groups as the host rounds them, to nearest even; False where one is too large for float32.
+
+    Denormals become zero: beside larger numbers they would be rounded to it, and else they are dropped.
 
     Args:
         bits: int32 [groups, 16] of float32 numbers.
         mantissa_bits: Width of a magnitude.
         out: uint16 [groups, 16], bit patterns of bfloat16.
     """
-    step = 1 << 23
-    denormal_reach, above, below = (mantissa_bits + 1) * step, (24 - mantissa_bits) * step + step // 2, step
-    below -= 1 << (24 - mantissa_bits)
-    for n in range(bits.shape[0]):
-        group, target, top = bits[n], out[n], int32(0)
-        for i in range(group.size):
-            field = int32(group[i] & _FIELD)
-            top = field if field > top else top
-        if top > _MOST_NARROW:
+    given, made, tops = bits.reshape(-1), out.reshape(-1), np.empty(_AT_A_TIME, np.int32)
+    for first in range(0, given.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, given.size)
+        if round_together(given[first:last], mantissa_bits, tops, made[first:last]) > MOST_NARROW:
             return False
-        least = int32(step) if 0 < top <= denormal_reach else int32(0)
-        magic = int32(top + above).view(np.float32) if top else _MAGIC_OF_ONE
-        limit = int32(top | below).view(np.float32)
-        for i in range(group.size):
-            kept = group[i] if int32(group[i] & _FIELD) >= least else int32(0)
-            rounded = float32(float32(int32(kept).view(np.float32) + magic) - magic)
-            rounded = limit if rounded > limit else rounded
-            rounded = -limit if rounded < -limit else rounded
-            target[i] = int32(float32(rounded).view(np.int32) >> 16)
     return True
 
 
