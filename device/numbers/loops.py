@@ -3,8 +3,8 @@
 Loaded by the modules beside it where the work is worth it (``device.host.compiling``). Each loop goes once over memory
 where numpy goes once for each operation. Multiplications and additions stay apart, as they are in numpy.
 
-The layout is what makes it fast: a loop sees one view of an array, as int32 bit patterns or as float32, and takes the
-length of a group from its shape, so that it becomes vector instructions.
+The layout is what makes it fast: a loop sees one view of an array, as int32 bit patterns or as float32, and goes over
+many groups at a time, so that it becomes vector instructions.
 """
 
 from functools import partial
@@ -71,20 +71,21 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
         magic: What is added and taken away again to round, for a largest number of one.
         unit: What numbers are cut to a multiple of in the end, again for one; 0 to leave them as they are.
     """
-    for n in range(bits.shape[0]):
-        group, top = bits[n], smallest
-        for i in range(group.size):
-            field = int32(int32(group[i] + _HALF_OF_SEVEN) & _FIELD)
-            top = field if field > top else top
-        added = float32(int32(top).view(np.float32) * magic)
-        for i in range(group.size):
-            seven = int32(int32(group[i] + _HALF_OF_SEVEN) & _SEVEN_BITS).view(np.float32)
-            group[i] = float32(float32(float32(seven * stretch) + added) - added).view(np.int32)
+    flat, tops = bits.reshape(-1), np.empty(_AT_A_TIME, np.int32)
+    for start in range(0, flat.size, _AT_A_TIME):
+        some = flat[start : min(start + _AT_A_TIME, flat.size)]
+        for first in range(0, some.size, SIXTEEN):
+            spread_exponents(some, first, _HALF_OF_SEVEN, tops)
+        for i in range(some.size):
+            top = int32(max(tops[i], smallest)).view(np.float32)
+            seven = int32(int32(some[i] + _HALF_OF_SEVEN) & _SEVEN_BITS).view(np.float32)
+            added = float32(top * magic)
+            some[i] = float32(float32(float32(seven * stretch) + added) - added).view(np.int32)
         if unit > 0:
-            multiple = float32(int32(top).view(np.float32) * unit)
-            for i in range(group.size):
-                units = np.trunc(float32(int32(group[i]).view(np.float32) / multiple))
-                group[i] = float32(float32(units) * multiple).view(np.int32)
+            for i in range(some.size):
+                multiple = float32(int32(max(tops[i], smallest)).view(np.float32) * unit)
+                units = np.trunc(float32(int32(some[i]).view(np.float32) / multiple))
+                some[i] = float32(float32(units) * multiple).view(np.int32)
 
 
 @apart
