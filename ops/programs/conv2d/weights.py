@@ -25,7 +25,7 @@ from device.numbers.integers import round_up
 from device.plan import Work
 
 _LAY_OUT_SECONDS: Final = 3e-9  # what numpy takes for a number of a matrix
-_LAID_OUT_TOGETHER: Final = 1 << 20  # numbers that one thread lays out: another would come too late to help with fewer
+_LAID_OUT_TOGETHER: Final = 1 << 18  # numbers that one thread lays out at a time: for fewer another comes too late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
