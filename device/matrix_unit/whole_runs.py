@@ -8,7 +8,7 @@ as long as the products themselves.
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -17,7 +17,8 @@ from numpy.lib.stride_tricks import as_strided
 from device.host.compiling import worth_loading
 from device.host.depths import DEPTH
 from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
-from device.matrix_unit.fast import activation_mask
+from device.matrix_unit.fast import activation_mask, read_weight_mask
+from device.numbers.block_floats import to_read
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
 from device.numbers.integers import div_up, round_up
 from device.numbers.rounding import sharing
@@ -26,6 +27,7 @@ CHUNK_ELEMENTS: Final = 1 << 14  # of sums that are worked on at a time, so that
 ROWS_OF_A_KERNEL: Final = 4  # of OpenBLAS, which takes as long for fewer
 LEAST_ROWS: Final = 8  # of a product that is made where it lies
 SUM_SECONDS: Final = 2.5e-9  # what numpy takes for an element of a product on its way, as measured for upconv1
+_MOST_KEPT: Final = 64  # kinds of trips whose words are kept
 _TF32: Final = -0x2000  # masks as signed numbers
 _UPPER: Final = -0x10000
 _WHOLE: Final = -1
@@ -52,6 +54,33 @@ class Trips:
     untilizes: bool
     relu: bool
     made: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TripWords:
+    """Trips as compiled loops take them.
+
+    Attributes:
+        steps: What happens between products and outputs, in two parts: what `how` puts between them differs from run
+            to run.
+        kinds: How partial sums and outputs are packed.
+        activation_mask: Bits of activations that are multiplied.
+        weight_mask: Of weights as they are stored.
+        partials_mask: Bits of partial sums that the matrix unit reads.
+        sharings: How partial sums and outputs are rounded where they are block floats.
+    """
+
+    steps: tuple[tuple[bool, ...], tuple[bool, ...]]
+    kinds: tuple[int, ...]
+    activation_mask: np.int32
+    weight_mask: np.int32
+    partials_mask: np.int32
+    sharings: tuple[Any, ...]
+
+    def how(self, *, packs_last: bool) -> tuple[bool, ...]:
+        """What happens between products and outputs."""
+        before, after = self.steps
+        return *before, packs_last, *after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +116,16 @@ def whole_runs(trips: Trips, elements: int) -> WholeRun | None:
     address = sgemm_address() if stores(trips) else None
     if address is None or not worth_loading("device.matrix_unit.fast_loops", elements * SUM_SECONDS):
         return None
-    return partial(run, importlib.import_module("device.matrix_unit.fast_loops"), address, trips)
+    return partial(run, importlib.import_module("device.matrix_unit.fast_loops"), address, trip_words(trips))
 
 
-def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Array, place: Array) -> None:
+def run(loops: Any, sgemm: int, words: TripWords, operands: RunOperands, result: Array, place: Array) -> None:
     """Compute outputs.
 
     Args:
         loops: The compiled loops.
         sgemm: Where BLAS's product is.
-        trips: What happens on the way.
+        words: What happens on the way.
         operands: What is multiplied.
         result: The output buffer, contiguous, in storage of what is made.
         place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
@@ -109,19 +138,32 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: RunOperands, result: Arr
         sgemm,
         _flat(operands.activations),
         (*_addressed(operands.weights), operands.activations.strides[0] // dtype.itemsize, outputs),
-        np.array([_block(depth, columns, step * outputs) for depth in operands.depths], np.int64),
+        _blocks(operands.depths, columns, step * outputs),
         np.empty((held, operands.activations.shape[1]), np.float32),
         rows,
         np.empty((2, step, outputs * columns), np.float32),
         np.empty(0, np.float32) if operands.bias is None else operands.bias,
-        how_of(trips, packs_last=operands.packs_last),
-        tuple(kind_of(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
-        (np.int32(activation_mask(trips.fidelity_phases)), np.int32(mask_of(trips))),
-        sharing(trips.partials.mantissa_bits),
-        sharing(trips.made.mantissa_bits),
+        words.how(packs_last=operands.packs_last),
+        words.kinds,
+        (words.activation_mask, words.partials_mask),
+        *words.sharings,
         result.reshape(-1).view(f"u{result.itemsize}"),
         first_of(place, result),
         (*_spans(place, columns // place.shape[2]), result.itemsize == 2),
+    )
+
+
+@lru_cache(_MOST_KEPT)
+def trip_words(trips: Trips) -> TripWords:
+    """Trips as compiled loops take them."""
+    partials, fp32_dest = trips.partials, trips.fp32_dest
+    return TripWords(
+        steps=((not fp32_dest, trips.accumulates, partials != FLOAT32), (trips.untilizes, trips.relu)),
+        kinds=tuple(_kind(fmt, fp32_dest=fp32_dest) for fmt in (partials, trips.made)),
+        activation_mask=np.int32(activation_mask(trips.fidelity_phases)),
+        weight_mask=np.int32(read_weight_mask(trips.fidelity_phases, fp32_dest=fp32_dest)),
+        partials_mask=np.int32(_WHOLE if partials != FLOAT32 else _TF32 if fp32_dest else _UPPER),
+        sharings=(sharing(partials.mantissa_bits), sharing(trips.made.mantissa_bits)),
     )
 
 
@@ -130,20 +172,15 @@ def stores(trips: Trips) -> bool:
     return trips.made.storage in (BFLOAT16.storage, FLOAT32.storage)
 
 
-def how_of(trips: Trips, *, packs_last: bool) -> tuple[bool, ...]:
-    """What happens between products and outputs, as loops take it."""
-    rounds_in_l1 = trips.partials != FLOAT32
-    return not trips.fp32_dest, trips.accumulates, rounds_in_l1, packs_last, trips.untilizes, trips.relu
-
-
-def mask_of(trips: Trips) -> int:
-    """Bits of partial sums that the matrix unit reads."""
-    return _WHOLE if trips.partials != FLOAT32 else _TF32 if trips.fp32_dest else _UPPER
-
-
 def first_of(place: Array, result: Array) -> int:
     """The element of a result that a view of it begins with."""
     return (_address(place) - _address(result)) // result.itemsize
+
+
+def _blocks(depths: Sequence[int], columns: int, rows: int) -> Array:
+    """How K blocks are multiplied, int64 [blocks, 2]."""
+    of_depth = {depth: _block(depth, columns, rows) for depth in set(depths)}
+    return np.array([of_depth[depth] for depth in depths], np.int64)
 
 
 def _block(depth: int, columns: int, rows: int) -> tuple[int, int]:
@@ -165,9 +202,11 @@ def _addressed(matrix: Array) -> tuple[int, int]:
 
 def _flat(matrix: Array) -> Array:
     """The integers that a matrix is made of, from its first element to its last, with what lies between its rows."""
+    kind = np.int32 if matrix.itemsize == 4 else np.uint16
+    if matrix.flags.c_contiguous:
+        return to_read(matrix.reshape(-1).view(kind))
     length = (len(matrix) - 1) * (matrix.strides[0] // matrix.itemsize) + matrix.shape[1]
-    flat = as_strided(matrix, (length,), (matrix.itemsize,), writeable=False)
-    return flat.view(np.int32 if matrix.itemsize == 4 else np.uint16)
+    return as_strided(matrix, (length,), (matrix.itemsize,), writeable=False).view(kind)
 
 
 def _spans(place: Array, width: int) -> tuple[int, ...]:
@@ -187,6 +226,6 @@ def _spans(place: Array, width: int) -> tuple[int, ...]:
     return down, 1, 0, 1, 0, columns * span, columns * span
 
 
-def kind_of(fmt: DataFormat, *, fp32_dest: bool) -> int:
+def _kind(fmt: DataFormat, *, fp32_dest: bool) -> int:
     """How the packer rounds: not at all, to bfloat16, or to a block float."""
     return 2 if fmt.is_block else int(fmt == BFLOAT16 and fp32_dest)

@@ -16,12 +16,10 @@ import numpy as np
 from device.host.compiling import worth_loading
 from device.host.depths import DEPTH
 from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
-from device.matrix_unit.fast import read_weight_mask
-from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, first_of, how_of, kind_of, mask_of, stores
+from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, TripWords, first_of, stores, trip_words
 from device.numbers.block_floats import to_read
 from device.numbers.formats import Array
 from device.numbers.integers import Integers, div_up, round_up
-from device.numbers.rounding import sharing
 
 SUMS_TOGETHER: Final = 1 << 17  # outputs that are worked on at a time, so that sums and pixels stay in the cache
 COLUMNS_TOGETHER: Final = 64
@@ -102,16 +100,16 @@ def window_runs(trips: Trips, elements: int) -> WindowRun | None:
     address = sgemm_address() if stores(trips) else None
     if address is None or not worth_loading("device.matrix_unit.window_loops", elements * SUM_SECONDS):
         return None
-    return partial(run, importlib.import_module("device.matrix_unit.window_loops"), address, trips)
+    return partial(run, importlib.import_module("device.matrix_unit.window_loops"), address, trip_words(trips))
 
 
-def run(loops: Any, sgemm: int, trips: Trips, operands: WindowOperands, result: Array, place: Array) -> None:
+def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, result: Array, place: Array) -> None:
     """Compute outputs.
 
     Args:
         loops: The compiled loops.
         sgemm: Where BLAS's product is.
-        trips: What happens on the way.
+        words: What happens on the way.
         operands: What is multiplied.
         result: The output buffer, contiguous, in storage of what is made.
         place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
@@ -127,7 +125,6 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: WindowOperands, result: 
     high = _even(div_up(outputs, taps), lot, 1)
     elements = _room(operands, (step - 1) * operands.down + 1, outputs), deepest * wide, high * wide
     down, apart, between = (stride // place.itemsize for stride in place.strides[:3])
-    mask = np.int32(read_weight_mask(trips.fidelity_phases, fp32_dest=trips.fp32_dest))
     loops.run(
         sgemm,
         _flat(pixels[operands.first :]),
@@ -136,17 +133,16 @@ def run(loops: Any, sgemm: int, trips: Trips, operands: WindowOperands, result: 
         (taps, outputs, operands.down),
         _flat(weights.matrix),
         weights.rows,
-        (weights.matrix.shape[1], mask),
+        (weights.matrix.shape[1], words.weight_mask),
         np.array(tiles, np.int64),
         rows,
         tuple(np.empty(some, np.float32) for some in elements),
         np.empty((step, outputs * columns), np.float32),
         np.empty(0, np.float32) if bias is None else bias,
-        how_of(trips, packs_last=operands.packs_last),
-        tuple(kind_of(fmt, fp32_dest=trips.fp32_dest) for fmt in (trips.partials, trips.made)),
-        np.int32(mask_of(trips)),
-        sharing(trips.partials.mantissa_bits),
-        sharing(trips.made.mantissa_bits),
+        words.how(packs_last=operands.packs_last),
+        words.kinds,
+        words.partials_mask,
+        *words.sharings,
         result.reshape(-1).view(f"u{result.itemsize}"),
         first_of(place, result),
         (down, apart, between, result.itemsize == 2),

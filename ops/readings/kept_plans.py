@@ -50,6 +50,10 @@ class KeptPlans:
         """Steps of all plans that are kept."""
         return sum(len(one.plan.steps) for one in list(self._kept.values()))
 
+    def holds(self, key: ProgramKey, spec: DeviceSpec) -> bool:
+        """Whether the plan of a call is kept; arguments as of `plan_of`."""
+        return (id(spec), key) in self._kept
+
     def plan_of(self, key: ProgramKey, spec: DeviceSpec, make: Callable[[], Plan]) -> Plan:
         """The plan of a call.
 

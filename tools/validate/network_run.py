@@ -36,7 +36,8 @@ from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.recording.profiling import profile
 from ttsim.recording.timing import timed_call
 from ttsim.runtime.defaults import Values
-from ttsim.runtime.device import Device, RanCall
+from ttsim.runtime.device import Device
+from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig

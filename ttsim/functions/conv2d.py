@@ -7,13 +7,15 @@ import numpy as np
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
 from ops.calls.conv2d.plan import conv2d_reads_free_l1, left_of, plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
-from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planned
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, plan_key, planned
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -131,17 +133,17 @@ def convolved(
     Returns:
         The results by their roles; height and width of the output.
     """
-    validate(arguments)
-    require_possible(arguments)
-    require_addressable(arguments, device.spec)
-    if device.strict:
-        require_sane(arguments)
-    device.asked = arguments
-    plan = planned(
-        plan_conv2d, arguments, device, reads_free_l1=conv2d_reads_free_l1(arguments), returns_weights=returns_weights
+    key = plan_key(
+        _sound_plan,
+        arguments,
+        device,
+        reads_free_l1=conv2d_reads_free_l1(arguments),
+        returns_weights=returns_weights,
     )
-    if device.strict:
-        require_sound(plan, left_of(arguments, plan))
+    if not device.plans.holds(key, device.spec):
+        _require_valid(arguments, device)
+    device.asked = arguments
+    plan = planned(_sound_plan, arguments, device, key, returns_weights=returns_weights)
     with device.function(name):
         results = run(
             plan,
@@ -152,6 +154,25 @@ def convolved(
             input_shape=misfit_shape(arguments, tensors["input"]),
         )
     return results, output_size(arguments)
+
+
+def _require_valid(call: ConvArguments, device: Device) -> None:
+    """Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds."""
+    validate(call)
+    require_possible(call)
+    require_addressable(call, device.spec)
+    if device.strict:
+        require_sane(call)
+
+
+def _sound_plan(
+    call: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool
+) -> Plan:
+    """The plan of a valid call; raises ArgumentError if it is to be strict and the plan would give a wrong result."""
+    plan = plan_conv2d(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
+    if strict:
+        require_sound(plan, left_of(call, plan))
+    return plan
 
 
 def fetched(tensor: Tensor) -> Tensor:

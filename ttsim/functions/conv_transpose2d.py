@@ -4,12 +4,12 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError, shown
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
 from ops.calls.conv_transpose2d.phase_lowering import require_phase_weights, require_phases
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
 from ops.calls.conv_transpose2d.validation import (
@@ -27,7 +27,7 @@ from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
-from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planned
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, plan_key, planned
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -130,14 +130,6 @@ def conv_transpose2d(
         mirror_kernel=mirror_kernel,
     )
     require_allocated(input_tensor, weight_tensor, bias_tensor)
-    validate(arguments)
-    require_possible(arguments)
-    require_addressable(arguments, device.spec)
-    require_possible_slices(arguments)
-    if device.strict:
-        require_sane(arguments)
-    if runs_by_phases(arguments):
-        require_phases(arguments)
     results = _run(
         arguments,
         named(input_tensor, weight_tensor, bias_tensor),
@@ -160,7 +152,7 @@ def _run(
     """Runs a call.
 
     Args:
-        call: Its arguments, validated.
+        call: Its arguments.
         tensors: "input", "weight" and, if there is one, "bias".
         device: Where.
         useful_flops: Multiplications and additions of the call's definition, for profiles.
@@ -170,22 +162,18 @@ def _run(
         The "output", and if asked for "weight" and "bias".
 
     Raises:
-        ArgumentError: The plan would give a wrong result.
+        ArgumentError: Arguments contradict each other, or the plan would give a wrong result.
         DeviceError: The call does not fit the device.
     """
+    key = plan_key(_sound_plan, call, device, reads_free_l1=reads_free_l1(call), returns_weights=returns_weights)
+    if not device.plans.holds(key, device.spec):
+        _require_valid(call, device)
     misfit = misfit_shape(call, tensors["input"])
-    call = call if call.groups else replace(call, groups=1)  # the real library takes 0 groups for one
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     device.asked = call
     plan: Plan | None = None
     try:
-        plan = planned(
-            plan_convolution, call, device, reads_free_l1=reads_free_l1(call), returns_weights=returns_weights
-        )
-        if device.strict:
-            require_sound(plan, call)
-        if call.rules.by_phases:
-            require_phase_weights(plan, call)
+        plan = planned(_sound_plan, call, device, key, returns_weights=returns_weights)
         with device.function("ttsim.conv_transpose2d" if call.rules.by_phases else "ttnn.conv_transpose2d"):
             return run(plan, tensors, device, useful_flops=useful_flops, asked=call, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
@@ -193,6 +181,30 @@ def _run(
             raise
         told = verdict(call, Ground(device.machine, held, device.strict), planned=plan is not None)
         raise type(error)(f"{error}\n{told}") from error
+
+
+def _require_valid(call: ConvArguments, device: Device) -> None:
+    """Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds."""
+    validate(call)
+    require_possible(call)
+    require_addressable(call, device.spec)
+    require_possible_slices(call)
+    if device.strict:
+        require_sane(call)
+    if runs_by_phases(call):
+        require_phases(call)
+
+
+def _sound_plan(
+    call: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool
+) -> Plan:
+    """The plan of a valid call; raises ArgumentError if it is to be strict and the plan would give a wrong result."""
+    plan = plan_convolution(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
+    if strict:
+        require_sound(plan, call)
+    if call.rules.by_phases:
+        require_phase_weights(plan, call)
+    return plan
 
 
 def definition_flops(call: ConvArguments) -> int:

@@ -22,24 +22,42 @@ def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | Non
     return tensors if bias_tensor is None else {**tensors, "bias": bias_tensor}
 
 
-def planned(
+def plan_key(
     planner: Callable[..., Plan], call: ConvArguments, device: Device, *, reads_free_l1: bool, returns_weights: bool
-) -> Plan:
-    """The plan of a call, of those that the device keeps if an equal call came before.
+) -> ProgramKey:
+    """All that decides the plan of a call, but for the device's spec: where it is kept, an equal call was valid.
 
     Args:
-        planner: `plan_convolution` or `plan_conv2d`.
-        call: The call, validated.
+        planner: As of `planned`.
+        call: The call.
         device: Where.
         reads_free_l1: Whether the free bytes of L1 can change the plan.
         returns_weights: Prepared weights and bias are asked for.
     """
-    free, spec = free_l1_bytes(device), device.spec
+    free = free_l1_bytes(device) if reads_free_l1 else None
     numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
+    return ProgramKey((planner, call, numbers, free, returns_weights, device.strict))
+
+
+def planned(
+    planner: Callable[..., Plan], call: ConvArguments, device: Device, key: ProgramKey, *, returns_weights: bool
+) -> Plan:
+    """The plan of a call, of those that are kept if an equal call came before.
+
+    Args:
+        planner: Plans a valid call on a spec; a strict one refuses plans that would give wrong results.
+        call: The call.
+        device: Where.
+        key: Its `plan_key`.
+        returns_weights: Prepared weights and bias are asked for.
+    """
+    spec = device.spec
     return device.plans.plan_of(
-        ProgramKey((planner, call, numbers, free if reads_free_l1 else None, returns_weights)),
+        key,
         spec,
-        lambda: planner(call, spec, free_l1_bytes=free, returns_weights=returns_weights),
+        lambda: planner(
+            call, spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights, strict=device.strict
+        ),
     )
 
 

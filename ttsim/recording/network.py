@@ -15,7 +15,7 @@ from ttsim.report.cycles.whole import whole
 from ttsim.report.network.figures import LivingBuffer
 from ttsim.report.network.figures_of import RanOperation
 from ttsim.report.network.report import NetworkReport, network_report
-from ttsim.runtime.device import RanCall
+from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.sites import CallSite
 
 Maker = tuple[str, str]

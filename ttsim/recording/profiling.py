@@ -25,7 +25,8 @@ from ttsim.report.cycles.whole import whole
 from ttsim.report.network.report import NetworkReport
 from ttsim.report.writers.html.notebook import page_frame
 from ttsim.runtime.described import tensor_like
-from ttsim.runtime.device import Device, RanCall
+from ttsim.runtime.device import Device
+from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.turns import in_turn

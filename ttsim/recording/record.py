@@ -27,7 +27,8 @@ from ttsim.report.record.figures_of import (
 )
 from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
 from ttsim.report.record.timelines import Timeline, timeline
-from ttsim.runtime.device import RanCall
+from ttsim.runtime.given import texts
+from ttsim.runtime.ran_call import RanCall
 
 
 def record_of(profile: Profile, name: str) -> Record:
@@ -165,10 +166,10 @@ def _tensors(call: RanCall) -> Iterator[MadeTensor]:
 
 def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
     """What a script gave to a call, or else the tensors of its plan; and what was chosen for the caller."""
-    yield from call.arguments
+    yield from texts(call.given)
     made = {one.tensor for step in call.plan.steps for one in _makes(step)}
     for name, spec in call.plan.tensors.items():
-        if name not in made and not call.arguments:
+        if name not in made and not call.given:
             yield name, f"{list(spec.shape)} {spec.data_format.name} {spec.layout.name}"
     for decision in call.plan.decisions:
         yield decision.name, str(decision.value)

@@ -13,7 +13,7 @@ from ops.readings.launches import launches_of
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
 from ttsim.report.cycles.whole import whole_operation
-from ttsim.runtime.device import RanCall
+from ttsim.runtime.ran_call import RanCall
 
 
 def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> TimedCall:

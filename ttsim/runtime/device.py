@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
@@ -10,9 +9,8 @@ from typing import Self, get_args
 from device.bindings import PlainEnum
 from device.cores import CoreCoord, CoreGrid
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.events import BufferAllocated, Event, MadeTensor, OperationBegin, OperationEnd
+from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
-from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
 from ops.fields.changed import load_spec
@@ -23,8 +21,8 @@ from ops.readings.kept_moves import KeptMoves
 from ops.readings.kept_plans import one_of_alike, plans_of_process
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
+from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current
-from ttsim.runtime.sites import CallSite
 from ttsim.runtime.traces import Traces
 from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type, required_integer
@@ -45,40 +43,6 @@ class Arch(PlainEnum):
     def of(cls, spec: DeviceSpec) -> "Arch":
         """The architecture of a description; Invalid for one with a name of its own."""
         return cls.__members__.get(spec.arch.upper(), cls.Invalid)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RanCall:
-    """A call that a device carried out, as profiles remember it.
-
-    Attributes:
-        function: The function of the library that was called.
-        plan: What it did.
-        ran: Names of the device operations that ran, in order: a tensor that is to be moved stays where it is if there
-            is no better place.
-        useful_flops: Multiplications and additions of its definition; None if it has none of its own.
-        asked: The arguments of a convolution, as its caller gave them; None for any other call.
-        arguments: What the script gave to the function, in words, by name or number; none where nobody knows.
-        sites: The script's lines that ran meanwhile, outermost first.
-        before: What lay in its memories when it began, oldest first.
-        events: What happened on the device meanwhile.
-        inputs: What it read that was on the device already, by name in the plan.
-        results: What it returned, likewise.
-        error: Why it did not fit; empty if it did. Nothing ran then, and the events are those of its planning.
-    """
-
-    function: str
-    plan: Plan
-    ran: tuple[str, ...]
-    useful_flops: int | None = None
-    asked: ConvArguments | None = None
-    arguments: tuple[tuple[str, str], ...] = ()
-    sites: tuple[CallSite, ...] = ()
-    before: tuple[BufferAllocated, ...] = ()
-    events: tuple[Event, ...] = ()
-    inputs: tuple[tuple[str, MadeTensor], ...] = ()
-    results: tuple[tuple[str, MadeTensor], ...] = ()
-    error: str = ""
 
 
 class Device:

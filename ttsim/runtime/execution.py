@@ -20,8 +20,9 @@ from ops.calls.convolution.arguments import ConvArguments
 from ops.meaning import ValuesReading
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
-from ttsim.runtime.device import Device, RanCall
-from ttsim.runtime.given import texts
+from ttsim.runtime.device import Device
+from ttsim.runtime.given import remembered
+from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current
 from ttsim.runtime.sites import script_sites
 from ttsim.runtime.storage import not_allocated
@@ -44,9 +45,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        values = (*args, *kwargs.values())
-        homes = (value.device() for value in values if isinstance(value, Tensor))
-        device = next((value for value in (*values, *homes) if isinstance(value, Device)), None)
+        device = _device_among((*args, *kwargs.values()))
         if device is None:
             return function(*args, **kwargs)
         given = (*kwargs.items(), *((str(at), one) for at, one in enumerate(args)))
@@ -67,6 +66,17 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return call
+
+
+def _device_among(values: Iterable[object]) -> Device | None:
+    """The first device, or else that of the first tensor that lives on one."""
+    home = None
+    for value in values:
+        if isinstance(value, Device):
+            return value
+        if home is None and isinstance(value, Tensor):
+            home = value.device()
+    return home
 
 
 def in_turn_on(device: Device, function: Callable[[], R]) -> R:
@@ -202,7 +212,7 @@ def place(
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
     before = _living(device.machine) if profiled else ()
-    arguments = texts(device.given) if profiled else ()  # before a tensor that it names is released
+    given = remembered(device.given) if profiled else ()  # before a tensor that it names is released
     events: list[Event] = []
 
     def told(*, ran: tuple[str, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
@@ -214,7 +224,7 @@ def place(
             ran=ran,
             useful_flops=useful_flops,
             asked=asked,
-            arguments=arguments,
+            given=given,
             sites=script_sites(),
             before=before,
             events=tuple(events),

@@ -20,6 +20,7 @@ from typing import (
     Any,
     ClassVar,
     ParamSpec,
+    Self,
     TypeVar,
     Union,
     dataclass_transform,
@@ -77,7 +78,9 @@ def integers(*lengths: int) -> Kind:
     """The kind of sequences of non-negative integers with one of the given lengths."""
 
     def convert(value: Any) -> tuple[int, ...]:
-        ordered = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+        ordered = type(value) is tuple or (
+            isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+        )
         if not ordered or len(value) not in lengths:
             raise TypeError("no sequence of such a length")
         return tuple(map(_integer, value))
@@ -120,8 +123,10 @@ def _conversion(value: object) -> str:
     return "; ttsim.from_torch makes one of it" if array else ""
 
 
-def _either(kinds: list[Kind]) -> Kind:
+def _either(kinds: list[Kind], *, optional: bool) -> Kind:
     def convert(value: Any) -> Any:
+        if optional and value is None:
+            return None
         for kind in kinds:
             try:
                 return kind.convert(value)
@@ -140,7 +145,8 @@ def kind_of(hint: Any) -> Kind:
     if get_origin(hint) is Annotated:
         return next(extra for extra in get_args(hint) if isinstance(extra, Kind))
     if get_origin(hint) in (Union, UnionType):
-        return _either([kind_of(part) for part in get_args(hint)])
+        parts = get_args(hint)
+        return _either([kind_of(part) for part in parts], optional=NoneType in parts)
     if hint is int:
         return Kind("non-negative int", _integer)
     if hint is bool:
@@ -177,7 +183,7 @@ class Signature:
                 self.refusal(given, f"arguments are keyword-only, but {len(args)} came without a name")
             )
         for name in given:
-            if not self.known(name, stack_level=4):
+            if name not in self.arguments and not self.known(name, stack_level=4):
                 raise ArgumentTypeError(self.refusal(given, f"there is no {name!r}{self.nearest(name)}"))
         bound = {}
         for name, argument in self.arguments.items():
@@ -307,6 +313,12 @@ class CheckedRecord:
             )
         if name in self._signature.arguments:
             object.__setattr__(self, name, self._signature.convert(name, value))
+
+    def __copy__(self) -> Self:
+        """Another config of the same fields, which were checked."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is the same kind of config with equal fields."""

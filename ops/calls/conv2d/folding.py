@@ -32,11 +32,14 @@ WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the 
 
 
 def folds(call: ConvArguments) -> bool:
-    """Whether the real library folds: as the config says, or by itself where the kernel is the stride."""
+    """Whether the real library folds: as the config says, or by itself where the kernel is the stride.
+
+    It is asked before a call is known to be valid: windows without a stride are none that could be folded.
+    """
     given = call.conv_config.enable_kernel_stride_folding
     if given is not None:
         return given and call.stride != (1, 1)
-    if call.stride != call.kernel_size or call.stride == (1, 1) or call.dilation != (1, 1):
+    if call.stride != call.kernel_size or call.stride == (1, 1) or call.dilation != (1, 1) or not all(call.stride):
         return False
     top, bottom, left, right = call.padding
     if (call.input_height + top + bottom) % call.stride[0] or (call.input_width + left + right) % call.stride[1]:

@@ -1,8 +1,9 @@
 """The weights that outputs are multiplied by: which rows of the prepared matrix, and how they become operands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from device.numbers.integers import Integers
 from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.blocks import KBlock, weight_rows_of
-from ops.programs.conv2d.gather import Strip, strips
+from ops.programs.conv2d.gather import MetBlock, Strip, strips
 from ops.programs.conv2d.windows import Windows, windows_of
 
 MOST_KEPT: Final = 64  # convolutions whose strips are kept
@@ -26,12 +27,16 @@ class WeightedStrip:
         rows: For each of its output phases of the columns, the row of the prepared matrix under each column of the
             gathered blocks (`rows_in_place`).
         depth: Columns of all blocks together.
+        met: Those of its K blocks that meet inputs.
+        as_one: The same as one block, where they are channels of one tap, one after the other; else None.
         windows: The same as windows over the image, if it is that.
     """
 
     strip: Strip
     rows: tuple[WeightRows, ...]
     depth: int
+    met: tuple[MetBlock, ...]
+    as_one: MetBlock | None
     windows: Windows | None
 
 
@@ -64,12 +69,25 @@ def _weighted(
     found = [weight_rows_of(blocks, [one.columns for one in met], kernel) for met in strip.met]
     for rows in found:
         rows.flags.writeable = False
+    with_taps = tuple(block for block in strip.blocks if block.taps)
     return WeightedStrip(
         strip,
         tuple(rows_in_place(rows, held) for rows in found),
         sum(len(block.columns) for block in strip.blocks),
+        with_taps,
+        _as_one(with_taps),
         windows_of(strip, found, channels),
     )
+
+
+def _as_one(blocks: Sequence[MetBlock]) -> MetBlock | None:
+    """The block of all their channels, where blocks are channels of the same tap, one after the other."""
+    follow = all(
+        one.taps == other.taps and one.channels.stop == other.channels.start for one, other in pairwise(blocks)
+    )
+    if not blocks or not follow or not all(block.is_one_tap for block in blocks):
+        return None
+    return replace(blocks[0], channels=slice(blocks[0].channels.start, blocks[-1].channels.stop), half_counts=())
 
 
 def rows_in_place(rows: Integers, end: int) -> WeightRows:

@@ -48,6 +48,7 @@ class _Piece:
 
     Attributes:
         run: Rows of a strip.
+        one: The strip, with what it is multiplied by.
         channels: Which of the output channels.
         operands: The weights of all K blocks for these and for others.
         part: Which of them is for these.
@@ -55,6 +56,7 @@ class _Piece:
     """
 
     run: Run
+    one: WeightedStrip
     channels: slice
     operands: Shared[list[Array]]
     part: int
@@ -135,13 +137,13 @@ def convolve_into(
 
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
-        added = None if row is None else np.tile(row[part], len(run.strip.across))
+        added = None if row is None else np.concatenate([row[part]] * len(run.strip.across))
         if piece.windows is not None and how is not None and how.windows is not None:
             operands = WindowWeights(matrix=weights, rows=piece.windows.rows, columns=part)
             compute_windows(how.windows, image, run, piece.windows, operands, added, result)
             return
         place, operand = run.place(result[..., part]), piece.operands.taken()[piece.part]
-        if how is not None and computed_whole(how, reading, image, run, operand, added, result, place):
+        if how is not None and computed_whole(how, reading, image, run, piece.one, operand, added, result, place):
             return
         dst = _multiply(reading, image, run, operand, has_bias=row is not None)
         if dst is None:
@@ -173,7 +175,7 @@ def _pieces(
         for part, channels in enumerate(parts):
             suits = (channels.stop - channels.start) % ALIKE_COLUMNS == 0
             for run in several:
-                yield _Piece(run, channels, operands, part, windows if suits else None)
+                yield _Piece(run, one, channels, operands, part, windows if suits else None)
 
 
 def _operands(reading: Reading, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]) -> list[Array]:

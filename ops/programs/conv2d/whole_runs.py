@@ -1,8 +1,6 @@
 """Runs of outputs computed at once, where the arithmetic does that: what is multiplied, and which trips follow."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -10,7 +8,8 @@ import numpy as np
 from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun
 from device.matrix_unit.window_runs import ALIKE_COLUMNS, WindowRun
 from device.numbers.formats import Array, DataFormat
-from ops.programs.conv2d.gather import Image, MetBlock, Reading, Run, gather, views
+from ops.programs.conv2d.gather import Image, Reading, Run, gather, views
+from ops.programs.conv2d.operands import WeightedStrip
 
 MOST_OF_A_ROW: Final = 1 << 20  # elements of all products of a row of outputs, which are there at once: 4 MiB
 
@@ -61,6 +60,7 @@ def computed_whole(
     reading: Reading,
     image: Image,
     run: Run,
+    one: WeightedStrip,
     operand: Array,
     bias: Array | None,
     result: Array,
@@ -75,19 +75,20 @@ def computed_whole(
         reading: The convolution.
         image: The input.
         run: The run.
+        one: Its strip.
         operand: The weights of all K blocks, [depths, columns].
         bias: [columns] or None.
         result: The output buffer.
         place: The outputs in it, [rows, outputs of a row, phases, channels].
     """
-    met, columns, width = [block for block in run.strip.blocks if block.taps], operand.shape[1], run.strip.width
+    columns, width = operand.shape[1], run.strip.width
     alike = width > 1 and columns % ALIKE_COLUMNS == 0
-    if how.whole is None or not alike or not 0 < len(met) * width * columns <= MOST_OF_A_ROW:
+    if how.whole is None or not alike or not 0 < len(one.met) * width * columns <= MOST_OF_A_ROW:
         return False
     operands = RunOperands(
-        activations=_gathered(reading, image, run, met),
+        activations=_gathered(reading, image, run, one),
         weights=operand,
-        depths=[len(block.columns) for block in met],
+        depths=[len(block.columns) for block in one.met],
         bias=bias,
         packs_last=bias is not None or not run.strip.blocks[-1].taps,
     )
@@ -95,20 +96,12 @@ def computed_whole(
     return True
 
 
-def _gathered(reading: Reading, image: Image, run: Run, met: Sequence[MetBlock]) -> Array:
+def _gathered(reading: Reading, image: Image, run: Run, one: WeightedStrip) -> Array:
     """The activations [run.outputs, depths] of K blocks side by side: a view where they are channels of one tap.
 
     They are in float32, or as the image holds them.
     """
-    if not (reading.converts_per_pixel and _are_one_tap(met)):
-        return np.concatenate([gather(reading, image, block, run) for block in met], axis=1)
-    channels = slice(met[0].channels.start, met[-1].channels.stop)
-    (met_once,) = views(image, MetBlock(met[0].taps, channels, (), met[0].columns), run)
-    return met_once.reshape(run.outputs, -1)
-
-
-def _are_one_tap(met: Sequence[MetBlock]) -> bool:
-    """Whether blocks are channels of the same tap, one after the other."""
-    return all(block.is_one_tap for block in met) and all(
-        one.taps == other.taps and one.channels.stop == other.channels.start for one, other in pairwise(met)
-    )
+    if one.as_one is None or not reading.converts_per_pixel:
+        return np.concatenate([gather(reading, image, block, run) for block in one.met], axis=1)
+    (seen,) = views(image, one.as_one, run)
+    return seen.reshape(run.outputs, -1)

@@ -5,6 +5,7 @@ import pytest
 
 import ttsim
 from device.errors import SpecError
+from device.spec.device_spec import load_spec
 from ttsim import ExecutionStatus, TensorDescription, query_op_constraints
 
 CALL: dict[str, Any] = {
@@ -103,5 +104,6 @@ def test_a_mistake_of_ours_is_no_answer(monkeypatch):
         raise ValueError("a mistake")
 
     monkeypatch.setattr("ttsim.functions.conv_transpose2d.plan_convolution", broken)
+    unplanned = load_spec("wormhole_n150").replace(name="one that has not planned it yet")
     with pytest.raises(ValueError, match="a mistake"):
-        query_op_constraints(input_tensor=IMAGE, **CALL)
+        query_op_constraints(input_tensor=IMAGE, spec=unplanned, **CALL)

@@ -94,6 +94,17 @@ def test_parts_of_width_blocks_leave_the_bias_alone() -> None:
     assert len(set(call(opened(), *shape, **how, act_block_w_div=1).ravel())) > 100
 
 
+def test_what_others_planned_is_refused_every_time() -> None:
+    """Plans are kept for all devices of a spec: here of the arguments something is wrong, then of the plan."""
+    shape: Any = ((3, 8), (33, 20), (2, 5), (2, 3))
+    how: dict[str, Any] = {"slices": ttsim.Conv2dL1FullSliceConfig, "shard_layout": WIDTH}
+    for wrong, text in (({"padding": 2}, "padding must not exceed"), ({"act_block_w_div": 2}, "act_block_w_div cuts")):
+        call(opened(strict=False), *shape, **how, **wrong)
+        for _ in range(2):
+            with pytest.raises(ArgumentError, match=text):
+                call(opened(), *shape, **how, **wrong)
+
+
 def test_slices_repeat_edges_of_their_own() -> None:
     """Section A3 of the review."""
     shape: Any = ((12, 10), (16, 16), (3, 3), (2, 2))

@@ -13,7 +13,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import Plan
 from device.spec.device_spec import load_spec
 from ttsim.recording.network import fullest_moments, places
-from ttsim.runtime.device import RanCall
+from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.sites import CallSite
 
 SPEC = load_spec("wormhole_n150")

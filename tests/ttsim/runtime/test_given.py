@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ttsim.runtime.given import texts
+from ttsim.runtime.given import remembered, texts
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_a_convolution_is_told_as_its_script_wrote_it(device):
             conv_config=ttnn.Conv2dConfig(deallocate_activation=True),
         )  # fmt: skip
     (call,) = profile.calls
-    told = dict(call.arguments)
+    told = dict(texts(call.given))
     names = "stride input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
     assert list(told) == (names + "kernel_size bias_tensor conv_config").split()  # in its order, no default among them
     assert (told["stride"], told["in_channels"], told["bias_tensor"]) == ("(2, 2)", "32", "None")
@@ -40,7 +40,7 @@ def test_of_functions_that_call_each_other_the_scripts_counts(device):
     with ttnn.profile(device) as profile:
         ttnn.linear(x, x, activation="relu")
         x + 1.0
-    assert [list(dict(call.arguments)) for call in profile.calls] == [["activation", "0", "1"], ["0", "1"]]
+    assert [list(dict(texts(call.given))) for call in profile.calls] == [["activation", "0", "1"], ["0", "1"]]
     assert device.given == ()
 
 
@@ -70,3 +70,21 @@ def test_values_of_every_kind():
     assert told["several"] == "[1, (2,), {a: numpy.ndarray(shape=[4], dtype=int8)}]"
     assert len(told["long"]) < 100
     assert told["hostile"].endswith("Hostile")
+
+
+def test_what_is_remembered_is_told_as_it_was(device):
+    config = ttnn.Conv2dConfig(act_block_h_override=32)
+    tensor = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16).to(device)
+    several, array = [1], np.zeros((2, 3), np.float32)
+    given = {"config": config, "tensor": tensor, "both": (several, config), "array": array, "kind": ttnn.TILE_LAYOUT}
+    before = texts(given.items())
+    kept = remembered(given.items())
+    config.act_block_h_override = 64
+    several.append(2)
+    ttnn.deallocate(tensor)
+    array.resize((3, 2), refcheck=False)
+    assert texts(kept) == before
+    assert "is_allocated=True" in dict(before)["tensor"]
+    assert dict(before)["both"].startswith("([1], Conv2dConfig(")
+    assert texts(given.items()) != before
+    assert not any(isinstance(one, ttnn.Tensor | np.ndarray) for _, one in kept)

@@ -1,5 +1,8 @@
+from copy import copy
+
 import pytest
 
+from device.errors import ArgumentTypeError
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from ops.calls.convolution.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
@@ -124,3 +127,13 @@ def test_activations() -> None:
     assert UnaryOpType.SILU.value == 58
     with pytest.raises(TypeError, match=r"op_type must be a UnaryOpType, not 'relu'; did you mean UnaryOpType.RELU\?"):
         UnaryWithParam("relu")  # type: ignore[arg-type]
+
+
+def test_a_copy_has_fields_of_its_own() -> None:
+    config = Conv2dConfig(act_block_h_override=32)
+    other = copy(config)
+    assert other == config
+    other.act_block_h_override = 64
+    assert (config.act_block_h_override, other.act_block_h_override) == (32, 64)
+    with pytest.raises(ArgumentTypeError, match="act_block_h_override must be non-negative int"):
+        other.act_block_h_override = -1

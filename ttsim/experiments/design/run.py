@@ -23,7 +23,7 @@ from ttsim.experiments.points.row import Row, Verdict
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.run import Settings, call, place
 from ttsim.recording.timing import cycles_of
-from ttsim.runtime.device import RanCall
+from ttsim.runtime.ran_call import RanCall
 from ttsim.types.layer import Layer
 
 Watch: TypeAlias = Callable[[int], Callable[[], object]]

@@ -15,7 +15,8 @@ from ops.programs.movement.work import Relayout
 from ops.programs.tiling.work import LayOut
 from ttsim.fitting.source import raw_weight_shape
 from ttsim.fitting.trial import Ground, fill_order
-from ttsim.runtime.device import Device, RanCall
+from ttsim.runtime.device import Device
+from ttsim.runtime.ran_call import RanCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

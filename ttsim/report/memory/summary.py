@@ -3,7 +3,6 @@
 The figures come from the list of events and from the plan; writers lay them out and compute nothing.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -89,8 +88,10 @@ def place_of(memory: MemoryConfig) -> str:
 
 def partitions_of(layouts: Iterable[ConvLayout]) -> tuple[Partition, ...]:
     """The different partitions among some layouts, in order of their first convolution."""
-    counted = Counter(partition_of(layout) for layout in layouts)
-    return tuple(replace(partition, convolutions=times) for partition, times in counted.items())
+    times: dict[Partition, int] = {}
+    for partition in map(partition_of, layouts):
+        times[partition] = times.get(partition, 0) + 1
+    return tuple(one if count == one.convolutions else replace(one, convolutions=count) for one, count in times.items())
 
 
 def partition_of(layout: ConvLayout) -> Partition:

@@ -27,6 +27,7 @@ def test_windows_side_by_side_fold_by_themselves():
     [
         {"stride": (2, 2)},
         {"kernel_size": (1, 1), "stride": (1, 1)},
+        {"kernel_size": (0, 2), "stride": (0, 2)},  # refused later
         {"dilation": (2, 2)},
         {"input_height": 7},
         {"padding": (1, 1, 1, 1)},
