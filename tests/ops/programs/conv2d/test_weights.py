@@ -173,6 +173,7 @@ def test_k_blocks_of_block_shards_add_no_rows():
         {"kernel": (1, 1)},
         {"kernel": (2, 2), "out_first": True},
         {"in_channels": 32, "padded_in_channels": 32, "out_channels": 64, "kernel": (4, 4)},
+        {"in_channels": 48, "out_first": True, "folded": (2, 2), "kernel": (2, 1), "raw_kernel": (3, 2), "groups": 3},
     ],
     ids=str,
 )
