@@ -3,8 +3,8 @@
 Loaded by the modules beside it where the work is worth it (``device.host.compiling``). Each loop goes once over memory
 where numpy goes once for each operation. Multiplications and additions stay apart, as they are in numpy.
 
-The layout is what makes it fast: a loop sees one view of an array, as int32 bit patterns or as float32, and takes the
-length of a group from its shape, so that it becomes vector instructions.
+The layout is what makes it fast: a loop sees one view of an array, as int32 bit patterns or as float32, and goes over
+many groups at a time, so that it becomes vector instructions.
 """
 
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
+from device.numbers.sixteen import SIXTEEN, spread_exponents
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,8 +22,8 @@ _UPPER: Final = np.int32(-0x10000)
 _HALF_OF_SEVEN: Final = np.int32(0x10000)
 _SEVEN_BITS: Final = np.int32(-0x20000)
 _FIELD: Final = np.int32(0x7F800000)
-_MOST_NARROW: Final = np.int32(230 << 23)
-_MAGIC_OF_ONE: Final = np.float32(1.5 * 2.0**23)
+MOST_NARROW: Final = np.int32(230 << 23)  # above it `round_together` would be too large for float32
+_AT_A_TIME: Final = 1024  # numbers that are rounded together, within the fastest cache
 
 int32 = np.int32
 float32 = np.float32
@@ -70,51 +71,66 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
         magic: What is added and taken away again to round, for a largest number of one.
         unit: What numbers are cut to a multiple of in the end, again for one; 0 to leave them as they are.
     """
-    for n in range(bits.shape[0]):
-        group, top = bits[n], smallest
-        for i in range(group.size):
-            field = int32(int32(group[i] + _HALF_OF_SEVEN) & _FIELD)
-            top = field if field > top else top
-        added = float32(int32(top).view(np.float32) * magic)
-        for i in range(group.size):
-            seven = int32(int32(group[i] + _HALF_OF_SEVEN) & _SEVEN_BITS).view(np.float32)
-            group[i] = float32(float32(float32(seven * stretch) + added) - added).view(np.int32)
+    flat, tops = bits.reshape(-1), np.empty(_AT_A_TIME, np.int32)
+    for start in range(0, flat.size, _AT_A_TIME):
+        some = flat[start : min(start + _AT_A_TIME, flat.size)]
+        for first in range(0, some.size, SIXTEEN):
+            spread_exponents(some, first, _HALF_OF_SEVEN, tops)
+        for i in range(some.size):
+            top = int32(max(tops[i], smallest)).view(np.float32)
+            seven = int32(int32(some[i] + _HALF_OF_SEVEN) & _SEVEN_BITS).view(np.float32)
+            added = float32(top * magic)
+            some[i] = float32(float32(float32(seven * stretch) + added) - added).view(np.int32)
         if unit > 0:
-            multiple = float32(int32(top).view(np.float32) * unit)
-            for i in range(group.size):
-                units = np.trunc(float32(int32(group[i]).view(np.float32) / multiple))
-                group[i] = float32(float32(units) * multiple).view(np.int32)
+            for i in range(some.size):
+                multiple = float32(int32(max(tops[i], smallest)).view(np.float32) * unit)
+                units = np.trunc(float32(int32(some[i]).view(np.float32) / multiple))
+                some[i] = float32(float32(units) * multiple).view(np.int32)
+
+
+@apart
+def round_together(bits: Array, mantissa_bits: int, tops: Array, out: Array) -> np.int32:
+    """Groups as `round_even` rounds them, side by side; the largest exponent field of all, which says whether it could.
+
+    Args:
+        bits: int32 [16 * groups] of float32 numbers.
+        mantissa_bits: Width of a magnitude.
+        tops: int32 [at least as many], to work in.
+        out: uint16 [16 * groups], bit patterns of bfloat16.
+    """
+    step, most = 1 << 23, int32(0)
+    above, below = int32((24 - mantissa_bits) * step + step // 2), int32(step - (1 << (24 - mantissa_bits)))
+    for first in range(0, bits.size, SIXTEEN):
+        spread_exponents(bits, first, int32(0), tops)
+    for i in range(bits.size):
+        most = max(most, tops[i])
+        magic = int32(tops[i] + above).view(np.float32)
+        limit = int32(tops[i] | below).view(np.float32)
+        kept = bits[i] if bits[i] & _FIELD else int32(0)
+        rounded = float32(float32(int32(kept).view(np.float32) + magic) - magic)
+        rounded = limit if rounded > limit else rounded
+        rounded = -limit if rounded < -limit else rounded
+        out[i] = int32(float32(rounded).view(np.int32) >> 16)
+    return int32(most)
 
 
 @called_with(f"({readonly('int32', 2)}, int64, uint16[:,::1])")
 @apart
 def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
-    """Groups as the host rounds them, to nearest even; False at the first that is too large for float32.
+    """Groups as the host rounds them, to nearest even; False where one is too large for float32.
+
+    Denormals become zero: beside larger numbers they would be rounded to it, and else they are dropped.
 
     Args:
         bits: int32 [groups, 16] of float32 numbers.
         mantissa_bits: Width of a magnitude.
         out: uint16 [groups, 16], bit patterns of bfloat16.
     """
-    step = 1 << 23
-    denormal_reach, above, below = (mantissa_bits + 1) * step, (24 - mantissa_bits) * step + step // 2, step
-    below -= 1 << (24 - mantissa_bits)
-    for n in range(bits.shape[0]):
-        group, target, top = bits[n], out[n], int32(0)
-        for i in range(group.size):
-            field = int32(group[i] & _FIELD)
-            top = field if field > top else top
-        if top > _MOST_NARROW:
+    given, made, tops = bits.reshape(-1), out.reshape(-1), np.empty(_AT_A_TIME, np.int32)
+    for first in range(0, given.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, given.size)
+        if round_together(given[first:last], mantissa_bits, tops, made[first:last]) > MOST_NARROW:
             return False
-        least = int32(step) if 0 < top <= denormal_reach else int32(0)
-        magic = int32(top + above).view(np.float32) if top else _MAGIC_OF_ONE
-        limit = int32(top | below).view(np.float32)
-        for i in range(group.size):
-            kept = group[i] if int32(group[i] & _FIELD) >= least else int32(0)
-            rounded = float32(float32(int32(kept).view(np.float32) + magic) - magic)
-            rounded = limit if rounded > limit else rounded
-            rounded = -limit if rounded < -limit else rounded
-            target[i] = int32(float32(rounded).view(np.int32) >> 16)
     return True
 
 

@@ -5,49 +5,57 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
-from device.numbers.loops import round_even
+from device.numbers.block_floats import GROUP
+from device.numbers.loops import MOST_NARROW, round_together
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-_CALL: Final = "({}, int64, int64, int64, boolean, UniTuple(int64, 4), UniTuple(int64, 2), int64, uint16[:,::1])"
+_CALL: Final = "({}, int64, int64, UniTuple(int64, 5), boolean, UniTuple(int64, 4), int64, uint16[:,::1])"
 
 int32 = np.int32
+uint32 = np.uint32
 
 
-@called_with(*(_CALL.format(raw) for raw in (readonly("int32", 4), readonly("uint16", 4))))
+@called_with(*(_CALL.format(readonly(words, 3)) for words in ("uint16", "uint32", "uint64")))
 @compiled
 def lay_out(
-    raw: Array, first: int, last: int, shift: int, mirrored: bool, strides: Any, outs: Any, bits: int, made: Array
+    words: Array, begin: int, end: int, sizes: Any, mirrored: bool, strides: Any, mantissa_bits: int, made: Array
 ) -> bool:
-    """Some input channels of a weight, in place; False if one is too large for float32 sums.
+    """Some numbers of a weight, in place; False if one is too large for float32 sums.
 
     Args:
-        raw: int32 or uint16 [last - first, O / groups, kh, kw], bit patterns of float32 or bfloat16.
-        first: First input channel.
-        last: Where they end.
-        shift: Bits that float32 has behind those of a raw number.
+        words: Unsigned [parts, output channels of a group, words]: a part is an input channel or, where output channels
+            come first, a group; its words are the kernels of its input channels, one, two or four numbers in each.
+        begin: The first words that are laid out, of all output channels: its number, counted part by part.
+        end: Where they end.
+        sizes: Bits of a number (32 for float32, 16 for bfloat16), columns of a kernel, its taps, input channels of a
+            part, and of a group.
         mirrored: Whether the kernel is flipped.
         strides: Input channels of a shard, and the rows from one shard, kernel row and kernel column to the next.
-        outs: Output channels of a group, and input channels.
-        bits: Width of a magnitude.
-        made: uint16 [rows, columns], zeros at first.
+        mantissa_bits: Width of a magnitude.
+        made: uint16 [rows, columns], bit patterns of bfloat16; zeros where no number comes to lie.
     """
-    channels, per_shard, per_row, per_column = strides
-    row = np.zeros((made.shape[1] // 16, 16), np.int32)
-    flat = row.reshape(-1)
-    kernel_rows, kernel_columns = raw.shape[2], raw.shape[3]
-    for channel in range(first, last):
-        shard, held = channel // channels, channel % channels
-        begin = channel // outs[1] * outs[0]
-        flat[:] = 0
-        for i in range(kernel_rows):
-            down = kernel_rows - 1 - i if mirrored else i
-            for j in range(kernel_columns):
-                across = kernel_columns - 1 - j if mirrored else j
-                target = flat[begin : begin + outs[0]]
-                for o in range(target.size):
-                    target[o] = int32(int32(raw[channel - first, o, down, across]) << shift)
-                out = made[shard * per_shard + i * per_row + j * per_column + held]
-                if not round_even(row, bits, out.reshape(-1, 16)):
-                    return False
+    (bits, columns, taps, in_part, in_group), (channels, per_shard, per_row, per_column) = sizes, strides
+    together, outs, up = words.itemsize * 8 // bits, words.shape[1], int32(32 - bits)
+    gathered = np.empty(outs, words.dtype)
+    row, tops = np.zeros(made.shape[1], np.int32), np.empty(made.shape[1], np.int32)
+    for some in range(begin, end):
+        part, word = divmod(some, words.shape[2])
+        for o in range(outs):
+            gathered[o] = words[part, o, word]
+        first = part * in_part // in_group * outs
+        low, high = first // GROUP * GROUP, -(-(first + outs) // GROUP) * GROUP
+        row[low:first] = 0
+        row[first + outs : high] = 0
+        numbers = row[first : first + outs]
+        for n in range(together):
+            shift = np.uint64(n * bits)
+            for o in range(outs):
+                numbers[o] = int32(int32(uint32(gathered[o] >> shift)) << up)
+            channel, tap = divmod(word * together + n, taps)
+            shard, held = divmod(part * in_part + channel, channels)
+            i, j = divmod(taps - 1 - tap if mirrored else tap, columns)
+            out = made[shard * per_shard + i * per_row + j * per_column + held]
+            if round_together(row[low:high], mantissa_bits, tops, out[low:high]) > MOST_NARROW:
+                return False
     return True

@@ -9,14 +9,14 @@ Source of the rules: uploads of ttnn 0.81.1, intercepted, on Wormhole and Blackh
 
 import importlib
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 from typing import Final
 
 import numpy as np
 
 from device.errors import ArgumentError
 from device.host.compiling import worth_loading
-from device.host.threads import side_by_side
+from device.host.threads import on_all_cores
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.block_floats import to_read
@@ -24,8 +24,8 @@ from device.numbers.formats import Array, DataFormat, bit_patterns, quantize
 from device.numbers.integers import round_up
 from device.plan import Work
 
-_LAY_OUT_SECONDS: Final = 3e-9  # what numpy takes for a number
-_LAID_OUT_TOGETHER: Final = 1 << 17  # numbers that one thread lays out at a time
+_LAY_OUT_SECONDS: Final = 3e-9  # what numpy takes for a number of a matrix
+_LAID_OUT_TOGETHER: Final = 1 << 18  # numbers that one thread lays out at a time: for fewer another comes too late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,16 +199,15 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
             f"weight_tensor must have the shape {sides}, kernel height, kernel width) = "
             f"{layout.raw_shape}, not {weights.shape}"
         )
-    if layout.out_first:
-        weights = _in_first(weights, layout)
     if layout.folded != (1, 1):
-        weights, layout = _folded(weights, layout)
+        weights, layout = _folded(_in_first(weights, layout), layout)
     compiled = _laid_out_compiled(weights, layout)
     if compiled is not None:
         return compiled
+    weights = _in_first(weights, layout)
     fmt = layout.data_format
     kernel_rows, kernel_cols = layout.kernel
-    given = weights if fmt.is_block else quantize(weights, fmt)
+    given = quantize(weights, fmt) if fmt.storage.itemsize < weights.itemsize and not fmt.is_block else weights
     taps = given.transpose(2, 3, 0, 1)
     if layout.mirror:
         taps = taps[::-1, ::-1]
@@ -224,34 +223,46 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
 
 def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
     """A weight of block floats as `prepare_weights` gives it, by compiled loops; None where they are not worth it."""
-    fmt, itemsize = layout.data_format, weights.itemsize
+    fmt, shape = layout.data_format, (layout.rows, layout.padded_out_channels)
     fits = fmt.is_block and weights.dtype in (np.float32, fmt.storage)
-    if not fits or not worth_loading("ops.programs.conv2d.weight_loops", _LAY_OUT_SECONDS * weights.size):
+    if not fits or not worth_loading("ops.programs.conv2d.weight_loops", _LAY_OUT_SECONDS * prod(shape)):
         return None
     loops = importlib.import_module("ops.programs.conv2d.weight_loops")
-    made = np.zeros((layout.rows, layout.padded_out_channels), fmt.storage)
+    taps, in_group = prod(layout.kernel), layout.in_channels // layout.groups
+    in_part = in_group if layout.out_first else 1
+    words = _words(weights, layout.in_channels // in_part, in_part * taps)
+    filled = layout.groups == 1 and shape == (layout.in_channels * taps, layout.out_channels)
+    made = (np.empty if filled else np.zeros)(shape, fmt.storage)
+    sizes = (8 * weights.itemsize, layout.kernel[1], taps, in_part, in_group)
     strides = (layout.shard_channels, layout.shard_rows, layout.kernel_row_rows, layout.shard_channels)
-    outs = (layout.out_channels // layout.groups, layout.in_channels // layout.groups)
     done = list[bool]()
 
     def lay_out(first: int) -> None:
-        last = min(first + step, layout.in_channels)
-        shift = 32 - 8 * itemsize
-        some = np.ascontiguousarray(weights[first:last])  # in the order of the rows, of which a cache holds these
-        raw = to_read(some.view(np.int32 if itemsize == 4 else np.uint16))
-        done.append(
-            loops.lay_out(
-                raw, first, last, shift, layout.mirror, strides, outs, fmt.mantissa_bits, made.view(np.uint16)
-            )
-        )
+        last = min(first + step, several)
+        args = (words, first, last, sizes, layout.mirror, strides, fmt.mantissa_bits, made.view(np.uint16))
+        done.append(loops.lay_out(*args))
 
-    step = max(1, _LAID_OUT_TOGETHER // (weights.size // layout.in_channels))
-    side_by_side(lay_out, range(0, layout.in_channels, step))
+    several = len(words) * words.shape[2]
+    step = max(1, _LAID_OUT_TOGETHER // (weights.size // several))
+    on_all_cores(lay_out, range(0, several, step))
     return made if all(done) else None
 
 
+def _words(weights: Array, parts: int, numbers: int) -> Array:
+    """The bit patterns of a weight as unsigned [parts, output channels, words], to read.
+
+    A word is one, two or four of so many numbers that lie side by side in each part's output channel.
+    """
+    size = gcd(numbers * weights.itemsize, 8)
+    flat = np.ascontiguousarray(weights).reshape(-1).view(f"u{size}")
+    words = flat.reshape(parts, -1, numbers * weights.itemsize // size)
+    return to_read(words if words.flags.aligned else words.copy())
+
+
 def _in_first(weights: Array, layout: WeightsLayout) -> Array:
-    """[O, C / groups, kh, kw] as [C, O / groups, kh, kw]."""
+    """[C, O / groups, kh, kw] of [O, C / groups, kh, kw], or as it is."""
+    if not layout.out_first:
+        return weights
     (_, ins, *kernel), outs = layout.raw_shape, layout.out_channels // layout.groups
     grouped = weights.reshape(layout.groups, outs, ins, *kernel).swapaxes(1, 2)
     return grouped.reshape(layout.groups * ins, outs, *kernel)
@@ -271,7 +282,7 @@ def _folded(weights: Array, layout: WeightsLayout) -> tuple[Array, WeightsLayout
         dense[rows_of, columns_of, : kernel[0], : kernel[1]] = weights[rows_of]
     split = dense.reshape(channels, layout.out_channels, rows, down, columns, across)
     folded = split.transpose(3, 5, 0, 1, 2, 4).reshape(layout.in_channels, layout.out_channels, rows, columns)
-    return folded, replace(layout, groups=1)
+    return folded, replace(layout, groups=1, out_first=False)
 
 
 def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:

@@ -40,10 +40,13 @@ def test_both_widths_of_rounding_give_the_same(mantissa_bits, exponent):
 @pytest.mark.parametrize("mantissa_bits", [3, 7])
 @pytest.mark.parametrize("exponent", [0, 1, 3, 8, 9, 127, 230, 250])
 def test_compiled_loops_round_the_same(monkeypatch, mantissa_bits, exponent):
-    """Denormals are dropped and ties go to even; numbers too large for the loops are left to numpy."""
+    """Denormals are dropped and ties go to even; numbers too large for the loops are left to numpy.
+
+    Loops round 64 groups at a time.
+    """
     rng = np.random.default_rng(exponent)
-    fields = np.maximum(exponent - rng.integers(0, 12, (64, GROUP)), 0).astype(np.uint32)
-    groups = (fields << np.uint32(23) | rng.integers(0, 1 << 23, (64, GROUP), np.uint32)).view(np.float32)
+    fields = np.maximum(exponent - rng.integers(0, 12, (80, GROUP)), 0).astype(np.uint32)
+    groups = (fields << np.uint32(23) | rng.integers(0, 1 << 23, (80, GROUP), np.uint32)).view(np.float32)
     groups[1] = np.float32(2.0) ** np.arange(-8, 8) + np.float32(0.5)
     groups[::3] *= -1
     kept, made = groups.copy(), []

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from device.host.compiling import numba_installed
 from device.memory.memory_config import TensorMemoryLayout
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, quantize
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, bit_patterns, quantize
 from device.numbers.integers import round_up
 from ops.programs.conv2d import weights
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
@@ -158,32 +158,52 @@ def test_k_blocks_of_block_shards_add_no_rows():
 
 @pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
 @pytest.mark.parametrize("dtype", [np.float32, BFLOAT16.storage], ids=str)
-@pytest.mark.parametrize("fmt", [BFLOAT8_B, BFLOAT4_B], ids=str)
+@pytest.mark.parametrize("fmt", [BFLOAT8_B, BFLOAT4_B, BFLOAT16, FLOAT32], ids=str)
 @pytest.mark.parametrize(
     "change",
     [
         {},
         {"mirror": False},
         {"groups": 3},
+        {"groups": 15, "padded_in_channels": 45},
         {"out_first": True, "groups": 3},
         {"scheme": SCHEMES[1], "channel_shards": 2},
         {"scheme": SCHEMES[2], "k_block_rows": 96},
         {"full_inner_dim": True},
+        {"kernel": (1, 1)},
+        {"kernel": (2, 2), "out_first": True},
+        {"in_channels": 32, "padded_in_channels": 32, "out_channels": 64, "kernel": (4, 4)},
+        {"in_channels": 48, "out_first": True, "folded": (2, 2), "kernel": (2, 1), "raw_kernel": (3, 2), "groups": 3},
     ],
     ids=str,
 )
 def test_compiled_loops_lay_out_the_same(monkeypatch, change, fmt, dtype):
-    """Also with a number that is too large for them."""
+    """Also with numbers that are too large for them, and with those that are none."""
     layout = WeightsLayout(**{
         "in_channels": 45, "out_channels": 60, "kernel": (3, 2), "scheme": SCHEMES[0], "padded_in_channels": 64,
         "padded_out_channels": 64, "data_format": fmt, **change,
     })  # fmt: skip
     raw = np.random.default_rng(1).standard_normal(layout.raw_shape).astype(dtype)
     raw[3, 1] *= np.float32(1e-30).astype(dtype)
-    for largest in (1.0, 3e38):
-        raw[4, 2, 1, 1] = largest
+    raw[5, 0] *= np.float32(1e-38).astype(dtype)
+    for largest in (1.0, 3e38, np.inf, -np.nan):
+        raw[4, 2, -1, -1] = largest
         made = []
         for loops in (False, True):
             monkeypatch.setattr(weights, "worth_loading", lambda module, seconds, loops=loops: loops)
-            made.append(prepare_weights(raw, layout).view(np.uint16))
+            made.append(bit_patterns(prepare_weights(raw, layout)))
         assert np.array_equal(*made)
+
+
+@pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
+def test_compiled_loops_read_weights_wherever_they_are(monkeypatch):
+    """Two bytes behind a whole word, with gaps between, and several pieces at a time."""
+    layout = small(in_channels=8, kernel=(2, 2), data_format=BFLOAT16)
+    values = raw_weights(layout).astype(BFLOAT16.storage)
+    memory = np.zeros(2 * values.size + 1, BFLOAT16.storage)
+    monkeypatch.setattr(weights, "worth_loading", lambda module, seconds: True)
+    monkeypatch.setattr(weights, "_LAID_OUT_TOGETHER", 3 * 24)
+    expected = prepare_slowly(values.astype(np.float32), layout)
+    for place in (memory[1 : 1 + values.size], memory[1::2]):
+        place[...] = values.reshape(-1)
+        assert np.array_equal(prepare_weights(place.reshape(values.shape), layout), expected)

@@ -1,0 +1,54 @@
+"""The largest exponent of sixteen neighbors for each of them, in compiled loops.
+
+A loop over so few is no vector instruction, and takes longer than what is done to the numbers afterwards. This module
+needs numba, also to be loaded. A change of `spread_exponents` is seen by loops of other files once these change, too
+(`device.host.compiling`).
+"""
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Final
+
+_numba: Any = importlib.import_module("numba")
+_extending: Any = importlib.import_module("numba.extending")
+_ir: Any = importlib.import_module("llvmlite.ir")
+SIXTEEN: Final = 16
+_FIELD: Final = 0x7F800000
+
+
+def _spread_exponents(typing: Any, bits: Any, first: Any, added: Any, tops: Any) -> tuple[Any, Callable[..., Any]]:
+    """The largest exponent field of sixteen neighbors, sixteen times.
+
+    Args:
+        typing: Numba's.
+        bits: int32, contiguous, with one axis: bit patterns of float32.
+        first: Where the neighbors begin; all of them are there.
+        added: int32, what is added to their bits before: half of what the lowest bit is worth that is kept.
+        tops: As ``bits``, the fields in their place; it is written where the neighbors are.
+    """
+    signature = _numba.types.void(bits, _numba.types.intp, _numba.types.int32, tops)
+
+    def make(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        sixteen = _ir.VectorType(_ir.IntType(32), SIXTEEN)
+
+        def place(of: int) -> Any:
+            array = context.make_array(signature.args[of])(context, builder, given[of])
+            return builder.bitcast(builder.gep(array.data, [given[1]]), sixteen.as_pointer())
+
+        def order(places: list[int]) -> Any:
+            return _ir.Constant(sixteen, places)
+
+        one = builder.insert_element(_ir.Constant(sixteen, _ir.Undefined), given[2], _ir.Constant(_ir.IntType(32), 0))
+        halves = builder.shuffle_vector(one, one, order([0] * SIXTEEN))
+        largest = builder.add(builder.load(place(0), align=4), halves)
+        largest = builder.and_(largest, order([_FIELD] * SIXTEEN))
+        for distance in (8, 4, 2, 1):
+            others = builder.shuffle_vector(largest, largest, order([at ^ distance for at in range(SIXTEEN)]))
+            largest = builder.select(builder.icmp_signed(">", largest, others), largest, others)
+        builder.store(largest, place(3), align=4)
+        return context.get_dummy_value()
+
+    return signature, make
+
+
+spread_exponents: Any = _extending.intrinsic(_spread_exponents)
