@@ -69,9 +69,10 @@ class _Text:
     def _written(self, value: object) -> str:
         if isinstance(value, Enum):
             return f"{type(value).__qualname__}.{value.name}"
-        if isinstance(value, tuple | list):
-            return f"[{','.join(map(self.of, value))}]"
         kind: type = type(value)
+        if isinstance(value, tuple | list):
+            name = "" if kind in (tuple, list) else kind.__qualname__
+            return f"{name}[{','.join(map(self.of, value))}]"
         if is_dataclass(kind):
             return f"{kind.__module__}.{kind.__qualname__}({','.join(map(self.of, _compared(kind)(value)))})"
         if isinstance(value, Mapping):

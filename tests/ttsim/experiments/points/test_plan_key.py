@@ -1,4 +1,5 @@
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,9 +16,15 @@ class Thing:
     told: int = field(default=0, compare=False)
 
 
+class Pair(NamedTuple):
+    name: str
+    number: int
+
+
 def test_the_text_of_a_plan_is_that_of_its_values():
     assert canonical((1, True, None, "a")) == "[1,True,None,'a']"
     assert canonical(Thing("a", 1)) == canonical(Thing("a", 2)) == f"{__name__}.Thing('a')"
+    assert canonical((Pair("a", 1), ["a", 1])) == "[Pair['a',1],['a',1]]"
     assert canonical({"b": 1, "a": 2}) == canonical({"a": 2, "b": 1}) == "{'a':2,'b':1}"
     assert canonical({3, 1}) == "{1,3}"
     assert "bfloat16" in canonical(BFLOAT16)
