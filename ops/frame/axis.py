@@ -8,11 +8,15 @@ meet inputs under the same taps, and inserted zeros under all others.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import gcd
+from typing import Final
 
 import numpy as np
 
 from device.numbers.integers import Integers, div_up
+
+MOST_KEPT: Final = 256  # axes whose margins are kept
 
 
 class NoWindowError(ValueError):
@@ -244,6 +248,13 @@ def output_phases(axis: FrameAxis, *, whole: bool = False) -> tuple[OutputPhase,
     """
     distance = _period(axis)
     return tuple(_phase(axis, first, distance, whole=whole) for first in range(min(distance, axis.outputs)))
+
+
+@lru_cache(MOST_KEPT)
+def phase_margins(axis: FrameAxis) -> tuple[int, int, bool]:
+    """The `margins` of an axis phase by phase, and whether none of its outputs meets more than one tap."""
+    phases = [phase.axis for phase in output_phases(axis)]
+    return *margins(phases), all(one.taps < 2 for one in phases)
 
 
 def count_met_taps(axis: FrameAxis) -> int:

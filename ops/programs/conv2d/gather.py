@@ -7,7 +7,6 @@ side.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate, product
 
 import numpy as np
@@ -19,12 +18,11 @@ from device.numbers.activations import VectorUnitMode
 from device.numbers.formats import BFLOAT16, Array, write_exactly
 from device.numbers.integers import Integers, div_up
 from device.spec.device_spec import DeviceSpec
-from ops.frame.axis import FrameAxis, OutputPhase, margins, output_phases
+from ops.frame.axis import FrameAxis, OutputPhase, output_phases, phase_margins
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.work import ConvWork
 
 CONVERTED_TOGETHER = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
-MOST_KEPT = 256  # axes whose reach is kept
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
 
 
@@ -260,7 +258,7 @@ def prepare_image(reading: Reading, sticks: Array, *, cut_later: bool = False) -
     """
     problem, converts = reading.work.problem, reading.converts_per_pixel
     rows, columns = problem.frame.rows, problem.frame.columns
-    (top, bottom, few_down), (left, right, few_across) = map(_reach, (rows, columns))
+    (top, bottom, few_down), (left, right, few_across) = map(phase_margins, (rows, columns))
     channels = reading.work.layout.shards.in_channels
     height, width = top + rows.input_length + bottom, left + columns.input_length + right
     if cut_later and few_down and few_across and sticks.size == problem.frame.batch * height * width * channels:
@@ -282,13 +280,6 @@ def prepare_image(reading: Reading, sticks: Array, *, cut_later: bool = False) -
     parts = parts_of(rows.input_length, columns.input_length * problem.in_channels, CONVERTED_TOGETHER)
     reading.arithmetic.each(convert, product(range(problem.frame.batch), parts))
     return Image(pixels, top, left)
-
-
-@lru_cache(MOST_KEPT)
-def _reach(axis: FrameAxis) -> tuple[int, int, bool]:
-    """Zeros that windows reach ahead of the inputs and behind them, and whether no output meets more than one tap."""
-    phases = [phase.axis for phase in output_phases(axis)]
-    return *margins(phases), all(one.taps < 2 for one in phases)
 
 
 def met_blocks(

@@ -15,6 +15,7 @@ from ops.frame.axis import (
     index_of,
     margins,
     output_phases,
+    phase_margins,
     transposed_axis,
 )
 from ops.frame.frame import Frame, frame_sources
@@ -276,3 +277,10 @@ def test_backward_taps_meet_the_same_inputs_in_the_other_order():
 @pytest.mark.parametrize("taps", [range(0), range(3), range(1, 8, 2), range(4, -1, -1), range(5, -1, -3)])
 def test_a_range_picks_its_own_indices(taps):
     assert list(range(10))[index_of(taps)] == list(taps)
+
+
+def test_margins_of_all_phases():
+    """A 3x3 window meets three inputs; of a 2x2 kernel with stride 2 each output meets one, and no zeros."""
+    assert phase_margins(FrameAxis(input_length=4, before=1, after=1, taps=3)) == (1, 1, False)
+    assert phase_margins(FrameAxis(input_length=4, before=1, after=1, insertion=2, taps=2)) == (0, 0, True)
+    assert phase_margins(FrameAxis(input_length=4, before=2, after=2, insertion=2, taps=3)) == (1, 1, False)
