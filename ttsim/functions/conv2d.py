@@ -15,7 +15,7 @@ from ops.calls.conv2d.validation import output_size, require_possible, require_s
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
-from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, plan_key, planned
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -133,17 +133,17 @@ def convolved(
     Returns:
         The results by their roles; height and width of the output.
     """
-    key = plan_key(
+    asked = planning(
         _sound_plan,
         arguments,
         device,
         reads_free_l1=conv2d_reads_free_l1(arguments),
         returns_weights=returns_weights,
     )
-    if not device.plans.holds(key, device.spec):
+    if not asked.is_kept:
         _require_valid(arguments, device)
     device.asked = arguments
-    plan = planned(_sound_plan, arguments, device, key, returns_weights=returns_weights)
+    plan = asked.plan()
     with device.function(name):
         results = run(
             plan,

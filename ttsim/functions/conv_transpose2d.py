@@ -27,7 +27,7 @@ from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
-from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, plan_key, planned
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -165,15 +165,15 @@ def _run(
         ArgumentError: Arguments contradict each other, or the plan would give a wrong result.
         DeviceError: The call does not fit the device.
     """
-    key = plan_key(_sound_plan, call, device, reads_free_l1=reads_free_l1(call), returns_weights=returns_weights)
-    if not device.plans.holds(key, device.spec):
+    asked = planning(_sound_plan, call, device, reads_free_l1=reads_free_l1(call), returns_weights=returns_weights)
+    if not asked.is_kept:
         _require_valid(call, device)
     misfit = misfit_shape(call, tensors["input"])
     held = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     device.asked = call
     plan: Plan | None = None
     try:
-        plan = planned(_sound_plan, call, device, key, returns_weights=returns_weights)
+        plan = asked.plan()
         with device.function("ttsim.conv_transpose2d" if call.rules.by_phases else "ttnn.conv_transpose2d"):
             return run(plan, tensors, device, useful_flops=useful_flops, asked=call, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:

@@ -1,6 +1,7 @@
 """What the functions of convolutions share: their tensors as arguments of plans, and results as they hand them back."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from device.plan import Plan, ProgramKey
@@ -22,13 +23,50 @@ def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | Non
     return tensors if bias_tensor is None else {**tensors, "bias": bias_tensor}
 
 
-def plan_key(
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """A call that is to be planned; `planning` makes it.
+
+    Attributes:
+        planner: Plans a valid call on a spec; a strict one refuses plans that would give wrong results.
+        call: The call.
+        device: Where.
+        returns_weights: Prepared weights and bias are asked for.
+        key: All that decides the plan, but for the device's spec.
+    """
+
+    planner: Callable[..., Plan]
+    call: ConvArguments
+    device: Device
+    returns_weights: bool
+    key: ProgramKey
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the plan is there, of an equal call, which was valid then."""
+        return self.device.plans.holds(self.key, self.device.spec)
+
+    def plan(self) -> Plan:
+        """The plan, of those that are kept if an equal call came before; raises what the planner raises."""
+        return self.device.plans.plan_of(self.key, self.device.spec, self._planned)
+
+    def _planned(self) -> Plan:
+        return self.planner(
+            self.call,
+            self.device.spec,
+            free_l1_bytes=free_l1_bytes(self.device),
+            returns_weights=self.returns_weights,
+            strict=self.device.strict,
+        )
+
+
+def planning(
     planner: Callable[..., Plan], call: ConvArguments, device: Device, *, reads_free_l1: bool, returns_weights: bool
-) -> ProgramKey:
-    """All that decides the plan of a call, but for the device's spec: where it is kept, an equal call was valid.
+) -> Planning:
+    """A call that is to be planned; it need not be known to be valid yet.
 
     Args:
-        planner: As of `planned`.
+        planner: As of `Planning`, like all that is not said here.
         call: The call.
         device: Where.
         reads_free_l1: Whether the free bytes of L1 can change the plan.
@@ -36,29 +74,8 @@ def plan_key(
     """
     free = free_l1_bytes(device) if reads_free_l1 else None
     numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
-    return ProgramKey((planner, call, numbers, free, returns_weights, device.strict))
-
-
-def planned(
-    planner: Callable[..., Plan], call: ConvArguments, device: Device, key: ProgramKey, *, returns_weights: bool
-) -> Plan:
-    """The plan of a call, of those that are kept if an equal call came before.
-
-    Args:
-        planner: Plans a valid call on a spec; a strict one refuses plans that would give wrong results.
-        call: The call.
-        device: Where.
-        key: Its `plan_key`.
-        returns_weights: Prepared weights and bias are asked for.
-    """
-    spec = device.spec
-    return device.plans.plan_of(
-        key,
-        spec,
-        lambda: planner(
-            call, spec, free_l1_bytes=free_l1_bytes(device), returns_weights=returns_weights, strict=device.strict
-        ),
-    )
+    key = ProgramKey((planner, call, numbers, free, returns_weights, device.strict))
+    return Planning(planner, call, device, returns_weights, key)
 
 
 def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:
