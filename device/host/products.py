@@ -16,13 +16,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import load_numba, worth_loading
 from device.host.threads import numpy_library
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NAMES: Final = ("scipy_cblas_sgemm64_", "cblas_sgemm64_")
 CORE_NAMES: Final = tuple(f"{name}openblas_get_corename{bits}" for name in ("scipy_", "") for bits in ("64_", ""))
 CORES_IN_PLACE: Final = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
+PAIR_FEATURE: Final = "+avx512bf16"  # of a processor, in LLVM's words
 UNPACKED: Final = 1_000_000  # multiply-adds up to which OpenBLAS does not copy what it multiplies
 SMALL: Final = 30_000  # multiply-adds of a product that takes less than to let another thread in
 CALL_SECONDS: Final = 4e-6  # of a product that is begun from Python
@@ -111,6 +112,18 @@ def multiplies_in_place() -> bool:
             core.restype = ctypes.c_char_p
             return core() in CORES_IN_PLACE
     return False
+
+
+@cache
+def multiplies_pairs() -> bool:
+    """Whether loops multiply bfloat16 numbers faster than BLAS float32 (`device.host.pair_products`).
+
+    That hangs on the processor that numba compiles for.
+    """
+    if load_numba() is None:
+        return False
+    codegen = importlib.import_module("numba.core.registry").cpu_target.target_context.codegen()
+    return PAIR_FEATURE in codegen.magic_tuple()[2].split(",")
 
 
 def sgemm_address() -> int | None:

@@ -107,13 +107,13 @@ def add_block(
     if not first:
         _cut(total, mask)
         _add(total, part)
-    _leave(total, last, how, partials, sharing)
+    leave(total, narrow, last, partials, sharing)
 
 
 @apart
-def _leave(total: Array, last: bool, how: Any, partials: int, sharing: Any) -> None:
+def leave(total: Array, rounds: bool, last: bool, partials: int, sharing: Any) -> None:
     """Sums after a K block, as Dst holds them and, where the block is not the last, the packer writes them."""
-    if how[0]:
+    if rounds:
         _round(total)
     if not last:
         _pack(total, partials, sharing)
@@ -262,7 +262,7 @@ def run(
                 blocks[block, 1],
             )
             if joins:
-                _leave(total, last, how, kinds[0], sharing)
+                leave(total, how[0], last, kinds[0], sharing)
             else:
                 add_block(total, part, block == 0, last, how, kinds[0], mask, sharing)
             depth += blocks[block, 0]

@@ -1,7 +1,8 @@
 """Products of windows over an image, where its pixels lie, and their way to the output as machine code.
 
 Loaded by ``device.matrix_unit.window_runs``, which says what is multiplied; what happens to products is as in
-``device.matrix_unit.fast_loops``. Products are BLAS's, by the very function that numpy calls.
+``device.matrix_unit.fast_loops``. Products are BLAS's, by the very function that numpy calls; those of pairs, which
+are loaded with this module, are made by ``device.matrix_unit.paired_windows``.
 """
 
 from functools import partial
@@ -14,12 +15,14 @@ from device.host.depths import DEPTH
 from device.host.product_loops import product_in_parts
 from device.host.products import AS_IT_IS, BY_ROWS
 from device.matrix_unit.fast_loops import add_block, settle
+from device.matrix_unit.paired_windows import run_in_pairs
 
+__all__ = ["run", "run_in_pairs"]
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SHARING: Final = "Tuple((int64, int32, float32, float32, float32))"
 _CALL: Final = ", ".join((
-    "int64", "{}", "UniTuple(int64, 2)", "int64[:,::1]", "UniTuple(int64, 3)", "{}", readonly("int64", 2),
+    "int64", "{}", "UniTuple(int64, 2)", "int32", "int64[:,::1]", "UniTuple(int64, 3)", "{}", readonly("int64", 2),
     "Tuple((int64, int32))", "int64[:,::1]", "int64", "UniTuple(float32[::1], 3)", "float32[:,::1]", "float32[::1]",
     "UniTuple(boolean, 6)", "UniTuple(int64, 2)", "int32", _SHARING, _SHARING, "{}[::1]", "int64",
     "Tuple((int64, int64, int64, boolean))",
@@ -42,18 +45,20 @@ def _widen(source: Array, mask: np.int32, target: Array) -> None:
 
 
 @apart
-def _fill(pixels: Array, first: int, pitches: Any, rows: int, across: int, channels: int, room: Array) -> None:
+def _fill(
+    pixels: Array, first: int, pitches: Any, cut: np.int32, rows: int, across: int, channels: int, room: Array
+) -> None:
     """Some channels of a rectangle of pixels, from an element on, side by side in float32."""
     down, pixel = pitches
-    whole, bits = int32(-1), room.view(np.int32)
+    bits = room.view(np.int32)
     for n in range(rows):
         begin, target = first + n * down, bits[n * across * channels : (n + 1) * across * channels]
         if channels == pixel:
-            _widen(pixels[begin : begin + target.size], whole, target)
+            _widen(pixels[begin : begin + target.size], cut, target)
             continue
         for x in range(across):
             held = pixels[begin + x * pixel : begin + x * pixel + channels]
-            _widen(held, whole, target[x * channels : (x + 1) * channels])
+            _widen(held, cut, target[x * channels : (x + 1) * channels])
 
 
 @apart
@@ -177,6 +182,7 @@ def run(
     sgemm: Any,
     pixels: Array,
     pitches: Any,
+    cut: np.int32,
     blocks: Array,
     windows: Any,
     matrix: Array,
@@ -202,6 +208,7 @@ def run(
         sgemm: Where BLAS's product is.
         pixels: Integers, the image [rows, columns, channels], flat.
         pitches: Elements from one of its rows, and of its pixels, to the next.
+        cut: Bits of pixels that are multiplied.
         blocks: int64 [K blocks, 4]: the row and column of the first output's first pixel, the first channel and how
             many channels.
         windows: How many pixels side by side an output meets, the outputs of a row, and rows of the image from one row
@@ -238,7 +245,7 @@ def run(
             row, column, channel, channels = blocks[n]
             if channel != held:
                 source = (top + begin * down) * pitches[0] + left * pitches[1] + channel
-                _fill(pixels, source, pitches, (count - 1) * down + above + 1, across, channels, rooms[0])
+                _fill(pixels, source, pitches, cut, (count - 1) * down + above + 1, across, channels, rooms[0])
                 held = channel
             last = n == len(blocks) - 1 and not how[3]
             met = rooms[0].ctypes.data + 4 * channels * ((row - top) * across + column - left)

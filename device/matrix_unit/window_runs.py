@@ -15,7 +15,7 @@ import numpy as np
 
 from device.host.compiling import worth_loading
 from device.host.depths import DEPTH
-from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
+from device.host.products import UNPACKED, multiplies_in_place, multiplies_pairs, sgemm_address
 from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, TripWords, first_of, stores, trip_words
 from device.numbers.block_floats import to_read
 from device.numbers.formats import Array
@@ -23,6 +23,7 @@ from device.numbers.integers import Integers, div_up, round_up
 
 SUMS_TOGETHER: Final = 1 << 17  # outputs that are worked on at a time, so that sums and pixels stay in the cache
 COLUMNS_TOGETHER: Final = 64
+OUTPUTS_OF_PAIRS: Final = 96  # that are worked on at a time, so that sums stay in the fastest cache
 ALIKE_COLUMNS: Final = 16  # any of which OpenBLAS's kernels sum alike, where the matrix is small and where it is not
 
 
@@ -69,6 +70,7 @@ class WindowOperands:
     Attributes:
         pixels: float32 or bfloat16 [rows, columns, channels], contiguous.
         first: Row of the image that blocks count from.
+        is_cut: Whether pixels have no bits but those that are multiplied.
         blocks: The K blocks; an output to the right meets pixels one further.
         taps: How many pixels side by side an output meets.
         down: Rows of the image from one row of outputs to the next.
@@ -79,6 +81,7 @@ class WindowOperands:
 
     pixels: Array
     first: int
+    is_cut: bool
     blocks: Sequence[WindowBlock]
     taps: int
     down: int
@@ -114,31 +117,25 @@ def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, resu
         result: The output buffer, contiguous, in storage of what is made.
         place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
     """
-    pixels, blocks, weights, bias, taps = (
-        operands.pixels, operands.blocks, operands.weights, operands.bias, operands.taps,
-    )  # fmt: skip
-    (rows, outputs), columns = place.shape[:2], weights.width * len(weights.rows)
-    step = min(rows, max(1, SUMS_TOGETHER // (outputs * columns)))
-    tiles, deepest = _tiles(weights, place.shape[3]), taps * max(block.channels for block in blocks)
+    weights, pixels, outputs = operands.weights, operands.pixels, place.shape[1]
+    tiles = _tiles(weights, place.shape[3])
     wide = max(tile.columns for tile in tiles)
-    lot = UNPACKED // (min(deepest, DEPTH) * wide) if multiplies_in_place() else outputs
-    high = _even(div_up(outputs, taps), lot, 1)
-    elements = _room(operands, (step - 1) * operands.down + 1, outputs), deepest * wide, high * wide
     down, apart, between = (stride // place.itemsize for stride in place.strides[:3])
-    loops.run(
-        sgemm,
+    image = (
         _flat(pixels[operands.first :]),
         (pixels.shape[1] * pixels.shape[2], pixels.shape[2]),
-        np.array(blocks, np.int64),
-        (taps, outputs, operands.down),
+        np.int32(-1) if operands.is_cut else words.activation_mask,
+    )
+    multiplied = (
+        (operands.taps, outputs, operands.down),
         _flat(weights.matrix),
         weights.rows,
         (weights.matrix.shape[1], words.weight_mask),
         np.array(tiles, np.int64),
-        rows,
-        tuple(np.empty(some, np.float32) for some in elements),
-        np.empty((step, outputs * columns), np.float32),
-        np.empty(0, np.float32) if bias is None else bias,
+        len(place),
+    )
+    trips = (
+        np.empty(0, np.float32) if operands.bias is None else operands.bias,
         words.how(packs_last=operands.packs_last),
         words.kinds,
         words.partials_mask,
@@ -147,6 +144,20 @@ def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, resu
         first_of(place, result),
         (down, apart, between, result.itemsize == 2),
     )
+    if in_pairs(pixels, weights.matrix, operands.blocks):
+        blocks, pairs = _placed(operands, len(place), outputs)
+        rooms = np.empty(pairs, np.int32), np.empty(weights.rows.shape[1] // 2 * wide, np.int32)
+        sums = tuple(np.empty(OUTPUTS_OF_PAIRS * wide, np.float32) for _ in range(2))
+        loops.run_in_pairs(*image, blocks, *multiplied, rooms, sums, *trips)
+    else:
+        columns, deepest = weights.width * len(weights.rows), max(block.channels for block in operands.blocks)
+        step = min(len(place), max(1, SUMS_TOGETHER // (outputs * columns)))
+        lot = UNPACKED // (min(operands.taps * deepest, DEPTH) * wide) if multiplies_in_place() else outputs
+        held = _pixels(operands, step, outputs) * deepest, operands.taps * deepest * wide
+        made = _even(div_up(outputs, operands.taps), lot, 1) * wide
+        room = tuple(np.empty(some, np.float32) for some in (*held, made))
+        total = np.empty((step, outputs * columns), np.float32)
+        loops.run(sgemm, *image, np.array(operands.blocks, np.int64), *multiplied, room, total, *trips)
 
 
 class _Tile(NamedTuple):
@@ -187,9 +198,31 @@ def _even(length: int, most: int, multiple: int) -> int:
     return round_up(div_up(length, div_up(length, max(most, multiple))), multiple)
 
 
-def _room(operands: WindowOperands, rows: int, outputs: int) -> int:
-    """Numbers of the pixels that so many rows of the image, and those between blocks, hold of a K block."""
+def in_pairs(pixels: Array, matrix: Array, blocks: Sequence[WindowBlock]) -> bool:
+    """Whether numbers are multiplied in pairs: bfloat16 where that is faster, of channels that are two by two.
+
+    Args:
+        pixels: The image, its last axis the channels.
+        matrix: The weights.
+        blocks: The K blocks.
+    """
+    even = pixels.shape[-1] % 2 == 0 and all(block.channel % 2 == block.channels % 2 == 0 for block in blocks)
+    return pixels.itemsize == matrix.itemsize == 2 and even and multiplies_pairs()
+
+
+def _pixels(operands: WindowOperands, rows: int, outputs: int) -> int:
+    """Pixels that so many rows of outputs meet, and those between them."""
     blocks = operands.blocks
     above = max(block.row for block in blocks) - min(block.row for block in blocks)
     across = max(block.column for block in blocks) - min(block.column for block in blocks) + operands.taps
-    return (rows + above) * (across + outputs - 1) * max(block.channels for block in blocks)
+    return ((rows - 1) * operands.down + 1 + above) * (across + outputs - 1)
+
+
+def _placed(operands: WindowOperands, rows: int, outputs: int) -> tuple[Integers, int]:
+    """The K blocks, each with where its pixels are among the pairs of all of them, and how many pairs there are."""
+    pixels, begins, end = _pixels(operands, rows, outputs), dict[int, int](), 0
+    for block in operands.blocks:
+        if block.channel not in begins:
+            begins[block.channel] = end
+            end += pixels * block.channels // 2
+    return np.array([(*block, begins[block.channel]) for block in operands.blocks], np.int64), end

@@ -34,7 +34,7 @@ from ops.programs.conv2d.gather import (
 )
 from ops.programs.conv2d.operands import WeightedStrip, WeightRows, weighted_strips
 from ops.programs.conv2d.whole_runs import AtOnce, at_once, computed_whole
-from ops.programs.conv2d.windows import Windows, compute_windows
+from ops.programs.conv2d.windows import Windows, compute_windows, suits
 from ops.programs.conv2d.work import ConvWork
 
 LEAST_COLUMNS: Final = 192  # of an operand, since its activations are gathered for each again
@@ -133,7 +133,8 @@ def convolve_into(
 
     def several(one: WeightedStrip) -> Iterator[_Piece]:
         seen_at_once = how is not None and how.windows is not None and reading.converts_per_pixel
-        return _pieces(reading, one, weights, width, one.windows if seen_at_once else None)
+        fit = seen_at_once and one.windows is not None and suits(one.windows, image, weights)
+        return _pieces(reading, one, weights, width, one.windows if fit else None)
 
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
@@ -173,9 +174,9 @@ def _pieces(
             partial(_operands, reading, weights, together, width, one.rows), uses=len(several) * len(parts)
         )
         for part, channels in enumerate(parts):
-            suits = (channels.stop - channels.start) % ALIKE_COLUMNS == 0
+            alike = (channels.stop - channels.start) % ALIKE_COLUMNS == 0
             for run in several:
-                yield _Piece(run, one, channels, operands, part, windows if suits else None)
+                yield _Piece(run, one, channels, operands, part, windows if alike else None)
 
 
 def _operands(reading: Reading, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]) -> list[Array]:

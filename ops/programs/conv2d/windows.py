@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.host.depths import DEPTH
-from device.matrix_unit.window_runs import WindowBlock, WindowOperands, WindowRun, WindowWeights
+from device.matrix_unit.window_runs import WindowBlock, WindowOperands, WindowRun, WindowWeights, in_pairs
 from device.numbers.formats import Array
-from device.numbers.integers import Integers
+from device.numbers.integers import Integers, round_up
 from ops.programs.conv2d.gather import Image, MetBlock, Run, Strip, Tap
 
 
@@ -28,9 +28,9 @@ class Windows:
 
 
 def windows_of(strip: Strip, rows: Sequence[Integers], channels: int) -> Windows | None:
-    """A strip as windows; None if some outputs meet pixels that do not lie side by side.
+    """A strip as windows; None if some outputs meet pixels, or neighbors do, that do not lie side by side.
 
-    Channels behind the input's are zeros, which are left out.
+    Channels behind the input's are zeros, which are left out; an even number stays, to be multiplied in pairs.
 
     Args:
         strip: The strip.
@@ -40,19 +40,24 @@ def windows_of(strip: Strip, rows: Sequence[Integers], channels: int) -> Windows
     """
     met = [block for block in strip.blocks if block.taps]
     taps = len(met[0].taps) if met else 0
-    if taps < 2 or strip.across[0].axis.step != 1 or not all(_is_window(block, taps) for block in met):
+    if not taps or strip.across[0].axis.step != 1 or not all(_is_window(block, taps) for block in met):
         return None
     blocks, columns, end = [], [], 0
     for block in met:
         held = block.channels.stop - block.channels.start
         deep = len(block.columns) > DEPTH
-        some = held if deep else min(held, max(1, channels - block.channels.start))
+        some = held if deep else min(held, max(2, round_up(channels - block.channels.start, 2)))
         blocks.append(WindowBlock(block.taps[0].row, block.taps[0].column, block.channels.start, some))
         columns.append(end + (held * np.arange(taps)[:, None] + np.arange(some)).ravel())
         end += len(block.columns)
     found = np.ascontiguousarray(np.array(rows)[:, np.concatenate(columns)])
     found.flags.writeable = False
     return Windows(tuple(blocks), taps, found)
+
+
+def suits(windows: Windows, image: Image, weights: Array) -> bool:
+    """Whether an image is multiplied where its pixels lie; those of one tap are gathered anyway, unless as pairs."""
+    return windows.taps > 1 or in_pairs(image.pixels, weights, windows.blocks)
 
 
 def compute_windows(
@@ -78,6 +83,7 @@ def compute_windows(
     operands = WindowOperands(
         pixels=image.pixels[run.image],
         first=run.first * run.strip.down.axis.step,
+        is_cut=image.is_cut,
         blocks=windows.blocks,
         taps=windows.taps,
         down=run.strip.down.axis.step,

@@ -1,6 +1,7 @@
 """Windows over an image, worked out by hand; that any convolution comes out as step by step is tested with programs."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from device.matrix_unit import window_runs
 from device.matrix_unit.whole_runs import Trips
 from device.matrix_unit.window_runs import WindowBlock, WindowOperands, WindowWeights
 from device.numbers.block_floats import to_read
-from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32
 
 pytestmark = pytest.mark.skipif(
     not numba_installed() or sgemm_address() is None, reason="numba is not installed, or numpy has another BLAS"
@@ -28,14 +29,15 @@ def at_once(monkeypatch):
     monkeypatch.setattr(window_runs, "worth_loading", lambda module, seconds: True)
 
 
-def outputs(trips, pixels, blocks, weights, shape, *, taps=1, down=1, bias=None):
+def outputs(trips, pixels, blocks, weights, shape, *, taps=1, down=1, bias=None, is_cut=True):
     """Rows of outputs of ``shape``, [rows, outputs, columns]; 16 columns, of which the first ones are given."""
-    matrix = np.zeros((len(weights), 16), np.float32)
+    matrix = np.zeros((len(weights), 16), weights.dtype)
     matrix[:, : weights.shape[1]] = weights
     rows = np.arange(len(weights))[None]
     result = np.zeros((*shape, 16), trips.made.storage)
     operands = WindowOperands(
-        pixels=pixels, first=0, blocks=blocks, taps=taps, down=down, bias=None if bias is None else np.resize(bias, 16),
+        pixels=pixels, first=0, is_cut=is_cut, blocks=blocks, taps=taps, down=down,
+        bias=None if bias is None else np.resize(bias, 16),
         weights=WindowWeights(matrix=matrix, rows=to_read(rows), columns=slice(0, 16)), packs_last=bias is not None,
     )  # fmt: skip
     window_runs.window_runs(trips, 1)(operands, result, result[:, :, None, :])
@@ -74,7 +76,8 @@ def test_weights_are_cut_and_rows_that_are_not_there_are_zeros():
     matrix = np.full((2, 16), [[1 + 2**-4 + 2**-5], [1]], np.float32).astype(BFLOAT16.storage)
     image, result = np.ones((1, 4, 1), np.float32), np.zeros((1, 1, 16), np.float32)
     operands = WindowOperands(
-        pixels=image, first=0, blocks=[WindowBlock(0, 0, 0, 1)], taps=4, down=1, bias=None, packs_last=False,
+        pixels=image, first=0, is_cut=True, blocks=[WindowBlock(0, 0, 0, 1)], taps=4, down=1, bias=None,
+        packs_last=False,
         weights=WindowWeights(matrix=matrix, rows=to_read(np.array([[0, 0, -1, 2]])), columns=slice(0, 16)),
     )  # fmt: skip
     window_runs.window_runs(replace(PLAIN, fidelity_phases=1), 1)(operands, result, result[:, :, None, :])
@@ -94,6 +97,88 @@ def test_relu_leaves_no_negative_zero_and_no_negative_number():
     made = outputs(trips, image, blocks, np.array([[-1, 3]], np.float32), (1, 2), bias=np.array([1, 0], np.float32))
     assert made.tolist() == [[[0, 3], [0, 6]]]
     assert not np.signbit(made).any()
+
+
+@pytest.fixture(params=[False, True], ids=["by BLAS", "in pairs"])
+def in_pairs(request, monkeypatch):
+    monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: request.param)
+    ways, load = [], window_runs.importlib.import_module
+
+    def counted(module):
+        loops = load(module)
+        return SimpleNamespace(
+            run=lambda *given: (ways.append(False), loops.run(*given)),
+            run_in_pairs=lambda *given: (ways.append(True), loops.run_in_pairs(*given)),
+        )
+
+    monkeypatch.setattr(window_runs, "importlib", SimpleNamespace(import_module=counted))
+    yield
+    assert ways
+    assert set(ways) == {request.param}
+
+
+def paired_outputs(trips, image, blocks, weights, shape, **how):
+    """Outputs of bfloat16 numbers."""
+    image, weights = (values.astype(BFLOAT16.storage) for values in (image, weights))
+    return outputs(trips, image, blocks, weights, shape, **how)
+
+
+def test_two_channels_are_multiplied_together(in_pairs):
+    """Rows of four pixels under two taps: channel 0 under 1 and 10, channel 1 under 100 and 1000; rows two apart."""
+    image = np.arange(24, dtype=np.float32).reshape(3, 4, 2) % 7
+    weights, blocks = np.array([[1], [100], [10], [1000]], np.float32), [WindowBlock(0, 1, 0, 2)]
+    made = paired_outputs(PLAIN, image, blocks, weights, (2, 2), taps=2, down=2)
+    expected = [[image[row, x] @ [1, 100] + image[row, x + 1] @ [10, 1000] for x in (1, 2)] for row in (0, 2)]
+    assert made[:, :, 0].tolist() == expected
+
+
+def test_blocks_of_the_same_channels_share_pixels(in_pairs):
+    """Channels 2 and 3 of row 0 and of row 1 a pixel further on, then channels 0 and 1 of row 1."""
+    image = np.arange(24, dtype=np.float32).reshape(2, 3, 4) % 5
+    blocks = [WindowBlock(0, 0, 2, 2), WindowBlock(1, 1, 2, 2), WindowBlock(1, 0, 0, 2)]
+    weights = np.array([[1], [2], [4], [8], [16], [32]], np.float32)
+    made = paired_outputs(PLAIN, image, blocks, weights, (1, 2))
+    met = [[*image[0, x, 2:], *image[1, x + 1, 2:], *image[1, x, :2]] for x in (0, 1)]
+    assert made[0, :, 0].tolist() == (np.array(met) @ weights[:, 0]).tolist()
+
+
+def test_more_outputs_than_are_worked_on_at_a_time(in_pairs, monkeypatch):
+    """Three at a time of rows of five: some begin in one row and end in the next."""
+    monkeypatch.setattr(window_runs, "OUTPUTS_OF_PAIRS", 3)
+    image = np.arange(30, dtype=np.float32).reshape(3, 5, 2)
+    made = paired_outputs(PLAIN, image, [WindowBlock(0, 0, 0, 2)], np.array([[1], [2]], np.float32), (3, 5))
+    assert made[:, :, 0].tolist() == (image @ [1, 2]).tolist()
+
+
+def test_pixels_are_cut_where_they_are_not_yet(in_pairs):
+    """LoFi multiplies seven bits of 1 + 2^-6 + 2^-7."""
+    trips, image = replace(PLAIN, fidelity_phases=1), np.full((1, 1, 2), 1 + 2**-6 + 2**-7, np.float32)
+    blocks, weights = [WindowBlock(0, 0, 0, 2)], np.array([[1], [0]], np.float32)
+    assert paired_outputs(trips, image, blocks, weights, (1, 1), is_cut=False).tolist() == [[[1 + 2**-6]]]
+    assert paired_outputs(trips, image, blocks, weights, (1, 1)).tolist() == [[[1 + 2**-6 + 2**-7]]]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({"fp32_dest": False}, 258),  # 256, 258 and 260, each rounded half up to eight bits, less the bias of 2
+        ({"fp32_dest": False, "accumulates": True}, 258),
+        ({"partials": FLOAT32}, 256),
+        ({"partials": FLOAT32, "accumulates": True}, 256),
+        ({"partials": BFLOAT8_B}, 254),  # its unit is 4, so that 257 is 256, twice
+    ],
+    ids=str,
+)
+def test_trips_between_blocks(in_pairs, how, expected):
+    """256, 1 and 1 in three blocks."""
+    trips = Trips(**{
+        "fidelity_phases": 4, "fp32_dest": True, "partials": BFLOAT16, "accumulates": False, "untilizes": False,
+        "relu": False, "made": FLOAT32, **how,
+    })  # fmt: skip
+    image = np.array([[[256, 0, 1, 0, 1, 0]] * 2], np.float32)
+    blocks = [WindowBlock(0, 0, channel, 2) for channel in (0, 2, 4)]
+    made = paired_outputs(trips, image, blocks, np.ones((6, 1), np.float32), (1, 2), bias=np.float32(-2))
+    assert made[0, :, 0].tolist() == [expected] * 2
 
 
 def test_what_loops_do_not_store_goes_step_by_step():

@@ -25,29 +25,33 @@ FEW = replace(FAST, operand_elements=1 << 10)
 STEPWISE = replace(FEW, whole_runs=lambda trips, elements: None, window_runs=lambda trips, elements: None)
 
 
+@pytest.fixture(params=[False, True], ids=["by BLAS", "in pairs"])
+def in_pairs(request, monkeypatch):
+    """Whether bfloat16 numbers are multiplied in pairs."""
+    monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: request.param)
+    return request.param
+
+
 @pytest.fixture
-def counted(monkeypatch):
+def counted(in_pairs, monkeypatch):
     """Runs that are computed at once, as soon as that is possible; few numbers at a time."""
     counts = []
-    compute = device_whole_runs.run
-    monkeypatch.setattr(device_whole_runs, "worth_loading", lambda module, seconds: True)
     monkeypatch.setattr(device_whole_runs, "CHUNK_ELEMENTS", 1 << 10)
-    monkeypatch.setattr(values, "LEAST_COLUMNS", 32)
-    monkeypatch.setattr(values, "PART_COLUMNS", 64)
-    monkeypatch.setattr(device_whole_runs, "run", lambda *given: (counts.append(1), compute(*given)))
-    return counts
-
-
-@pytest.fixture
-def windows(counted, monkeypatch):
-    """Those of them that are windows, a few numbers at a time, too."""
-    counts = []
-    compute = window_runs.run
-    monkeypatch.setattr(window_runs, "worth_loading", lambda module, seconds: True)
     monkeypatch.setattr(window_runs, "SUMS_TOGETHER", 1 << 8)
     monkeypatch.setattr(window_runs, "UNPACKED", 1 << 14)
-    monkeypatch.setattr(window_runs, "run", lambda *given: (counts.append(1), compute(*given)))
+    monkeypatch.setattr(window_runs, "OUTPUTS_OF_PAIRS", 13)
+    monkeypatch.setattr(values, "LEAST_COLUMNS", 32)
+    monkeypatch.setattr(values, "PART_COLUMNS", 64)
+    for module in (device_whole_runs, window_runs):
+        compute = module.run
+        monkeypatch.setattr(module, "worth_loading", lambda module, seconds: True)
+        monkeypatch.setattr(module, "run", lambda *given, compute=compute: (counts.append(compute), compute(*given)))
     return counts
+
+
+def windows_among(counted):
+    """Those of them that are windows."""
+    return [run for run in counted if run.__module__ == window_runs.__name__]
 
 
 def bits(case, seed, arithmetic):
@@ -55,7 +59,7 @@ def bits(case, seed, arithmetic):
     return got.view(np.uint32), dtype
 
 
-def test_any_convolution_is_the_same(counted, windows):
+def test_any_convolution_is_the_same(counted):
     @settings(max_examples=150, deadline=None)
     @given(cases(), st.integers(0, 99), st.booleans())
     def same(case, seed, whole_groups):
@@ -65,7 +69,7 @@ def test_any_convolution_is_the_same(counted, windows):
 
     same()
     assert len(counted) > 50
-    assert windows
+    assert windows_among(counted)
 
 
 @pytest.mark.parametrize("outputs", [20, 24, 40])
@@ -80,7 +84,7 @@ def test_columns_that_blas_sums_otherwise_in_other_sizes_go_step_by_step(monkeyp
 @pytest.mark.parametrize("packer_l1_acc", [False, True])
 @pytest.mark.parametrize("out_format", [BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B], ids=str)
 @pytest.mark.parametrize(("scheme", "channels"), [(HEIGHT, 160), (BLOCK, 96)])
-def test_windows_are_the_same(windows, scheme, channels, out_format, packer_l1_acc, fp32_dest, bias):
+def test_windows_are_the_same(counted, scheme, channels, out_format, packer_l1_acc, fp32_dest, bias):
     """Pixels side by side under three taps, of all channels (more than are summed up in one go) or of some."""
     options = ConvOptions(fp32_dest=fp32_dest, packer_l1_acc=packer_l1_acc)
     case = Case(
@@ -88,7 +92,7 @@ def test_windows_are_the_same(windows, scheme, channels, out_format, packer_l1_a
         out_format=out_format, options=options, fidelity_phases=1, activation=("relu", ()),
     )  # fmt: skip
     assert np.array_equal(bits(case, 7, FAST)[0], bits(case, 7, STEPWISE)[0])
-    assert len(windows) >= 2
+    assert len(windows_among(counted)) >= 2
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -109,34 +113,35 @@ def test_trips_of_every_format_are_the_same(counted, scheme, out_format, packer_
     assert len(counted) >= 2
 
 
-def test_windows_are_the_same_where_blas_copies_them(windows, monkeypatch):
+def test_windows_are_the_same_where_blas_copies_them(counted, monkeypatch):
     monkeypatch.setattr(window_runs, "multiplies_in_place", lambda: False)
     case = Case(size=(3, 40), channels=32, outputs=48, stride=(1, 1))
     assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
-    assert windows
+    assert windows_among(counted)
 
 
 @pytest.mark.parametrize("channels", [3, 136, 155, 160])
 @pytest.mark.parametrize("columns", [2, 3, 8])
-def test_channels_that_are_left_out_and_rows_shorter_than_taps_change_no_bit(windows, channels, columns):
+def test_channels_that_are_left_out_and_rows_shorter_than_taps_change_no_bit(counted, channels, columns):
     case = Case(
         size=(3, columns), channels=channels, outputs=40, stride=(1, 1), padding=(1, 1, 1, 1), out_format=BFLOAT8_B
     )
     assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
     case = replace(case, out_format=BFLOAT16, outputs=48)
     assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
-    assert windows
+    assert windows_among(counted)
 
 
 @pytest.mark.parametrize("change", [{"kernel": (3, 1)}, {"dilation": (1, 2)}])
-def test_columns_and_pixels_apart_are_no_windows(counted, windows, change):
+def test_columns_and_pixels_apart_are_no_windows(counted, in_pairs, change):
+    """One tap of a row is none either, unless it is multiplied in pairs."""
     case = Case(channels=16, outputs=32, stride=(1, 1), size=(4, 7))
     bits(case, 1, FAST)
-    assert windows
-    windows.clear()
+    assert windows_among(counted)
+    counted.clear()
     bits(replace(case, **change), 1, FAST)
     assert counted
-    assert not windows
+    assert bool(windows_among(counted)) == (in_pairs and "kernel" in change)
 
 
 @pytest.mark.parametrize("channels", [64, 288, 512])
@@ -155,13 +160,15 @@ def test_what_is_multiplied_at_a_time_changes_no_bit(counted, monkeypatch, chann
 @pytest.mark.parametrize(
     "change", [{"activation": ("silu", ())}, {"fidelity_phases": 3}, {"size": (4, 1)}, {"outputs": 24}]
 )
-def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, change):
+def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, in_pairs, change):
+    """One output in a row is less for BLAS only."""
     case = replace(Case(kernel=(1, 1), stride=(1, 1), outputs=16), **change)
     bits(case, 1, FEW)
-    assert not counted
+    assert bool(counted) == (in_pairs and "size" in change)
 
 
 def test_rows_of_too_many_products_go_step_by_step(counted, monkeypatch):
+    monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: False)
     case = Case(kernel=(1, 1), stride=(1, 1), outputs=16)
     monkeypatch.setattr(whole_runs, "MOST_OF_A_ROW", 4 * 16 - 1)
     bits(case, 1, FEW)

@@ -34,11 +34,11 @@ def test_blocks_of_one_kernel_row_meet_pixels_side_by_side():
 
 
 def test_channels_that_the_input_has_not_are_left_out():
-    """Of 16 channels three, under each of three taps, and nothing of what fills 48 columns up to tiles."""
+    """Of 16 channels three and one of zeros, under each of three taps, and nothing of what fills 48 columns up."""
     windows = found(16, of_input=3)
-    assert [block.channels for block in windows.blocks] == [3, 3, 3]
-    assert windows.rows[0, :9].tolist() == [0, 1, 2, 16, 17, 18, 32, 33, 34]
-    assert windows.rows[0, 9] == 48
+    assert [block.channels for block in windows.blocks] == [4, 4, 4]
+    assert windows.rows[0, :12].tolist() == [0, 1, 2, 3, 16, 17, 18, 19, 32, 33, 34, 35]
+    assert windows.rows[0, 12] == 48
 
 
 def test_sums_that_are_split_have_all_their_terms():

@@ -1,0 +1,112 @@
+"""Products of bfloat16 matrices in compiled loops, two neighbors of the depth at a time (`device.host.pair_tiles`).
+
+This module needs numba, also to be loaded. A change here is seen by loops of other files once these change, too
+(`device.host.compiling`).
+"""
+
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from device.host.compiling import compiled
+from device.host.depths import depth_of_part
+from device.host.pair_tiles import BYTES, LANES, ROWS, UPPER, VECTORS, pair_sixteen, tile_1, tile_2, tile_3, tile_4
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+int32 = np.int32
+apart = partial(compiled, fuses=False)
+_depth_of_part: Any = compiled(depth_of_part)
+
+
+@apart
+def make_pairs(words: Array, first: int, mask: np.int32, target: Array, to: int, count: int) -> None:
+    """Neighbors become pairs.
+
+    Args:
+        words: int32, flat, bfloat16 numbers as they lie in memory: two in a word, the first one below.
+        first: Which word is the first.
+        mask: Bits of a pair that are kept, as `mask_of_pair` says.
+        target: int32, flat.
+        to: Where the first pair goes.
+        count: How many pairs.
+    """
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        pair_sixteen(words, first + i, mask, target, to + i)
+    for i in range(whole, count):
+        word = words[first + i]
+        target[to + i] = int32(int32(word << 16) | int32(int32(word >> 16) & int32(0xFFFF))) & mask
+
+
+@apart
+def mask_of_pair(mask: np.int32) -> np.int32:
+    """A mask of float32 numbers for both bfloat16 numbers of a pair."""
+    return int32(int32(mask & int32(UPPER)) | int32(int32(mask >> 16) & int32(0xFFFF)))
+
+
+@apart
+def _address(left: Any, line: int, at: int) -> Any:
+    """Where a row of pairs begins, in the words of `product_of_pairs`; it may be counted from an earlier line."""
+    while at >= left[2]:
+        line, at = line + 1, at - left[2]
+    return left[0] + BYTES * (line * left[3] + at * left[1])
+
+
+@apart
+def _multiply_vectors(sizes: Any, left: Any, right: Any, adds: bool, rounds: bool, total: Any) -> None:
+    """Some vectors of columns; arguments as of `product_of_pairs`, the depth in pairs."""
+    rows, columns, pairs = sizes
+    matrix, last = (right[0], BYTES * right[1]), rows - 1
+    for row in range(0, rows, ROWS):
+        line, first, behind = (row + left[4]) // left[2], (row + left[4]) % left[2], last - row
+        at = (
+            _address(left, line, first),
+            _address(left, line, first + min(1, behind)),
+            _address(left, line, first + min(2, behind)),
+            _address(left, line, first + min(3, behind)),
+            _address(left, line, first + min(4, behind)),
+            _address(left, line, first + min(5, behind)),
+        )
+        place, count = (total[0] + BYTES * row * total[1], BYTES * total[1]), min(ROWS, rows - row)
+        if columns == 4 * LANES:
+            tile_4(at, matrix, place, count, pairs, adds, rounds)
+        elif columns == 3 * LANES:
+            tile_3(at, matrix, place, count, pairs, adds, rounds)
+        elif columns == 2 * LANES:
+            tile_2(at, matrix, place, count, pairs, adds, rounds)
+        else:
+            tile_1(at, matrix, place, count, pairs, adds, rounds)
+
+
+@apart
+def product_of_pairs(sizes: Any, left: Any, right: Any, adds: bool, rounds: bool, total: Any) -> None:
+    """A product, summed up in the parts of `device.host.depths`, replaces what is there or is added to it.
+
+    Two neighbors of the depth, bits of bfloat16, are a pair: the first one in the upper half of a word, the second one
+    in the lower half.
+
+    Args:
+        sizes: Rows, columns, a multiple of 16, and depth, an even number.
+        left: The address of the first operand, pairs from one of its rows to the next, how many rows are a line, pairs
+            from one line to the next, and how many rows are left out before the first.
+        right: The address of the second operand, and pairs from one of its rows of pairs to the next.
+        adds: Whether it is added.
+        rounds: Whether sums are rounded half up to bfloat16 in the end.
+        total: The address of a float32 matrix, and elements from one of its rows to the next.
+    """
+    rows, columns, depth = sizes
+    done = 0
+    while done < depth:
+        part, behind = _depth_of_part(depth - done), done // 2
+        for first in range(0, columns, VECTORS * LANES):
+            _multiply_vectors(
+                (rows, min(VECTORS * LANES, columns - first), part // 2),
+                (left[0] + BYTES * behind, left[1], left[2], left[3], left[4]),
+                (right[0] + BYTES * (behind * right[1] + first), right[1]),
+                adds or done > 0,
+                rounds and done + part == depth,
+                (total[0] + BYTES * first, total[1]),
+            )
+        done += part

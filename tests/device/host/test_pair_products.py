@@ -1,0 +1,149 @@
+"""Products of pairs, by hand and as chains of additions; convolutions show that they have the bits of BLAS's."""
+
+import importlib.util
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from device.host import products
+from device.host.depths import depth_of_part
+from device.numbers.formats import BFLOAT16
+
+needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+
+
+def words(values):
+    """Numbers of bfloat16, two in an int32 as they lie in memory."""
+    return np.ascontiguousarray(np.asarray(values, np.float32).astype(BFLOAT16.storage)).view(np.int32)
+
+
+def pairs(values):
+    """The same with the first of two above."""
+    return words(values).view(np.uint16).reshape(-1, 2)[:, ::-1].reshape(*np.shape(values)).copy().view(np.int32)
+
+
+def chain(left, right):
+    """Products added one after the other in float32, in the parts of a long sum."""
+    total, done = np.zeros((left.shape[0], right.shape[1]), np.float32), 0
+    while done < left.shape[1]:
+        part, end = np.zeros_like(total), done + depth_of_part(left.shape[1] - done)
+        for k in range(done, end):
+            part += left[:, k : k + 1] * right[k]
+        total, done = total + part if done else part, end
+    return total
+
+
+def multiplied(left, right, *, total=None, rounds=False, line=None, first=0):
+    """The product of matrices whose numbers are bfloat16."""
+    loops = importlib.import_module("device.host.pair_products")
+    one, other = pairs(left), pairs(np.ascontiguousarray(np.transpose(right)))
+    other = np.ascontiguousarray(other.T)
+    rows, pitch = len(left) - first, one.shape[1]
+    made = np.full((rows, right.shape[1]), np.nan, np.float32) if total is None else total.copy()
+    loops.product_of_pairs(
+        (rows, right.shape[1], left.shape[1]),
+        (one.ctypes.data, pitch, line or len(left), (line or 0) * pitch, first),
+        (other.ctypes.data, other.shape[1]),
+        total is not None,
+        rounds,
+        (made.ctypes.data, made.shape[1]),
+    )
+    return made
+
+
+def numbers(shape, seed):
+    values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return values.astype(BFLOAT16.storage).astype(np.float32)
+
+
+@needs_numba
+@pytest.mark.parametrize("rows", [1, 5, 6, 13])
+@pytest.mark.parametrize("columns", [16, 32, 48, 64, 80])
+@pytest.mark.parametrize("depth", [2, 36, 480, 930])
+def test_sums_go_from_one_product_to_the_next(rows, columns, depth):
+    """930 products are summed in two parts, of 448 and 482, which is split again."""
+    left, right = numbers((rows, depth), rows), numbers((depth, columns), columns)
+    assert np.array_equal(multiplied(left, right), chain(left, right))
+
+
+@needs_numba
+def test_the_first_of_two_neighbors_is_added_first():
+    """1 + 2^24 loses the 1; the other way round it would stay."""
+    left, right = np.array([[1, 0, 2**12, 2**12]]), np.zeros((4, 16))
+    right[:, 0], right[:, 1] = [1, 0, 2**12, -(2**12)], [1, 0, -(2**12), 2**12]
+    assert multiplied(left, right)[0, :2].tolist() == [0, 1]
+
+
+@needs_numba
+def test_products_join_what_is_there_and_are_rounded_half_up():
+    """256 + 1 is 258 in bfloat16, 256 + 3 is 260, and -256 - 1 is -258."""
+    left, right = np.array([[1, 0], [3, 0], [-1, 0]]), np.ones((2, 16))
+    before = np.array([[256], [256], [-256]]) * np.ones((1, 16), np.float32)
+    assert multiplied(left, right, total=before.astype(np.float32))[:, 0].tolist() == [257, 259, -257]
+    assert multiplied(left, right, total=before.astype(np.float32), rounds=True)[:, 0].tolist() == [258, 260, -258]
+    assert multiplied(257 * left / 257, right, rounds=True)[:, 15].tolist() == [1, 3, -1]
+
+
+@needs_numba
+def test_long_sums_are_rounded_in_the_end_only():
+    """450 products are summed in two parts: 240 times 1.25 is 300, which bfloat16 has, and 210 times is 262.5."""
+    left, right = np.full((1, 450), 1.25), np.ones((450, 16))
+    assert multiplied(left, right)[0, 0] == 562.5
+    assert multiplied(left, right, rounds=True)[0, 0] == 564
+
+
+@needs_numba
+@pytest.mark.parametrize("line", [1, 2, 3, 7])
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_rows_may_be_in_lines_and_begin_anywhere(line, first):
+    """Lines that follow each other are all rows."""
+    left, right = numbers((14, 4), 1), numbers((4, 16), 2)
+    assert np.array_equal(multiplied(left, right, line=line, first=first), chain(left, right)[first:])
+
+
+@needs_numba
+@pytest.mark.parametrize("count", [1, 15, 16, 37])
+def test_neighbors_change_places_and_are_cut(count):
+    loops = importlib.import_module("device.host.pair_products")
+    values = numbers(2 * count + 2, count)
+    target = np.zeros(count + 1, np.int32)
+    loops.make_pairs(words(values), 1, np.int32(-1), target, 1, count)
+    assert target.tolist() == [0, *pairs(values)[1:]]
+    mask = loops.mask_of_pair(np.int32(-0x20000))
+    assert mask & 0xFFFFFFFF == 0xFFFEFFFE
+    loops.make_pairs(words(values), 1, mask, target, 1, count)
+    assert target.tolist() == [0, *(pairs(values)[1:] & mask)]
+
+
+@needs_numba
+def test_other_processors_have_the_same_bits(monkeypatch):
+    tiles, numba = importlib.import_module("device.host.pair_tiles"), importlib.import_module("numba")
+    monkeypatch.setattr(tiles, "_INSTRUCTION", False)
+    tile = tiles._tile_of(2)
+
+    @numba.njit
+    def multiply(left, right, total):
+        pitch = 4 * left.shape[1]
+        at = np.int64(left.ctypes.data)
+        rows = (at, at + pitch, at + 2 * pitch, at + 3 * pitch, at + 4 * pitch, at + 5 * pitch)
+        tile(rows, (right.ctypes.data, 128), (total.ctypes.data, 128), 6, left.shape[1], False, False)
+
+    left, right, total = numbers((6, 40), 1), numbers((40, 32), 2), np.empty((6, 32), np.float32)
+    multiply(pairs(left), np.ascontiguousarray(pairs(np.ascontiguousarray(right.T)).T), total)
+    assert np.array_equal(total, chain(left, right))
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"), [("+avx512bf16,+fma", True), ("+fma,-avx512bf16", False), ("", False)]
+)
+def test_the_processor_that_numba_compiles_for_decides(monkeypatch, features, expected):
+    codegen = SimpleNamespace(magic_tuple=lambda: ("x86_64", "znver4", features))
+    context = SimpleNamespace(codegen=lambda: codegen)
+    registry = SimpleNamespace(cpu_target=SimpleNamespace(target_context=context))
+    monkeypatch.setitem(sys.modules, "numba.core.registry", registry)
+    monkeypatch.setattr(products, "load_numba", lambda: True)
+    assert products.multiplies_pairs.__wrapped__() is expected
+    monkeypatch.setattr(products, "load_numba", lambda: None)
+    assert products.multiplies_pairs.__wrapped__() is False
