@@ -11,7 +11,19 @@ import numpy as np
 
 from device.host.compiling import compiled
 from device.host.depths import depth_of_part
-from device.host.pair_tiles import BYTES, LANES, ROWS, UPPER, VECTORS, pair_sixteen, tile_1, tile_2, tile_3, tile_4
+from device.host.pair_tiles import (
+    BYTES,
+    BYTES_OF_SIZE,
+    LANES,
+    ROWS,
+    UPPER,
+    VECTORS,
+    pair_sixteen,
+    tile_1,
+    tile_2,
+    tile_3,
+    tile_4,
+)
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,37 +59,20 @@ def mask_of_pair(mask: np.int32) -> np.int32:
 
 
 @apart
-def _address(left: Any, line: int, at: int) -> Any:
-    """Where a row of pairs begins, in the words of `product_of_pairs`; it may be counted from an earlier line."""
-    while at >= left[2]:
-        line, at = line + 1, at - left[2]
-    return left[0] + BYTES * (line * left[3] + at * left[1])
-
-
-@apart
 def _multiply_vectors(sizes: Any, left: Any, right: Any, adds: bool, rounds: bool, total: Any) -> None:
     """Some vectors of columns; arguments as of `product_of_pairs`, the depth in pairs."""
     rows, columns, pairs = sizes
-    matrix, last = (right[0], BYTES * right[1]), rows - 1
+    matrix, distance = (right[0], BYTES * right[1]), BYTES * total[1]
     for row in range(0, rows, ROWS):
-        line, first, behind = (row + left[4]) // left[2], (row + left[4]) % left[2], last - row
-        at = (
-            _address(left, line, first),
-            _address(left, line, first + min(1, behind)),
-            _address(left, line, first + min(2, behind)),
-            _address(left, line, first + min(3, behind)),
-            _address(left, line, first + min(4, behind)),
-            _address(left, line, first + min(5, behind)),
-        )
-        place, count = (total[0] + BYTES * row * total[1], BYTES * total[1]), min(ROWS, rows - row)
+        begins, place = left[1] + BYTES_OF_SIZE * row, (total[0] + row * distance, distance)
         if columns == 4 * LANES:
-            tile_4(at, matrix, place, count, pairs, adds, rounds)
+            tile_4(left[0], begins, matrix, place, pairs, adds, rounds)
         elif columns == 3 * LANES:
-            tile_3(at, matrix, place, count, pairs, adds, rounds)
+            tile_3(left[0], begins, matrix, place, pairs, adds, rounds)
         elif columns == 2 * LANES:
-            tile_2(at, matrix, place, count, pairs, adds, rounds)
+            tile_2(left[0], begins, matrix, place, pairs, adds, rounds)
         else:
-            tile_1(at, matrix, place, count, pairs, adds, rounds)
+            tile_1(left[0], begins, matrix, place, pairs, adds, rounds)
 
 
 @apart
@@ -85,16 +80,16 @@ def product_of_pairs(sizes: Any, left: Any, right: Any, adds: bool, rounds: bool
     """A product, summed up in the parts of `device.host.depths`, replaces what is there or is added to it.
 
     Two neighbors of the depth, bits of bfloat16, are a pair: the first one in the upper half of a word, the second one
-    in the lower half.
+    in the lower half. Rows are computed six at a time: those behind the last are computed, too, if they are no six.
 
     Args:
         sizes: Rows, columns, a multiple of 16, and depth, an even number.
-        left: The address of the first operand, pairs from one of its rows to the next, how many rows are a line, pairs
-            from one line to the next, and how many rows are left out before the first.
+        left: The address that rows of the first operand are counted from, and that of how many bytes behind it each of
+            them begins, int64, for those behind the last, too.
         right: The address of the second operand, and pairs from one of its rows of pairs to the next.
         adds: Whether it is added.
         rounds: Whether sums are rounded half up to bfloat16 in the end.
-        total: The address of a float32 matrix, and elements from one of its rows to the next.
+        total: The address of a float32 matrix with room for all rows, and elements from one of its rows to the next.
     """
     rows, columns, depth = sizes
     done = 0
@@ -103,7 +98,7 @@ def product_of_pairs(sizes: Any, left: Any, right: Any, adds: bool, rounds: bool
         for first in range(0, columns, VECTORS * LANES):
             _multiply_vectors(
                 (rows, min(VECTORS * LANES, columns - first), part // 2),
-                (left[0] + BYTES * behind, left[1], left[2], left[3], left[4]),
+                (left[0] + BYTES * behind, left[1]),
                 (right[0] + BYTES * (behind * right[1] + first), right[1]),
                 adds or done > 0,
                 rounds and done + part == depth,

@@ -23,6 +23,7 @@ LANES: Final = 16  # columns of a vector
 ROWS: Final = 6  # of a tile: with four vectors of columns as many as leave registers for a row of each operand
 VECTORS: Final = 4  # of its columns
 BYTES: Final = 4  # of a pair, and of a sum
+BYTES_OF_SIZE: Final = 8  # of an address
 UPPER: Final = -0x10000  # bits of the first number of a pair
 _HALF: Final = 0x8000  # of what the lowest bit of a bfloat16 number is worth
 _DOT: Final = "llvm.x86.avx512bf16.dpbf16ps.512"
@@ -38,40 +39,42 @@ def _tile_of(vectors: int) -> Any:
     """A product of `ROWS` rows and so many vectors of columns, for loops."""
 
     def tile(
-        typing: Any, left: Any, right: Any, total: Any, rows: Any, pairs: Any, adds: Any, rounds: Any
+        typing: Any, left: Any, rows: Any, right: Any, total: Any, pairs: Any, adds: Any, rounds: Any
     ) -> tuple[Any, Any]:
         """Sums of products replace what is there, or are added to it.
 
         Args:
             typing: Numba's.
-            left: int64, the addresses of the rows of pairs.
+            left: int64, the address that rows of pairs are counted from.
+            rows: int64, the address of how many bytes behind it each row begins, int64.
             right: int64, the address of the first row of pairs, and bytes to the next one.
             total: int64, the address of the first row of float32 sums, and bytes to the next one.
-            rows: int64, how many of the rows there are; those behind the last are to be the last again.
             pairs: int64, of each row, one at least.
             adds: Whether they are added.
             rounds: Whether what they become is rounded half up to bfloat16.
         """
         size, whether = _numba.types.int64, _numba.types.boolean
-        pair, several = _numba.types.UniTuple(size, 2), _numba.types.UniTuple(size, ROWS)
-        return _numba.types.void(several, pair, pair, size, size, whether, whether), partial(_make_tile, vectors)
+        pair = _numba.types.UniTuple(size, 2)
+        return _numba.types.void(size, size, pair, pair, size, whether, whether), partial(_make_tile, vectors)
 
     return _extending.intrinsic(tile)
 
 
 def _make_tile(vectors: int, context: Any, builder: Any, signature: Any, given: Any) -> Any:
     """The instructions of a tile: a loop over pairs, and where its sums go."""
-    left, right, total = ([builder.extract_value(each, n) for n in range(each.type.count)] for each in given[:3])
-    rows, pairs = given[3:5]
+    (left, rows), pairs = given[:2], given[4]
+    right, total = ([builder.extract_value(each, n) for n in range(2)] for each in given[2:4])
     adds, rounds = (builder.icmp_unsigned("!=", whether, whether.type(0)) for whether in given[5:])
-    sums = _sums(_Code(builder), left, right, pairs, vectors)
-    code, last, made = _Code(builder), builder.sub(rows, _SIZE(1)), []
-    for n, row in enumerate(sums):
-        there = builder.select(builder.icmp_signed("<", _SIZE(n), rows), _SIZE(n), last)
-        places = code.vectors(builder.add(total[0], builder.mul(there, total[1])), vectors)
-        made += [(code.settled(place, new, adds, rounds), place) for place, new in zip(places, row, strict=True)]
-    for numbers, place in made:  # all are read by now, since the last row may be there more than once
-        code.write(numbers, place, _NUMBERS)
+    code = _Code(builder)
+    begins = [code.read(builder.add(rows, _SIZE(BYTES_OF_SIZE * n)), _SIZE) for n in range(ROWS)]
+    sums = _sums(code, [builder.add(left, begin) for begin in begins], right, pairs, vectors)
+    places = [code.vectors(builder.add(total[0], builder.mul(total[1], _SIZE(n))), vectors) for n in range(ROWS)]
+    flat = [one for row in zip(places, sums, strict=True) for one in zip(*row, strict=True)]
+    with builder.if_else(adds) as (then, otherwise):
+        with then:
+            code.settle([(place, builder.fadd(code.read(place, _NUMBERS), new)) for place, new in flat], rounds)
+        with otherwise:
+            code.settle(flat, rounds)
     return context.get_dummy_value()
 
 
@@ -143,12 +146,17 @@ class _Code:
             total = self.builder.fadd(total, self.builder.fmul(one, other))
         return total
 
-    def settled(self, place: Any, new: Any, adds: Any, rounds: Any) -> Any:
-        """What sums become: added to what is at an address, and rounded, where that is wanted."""
-        old = self.builder.select(adds, self.read(place, _NUMBERS), self.numbers(-0.0))
-        bits = self.builder.bitcast(self.builder.fadd(old, new), _PAIRS)
-        rounded = self.builder.and_(self.builder.add(bits, self.words(_HALF)), self.words(UPPER))
-        return self.builder.bitcast(self.builder.select(rounds, rounded, bits), _NUMBERS)
+    def settle(self, made: list[tuple[Any, Any]], rounds: Any) -> None:
+        """Sums go to their addresses, rounded if that is wanted."""
+        builder = self.builder
+        with builder.if_else(rounds) as (then, otherwise):
+            with then:
+                for place, numbers in made:
+                    bits = builder.add(builder.bitcast(numbers, _PAIRS), self.words(_HALF))
+                    self.write(builder.and_(bits, self.words(UPPER)), place, _PAIRS)
+            with otherwise:
+                for place, numbers in made:
+                    self.write(numbers, place, _NUMBERS)
 
 
 def _pair_sixteen(typing: Any, words: Any, first: Any, mask: Any, target: Any, to: Any) -> tuple[Any, Any]:

@@ -60,6 +60,17 @@ def _load(matrix: Array, weights: Any, rows: Array, tile: Any, room: Array) -> N
 
 
 @apart
+def _count_rows(begin: int, end: int, outputs: int, pixel: int, line: int, rows: Array) -> None:
+    """How many bytes behind what the first output of all meets that of some others begins, in lines of so many.
+
+    Those behind the last output are the last again.
+    """
+    for n in range(rows.size):
+        at = min(begin + n, end - 1)
+        rows[n] = 4 * (at // outputs * line + at % outputs * pixel)
+
+
+@apart
 def _add_block(
     sizes: Any,
     left: Any,
@@ -188,7 +199,7 @@ def run_in_pairs(
         rows: Rows of outputs.
         rooms: int32, room for the pairs of all pixels that are met, for each channel once, and for those of the weights
             of a tile.
-        sums: float32, room for the sums of some outputs, and for as many products.
+        sums: float32, room for the sums of some outputs, a multiple of six, and for as many products.
         bias: float32 [columns of all tiles], or nothing.
         how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed,
             outputs make one more trip, and a ReLU follows.
@@ -211,22 +222,25 @@ def run_in_pairs(
             source = top * pitch[0] + left * pitch[1] + channel // 2
             _fill(words, source, pitch, kept, (height, across), channels // 2, rooms[0], begin)
             filled += height * across * (channels // 2)
-    behind = 0
+    behind, begins = 0, np.empty(sums[0].size // tiles[0, 3], np.int64)
     for phase, weight, column, wide, stored in tiles:
         of_phase = rows_of[phase]
         _load(matrix, weights, of_phase, (weight, wide), rooms[1])
         added = bias[behind : behind + wide] if bias.size else bias
-        lot = sums[0].size // wide
+        lot = begins.size
         for one in range(0, rows * outputs, lot):
             count, right = min(lot, rows * outputs - one), np.int64(rooms[1].ctypes.data)
-            total = sums[0][: count * wide]
+            total, of_pixels = sums[0][: count * wide], 0
             for n in range(len(blocks)):
                 row, start, _, channels, begin = blocks[n]
                 of_pixel, depth = channels // 2, taps * channels
                 met = np.int64(rooms[0].ctypes.data) + 4 * (begin + of_pixel * ((row - top) * across + start - left))
+                if of_pixel != of_pixels:
+                    _count_rows(one, rows * outputs, outputs, of_pixel, across * of_pixel * down, begins)
+                    of_pixels = of_pixel
                 _add_block(
                     (count, wide, depth),
-                    (met, of_pixel, outputs, across * of_pixel * down, one),
+                    (met, np.int64(begins.ctypes.data)),
                     (right, wide),
                     (n == 0, n == len(blocks) - 1 and not how[3]),
                     how,

@@ -23,7 +23,7 @@ from device.numbers.integers import Integers, div_up, round_up
 
 SUMS_TOGETHER: Final = 1 << 17  # outputs that are worked on at a time, so that sums and pixels stay in the cache
 COLUMNS_TOGETHER: Final = 64
-OUTPUTS_OF_PAIRS: Final = 96  # that are worked on at a time, so that sums stay in the fastest cache
+OUTPUTS_OF_PAIRS: Final = 96  # worked on at a time, six by six, so that sums stay in the fastest cache
 ALIKE_COLUMNS: Final = 16  # any of which OpenBLAS's kernels sum alike, where the matrix is small and where it is not
 
 

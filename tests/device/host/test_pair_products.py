@@ -35,22 +35,25 @@ def chain(left, right):
     return total
 
 
-def multiplied(left, right, *, total=None, rounds=False, line=None, first=0):
-    """The product of matrices whose numbers are bfloat16."""
+def multiplied(left, right, *, total=None, rounds=False, order=None):
+    """The product of matrices whose numbers are bfloat16, or of some rows of the first one."""
     loops = importlib.import_module("device.host.pair_products")
-    one, other = pairs(left), pairs(np.ascontiguousarray(np.transpose(right)))
-    other = np.ascontiguousarray(other.T)
-    rows, pitch = len(left) - first, one.shape[1]
-    made = np.full((rows, right.shape[1]), np.nan, np.float32) if total is None else total.copy()
+    one, other = pairs(left), np.ascontiguousarray(pairs(np.ascontiguousarray(np.transpose(right))).T)
+    order = np.arange(len(left)) if order is None else np.array(order)
+    rooms = -(-len(order) // 6) * 6
+    begins = 4 * one.shape[1] * np.pad(order, (0, rooms - len(order)), mode="edge")
+    made = np.full((rooms, right.shape[1]), np.nan, np.float32)
+    if total is not None:
+        made[: len(total)] = total
     loops.product_of_pairs(
-        (rows, right.shape[1], left.shape[1]),
-        (one.ctypes.data, pitch, line or len(left), (line or 0) * pitch, first),
+        (len(order), right.shape[1], left.shape[1]),
+        (one.ctypes.data, begins.ctypes.data),
         (other.ctypes.data, other.shape[1]),
         total is not None,
         rounds,
         (made.ctypes.data, made.shape[1]),
     )
-    return made
+    return made[: len(order)]
 
 
 def numbers(shape, seed):
@@ -95,12 +98,9 @@ def test_long_sums_are_rounded_in_the_end_only():
 
 
 @needs_numba
-@pytest.mark.parametrize("line", [1, 2, 3, 7])
-@pytest.mark.parametrize("first", [0, 1, 5])
-def test_rows_may_be_in_lines_and_begin_anywhere(line, first):
-    """Lines that follow each other are all rows."""
-    left, right = numbers((14, 4), 1), numbers((4, 16), 2)
-    assert np.array_equal(multiplied(left, right, line=line, first=first), chain(left, right)[first:])
+def test_rows_may_lie_anywhere():
+    left, right, order = numbers((14, 4), 1), numbers((4, 16), 2), [3, 3, 0, 13, 5, 6, 7, 1]
+    assert np.array_equal(multiplied(left, right, order=order), chain(left, right)[order])
 
 
 @needs_numba
@@ -124,14 +124,14 @@ def test_other_processors_have_the_same_bits(monkeypatch):
     tile = tiles._tile_of(2)
 
     @numba.njit
-    def multiply(left, right, total):
-        pitch = 4 * left.shape[1]
-        at = np.int64(left.ctypes.data)
-        rows = (at, at + pitch, at + 2 * pitch, at + 3 * pitch, at + 4 * pitch, at + 5 * pitch)
-        tile(rows, (right.ctypes.data, 128), (total.ctypes.data, 128), 6, left.shape[1], False, False)
+    def multiply(left, begins, right, total):
+        here, rows = np.int64(left.ctypes.data), np.int64(begins.ctypes.data)
+        right_place, total_place = (np.int64(right.ctypes.data), 128), (np.int64(total.ctypes.data), 128)
+        tile(here, rows, right_place, total_place, left.shape[1], False, False)
 
     left, right, total = numbers((6, 40), 1), numbers((40, 32), 2), np.empty((6, 32), np.float32)
-    multiply(pairs(left), np.ascontiguousarray(pairs(np.ascontiguousarray(right.T)).T), total)
+    begins = 4 * 20 * np.arange(6)
+    multiply(pairs(left), begins, np.ascontiguousarray(pairs(np.ascontiguousarray(right.T)).T), total)
     assert np.array_equal(total, chain(left, right))
 
 

@@ -143,8 +143,8 @@ def test_blocks_of_the_same_channels_share_pixels(in_pairs):
 
 
 def test_more_outputs_than_are_worked_on_at_a_time(in_pairs, monkeypatch):
-    """Three at a time of rows of five: some begin in one row and end in the next."""
-    monkeypatch.setattr(window_runs, "OUTPUTS_OF_PAIRS", 3)
+    """Six at a time of rows of five: some begin in one row and end in the next."""
+    monkeypatch.setattr(window_runs, "OUTPUTS_OF_PAIRS", 6)
     image = np.arange(30, dtype=np.float32).reshape(3, 5, 2)
     made = paired_outputs(PLAIN, image, [WindowBlock(0, 0, 0, 2)], np.array([[1], [2]], np.float32), (3, 5))
     assert made[:, :, 0].tolist() == (image @ [1, 2]).tolist()

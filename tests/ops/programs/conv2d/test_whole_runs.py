@@ -39,7 +39,7 @@ def counted(in_pairs, monkeypatch):
     monkeypatch.setattr(device_whole_runs, "CHUNK_ELEMENTS", 1 << 10)
     monkeypatch.setattr(window_runs, "SUMS_TOGETHER", 1 << 8)
     monkeypatch.setattr(window_runs, "UNPACKED", 1 << 14)
-    monkeypatch.setattr(window_runs, "OUTPUTS_OF_PAIRS", 13)
+    monkeypatch.setattr(window_runs, "OUTPUTS_OF_PAIRS", 12)
     monkeypatch.setattr(values, "LEAST_COLUMNS", 32)
     monkeypatch.setattr(values, "PART_COLUMNS", 64)
     for module in (device_whole_runs, window_runs):
