@@ -8,7 +8,7 @@ that OpenBLAS does not copy what it multiplies. The step-by-step way gives the s
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from device.numbers.integers import Integers, div_up, round_up
 SUMS_TOGETHER: Final = 1 << 17  # outputs that are worked on at a time, so that sums and pixels stay in the cache
 COLUMNS_TOGETHER: Final = 64
 OUTPUTS_OF_PAIRS: Final = 96  # worked on at a time, six by six, so that sums stay in the fastest cache
+_MOST_KEPT: Final = 256  # geometries of runs
 ALIKE_COLUMNS: Final = 16  # any of which OpenBLAS's kernels sum alike, where the matrix is small and where it is not
 
 
@@ -117,9 +118,8 @@ def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, resu
         result: The output buffer, contiguous, in storage of what is made.
         place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
     """
-    weights, pixels, outputs = operands.weights, operands.pixels, place.shape[1]
-    tiles = _tiles(weights, place.shape[3])
-    wide = max(tile.columns for tile in tiles)
+    weights, pixels, outputs, blocks = operands.weights, operands.pixels, place.shape[1], tuple(operands.blocks)
+    tiles, wide = _tiles(len(weights.rows), weights.columns.start, weights.width, place.shape[3])
     down, apart, between = (stride // place.itemsize for stride in place.strides[:3])
     image = (
         _flat(pixels[operands.first :]),
@@ -131,7 +131,7 @@ def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, resu
         _flat(weights.matrix),
         weights.rows,
         (weights.matrix.shape[1], words.weight_mask),
-        np.array(tiles, np.int64),
+        tiles,
         len(place),
     )
     trips = (
@@ -144,48 +144,43 @@ def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, resu
         first_of(place, result),
         (down, apart, between, result.itemsize == 2),
     )
-    if in_pairs(pixels, weights.matrix, operands.blocks):
-        blocks, pairs = _placed(operands, len(place), outputs)
+    if in_pairs(pixels, weights.matrix, blocks):
+        numbered, pairs = _numbered(blocks, _pixels(blocks, operands.taps, operands.down, len(place), outputs))
         rooms = np.empty(pairs, np.int32), np.empty(weights.rows.shape[1] // 2 * wide, np.int32)
-        sums = tuple(np.empty(OUTPUTS_OF_PAIRS * wide, np.float32) for _ in range(2))
-        loops.run_in_pairs(*image, blocks, *multiplied, rooms, sums, *trips)
+        sums = np.empty(OUTPUTS_OF_PAIRS * wide, np.float32), np.empty(OUTPUTS_OF_PAIRS * wide, np.float32)
+        loops.run_in_pairs(*image, numbered, *multiplied, rooms, sums, *trips)
     else:
-        columns, deepest = weights.width * len(weights.rows), max(block.channels for block in operands.blocks)
+        columns, deepest = weights.width * len(weights.rows), max(block.channels for block in blocks)
         step = min(len(place), max(1, SUMS_TOGETHER // (outputs * columns)))
         lot = UNPACKED // (min(operands.taps * deepest, DEPTH) * wide) if multiplies_in_place() else outputs
-        held = _pixels(operands, step, outputs) * deepest, operands.taps * deepest * wide
+        met = _pixels(blocks, operands.taps, operands.down, step, outputs)
         made = _even(div_up(outputs, operands.taps), lot, 1) * wide
-        room = tuple(np.empty(some, np.float32) for some in (*held, made))
+        room = tuple(np.empty(some, np.float32) for some in (met * deepest, operands.taps * deepest * wide, made))
         total = np.empty((step, outputs * columns), np.float32)
-        loops.run(sgemm, *image, np.array(operands.blocks, np.int64), *multiplied, room, total, *trips)
+        loops.run(sgemm, *image, np.array(blocks, np.int64), *multiplied, room, total, *trips)
 
 
-class _Tile(NamedTuple):
-    """Columns that are multiplied at a time.
+@lru_cache(_MOST_KEPT)
+def _tiles(phases: int, begin: int, width: int, stored: int) -> tuple[Integers, int]:
+    """Columns that are multiplied at a time; OpenBLAS's kernels take four vectors of them.
 
-    Attributes:
-        phase: Their phase.
-        weight: The first of them in the matrix.
-        first: The first of them in the phase.
-        columns: How many.
+    Args:
+        phases: How many there are.
+        begin: The first column in the matrix.
+        width: Columns of a phase.
         stored: How many of them are stored.
+
+    Returns:
+        int64 [tiles, 5], of each its phase, the first column in the matrix and in the phase, how many there are and how
+        many of them are stored; and the most of them.
     """
-
-    phase: int
-    weight: int
-    first: int
-    columns: int
-    stored: int
-
-
-def _tiles(weights: WindowWeights, stored: int) -> list[_Tile]:
-    """All columns, of which so many of a phase are stored; OpenBLAS's kernels take four vectors of them at a time."""
-    step = _even(weights.width, COLUMNS_TOGETHER, ALIKE_COLUMNS)
-    return [
-        _Tile(phase, weights.columns.start + first, first, min(step, weights.width - first), min(step, stored - first))
-        for phase in range(len(weights.rows))
-        for first in range(0, weights.width, step)
+    step = _even(width, COLUMNS_TOGETHER, ALIKE_COLUMNS)
+    found = [
+        (phase, begin + first, first, min(step, width - first), min(step, stored - first))
+        for phase in range(phases)
+        for first in range(0, width, step)
     ]
+    return np.array(found, np.int64), min(step, width)
 
 
 def _flat(values: Array) -> Array:
@@ -206,23 +201,30 @@ def in_pairs(pixels: Array, matrix: Array, blocks: Sequence[WindowBlock]) -> boo
         matrix: The weights.
         blocks: The K blocks.
     """
-    even = pixels.shape[-1] % 2 == 0 and all(block.channel % 2 == block.channels % 2 == 0 for block in blocks)
-    return pixels.itemsize == matrix.itemsize == 2 and even and multiplies_pairs()
+    held = pixels.itemsize == matrix.itemsize == 2 and pixels.shape[-1] % 2 == 0
+    return held and multiplies_pairs() and _are_even(tuple(blocks))
 
 
-def _pixels(operands: WindowOperands, rows: int, outputs: int) -> int:
+@lru_cache(_MOST_KEPT)
+def _are_even(blocks: tuple[WindowBlock, ...]) -> bool:
+    """Whether the channels of all blocks are two by two."""
+    return all(block.channel % 2 == block.channels % 2 == 0 for block in blocks)
+
+
+@lru_cache(_MOST_KEPT)
+def _pixels(blocks: tuple[WindowBlock, ...], taps: int, down: int, rows: int, outputs: int) -> int:
     """Pixels that so many rows of outputs meet, and those between them."""
-    blocks = operands.blocks
     above = max(block.row for block in blocks) - min(block.row for block in blocks)
-    across = max(block.column for block in blocks) - min(block.column for block in blocks) + operands.taps
-    return ((rows - 1) * operands.down + 1 + above) * (across + outputs - 1)
+    across = max(block.column for block in blocks) - min(block.column for block in blocks) + taps
+    return ((rows - 1) * down + 1 + above) * (across + outputs - 1)
 
 
-def _placed(operands: WindowOperands, rows: int, outputs: int) -> tuple[Integers, int]:
-    """The K blocks, each with where its pixels are among the pairs of all of them, and how many pairs there are."""
-    pixels, begins, end = _pixels(operands, rows, outputs), dict[int, int](), 0
-    for block in operands.blocks:
+@lru_cache(_MOST_KEPT)
+def _numbered(blocks: tuple[WindowBlock, ...], pixels: int) -> tuple[Integers, int]:
+    """The K blocks, each with where so many pixels are among the pairs of all, and how many pairs there are."""
+    begins, end = dict[int, int](), 0
+    for block in blocks:
         if block.channel not in begins:
             begins[block.channel] = end
             end += pixels * block.channels // 2
-    return np.array([(*block, begins[block.channel]) for block in operands.blocks], np.int64), end
+    return np.array([(*block, begins[block.channel]) for block in blocks], np.int64), end
