@@ -1,8 +1,8 @@
 """Pieces of work side by side: a thread for each core, and products of BLAS that stay in their thread.
 
 BLAS deals a product to threads of its own, which turn while they wait for each other. Products of a network's layers
-are short, so that on two cores that are not idle nine tenths of the time went there. Pieces are as many, whatever the
-number of cores, and each is computed in one thread: neither changes a bit.
+are short, so that on two cores that are not idle nine tenths of the time went there. How many pieces there are changes
+no bit, nor that each is computed in one thread.
 """
 
 import ctypes

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from device.host.shared import Shared
+from device.host.threads import free_threads
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.window_runs import ALIKE_COLUMNS, WindowWeights
 from device.numbers.activations import apply_activation
@@ -134,7 +135,7 @@ def convolve_into(
     def several(one: WeightedStrip) -> Iterator[_Piece]:
         seen_at_once = how is not None and how.windows is not None and reading.converts_per_pixel
         fit = seen_at_once and one.windows is not None and suits(one.windows, image, weights)
-        return _pieces(reading, one, weights, width, one.windows if fit else None)
+        return _pieces(reading, one, weights, width, one.windows if fit else None, len(found))
 
     def compute(piece: _Piece) -> None:
         run, part = piece.run, piece.channels
@@ -159,12 +160,16 @@ def convolve_into(
 
 
 def _pieces(
-    reading: Reading, one: WeightedStrip, weights: Array, end: int, windows: Windows | None
+    reading: Reading, one: WeightedStrip, weights: Array, end: int, windows: Windows | None, strips: int
 ) -> Iterator[_Piece]:
-    """The outputs of one strip in runs of rows and parts of the channels; some share their weights."""
+    """The outputs of one of some strips in runs of rows and parts of the channels; some share their weights."""
     strip, arithmetic, phases = one.strip, reading.arithmetic, len(one.strip.across)
-    columns = PART_COLUMNS if windows else max(LEAST_COLUMNS, arithmetic.operand_elements // max(1, one.depth))
-    step, width = (round_up(div_up(some, phases), HALF) for some in (columns, min(columns, PART_COLUMNS)))
+    columns = max(LEAST_COLUMNS, arithmetic.operand_elements // max(1, one.depth))
+    if windows:
+        columns = _columns_of_windows(reading, one, phases * end, strips)
+    step, width = (
+        round_up(div_up(some, phases), HALF) for some in (columns, columns if windows else min(columns, PART_COLUMNS))
+    )
     for first in range(0, end, step):
         together = slice(first, min(first + step, end))
         parts = [slice(n, min(n + width, together.stop)) for n in range(first, together.stop, width)]
@@ -177,6 +182,17 @@ def _pieces(
             alike = (channels.stop - channels.start) % ALIKE_COLUMNS == 0
             for run in several:
                 yield _Piece(run, one, channels, operands, part, windows if alike else None)
+
+
+def _columns_of_windows(reading: Reading, one: WeightedStrip, columns: int, strips: int) -> int:
+    """Columns of a piece, whose weights are read a few columns at a time: twice as many where outputs are few.
+
+    A piece is begun by Python, which takes as long as a tenth of a short one; but each thread should have two.
+    """
+    outputs = one.strip.down.axis.outputs * one.strip.width
+    fits = outputs * 2 * PART_COLUMNS <= reading.arithmetic.run_elements
+    pieces = strips * reading.work.problem.frame.batch * div_up(columns, 2 * PART_COLUMNS)
+    return 2 * PART_COLUMNS if fits and pieces >= 2 * free_threads() else PART_COLUMNS
 
 
 def _operands(reading: Reading, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]) -> list[Array]:

@@ -176,3 +176,21 @@ def test_rows_of_too_many_products_go_step_by_step(counted, monkeypatch):
     monkeypatch.setattr(whole_runs, "MOST_OF_A_ROW", 4 * 16)
     bits(case, 1, FEW)
     assert counted
+
+
+@pytest.mark.parametrize(("size", "threads", "pieces"), [((4, 4), 2, 4), ((4, 4), 4, 8), ((4, 80), 2, 8)])
+def test_short_windows_have_more_columns_where_every_thread_has_two_pieces(monkeypatch, size, threads, pieces):
+    """1,024 columns in each of two strips, in parts of 512 or 256; of 320 outputs 512 would be too many."""
+    monkeypatch.setattr(window_runs, "worth_loading", lambda module, seconds: True)
+    monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: True)
+    monkeypatch.setattr(values, "free_threads", lambda: threads)
+    dealt = []
+
+    def each(work, every):
+        dealt.append(list(every))
+        FAST.each(work, dealt[-1])
+
+    case = Case(size=size, channels=16, outputs=512, kernel=(2, 2), stride=(2, 2), bias=False)
+    got, _ = bits(case, 1, replace(FAST, each=each))
+    assert len(dealt[-1]) == pieces
+    assert np.array_equal(got, bits(case, 1, STEPWISE)[0])
