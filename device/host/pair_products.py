@@ -11,19 +11,8 @@ import numpy as np
 
 from device.host.compiling import compiled
 from device.host.depths import depth_of_part
-from device.host.pair_tiles import (
-    BYTES,
-    BYTES_OF_SIZE,
-    LANES,
-    ROWS,
-    UPPER,
-    VECTORS,
-    pair_sixteen,
-    tile_1,
-    tile_2,
-    tile_3,
-    tile_4,
-)
+from device.host.pair_tiles import LANES, ROWS, UPPER, VECTORS, pair_sixteen, tile_1, tile_2, tile_3, tile_4
+from device.host.vector_code import BYTES, BYTES_OF_SIZE
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

@@ -15,24 +15,16 @@ from functools import partial
 from typing import Any, Final
 
 from device.host.products import multiplies_pairs
+from device.host.vector_code import BYTES, BYTES_OF_SIZE, SIZE, WORD, VectorCode
 
 _numba: Any = importlib.import_module("numba")
 _extending: Any = importlib.import_module("numba.extending")
-_ir: Any = importlib.import_module("llvmlite.ir")
 LANES: Final = 16  # columns of a vector
 ROWS: Final = 6  # of a tile: with four vectors of columns as many as leave registers for a row of each operand
 VECTORS: Final = 4  # of its columns
-BYTES: Final = 4  # of a pair, and of a sum
-BYTES_OF_SIZE: Final = 8  # of an address
 UPPER: Final = -0x10000  # bits of the first number of a pair
 _HALF: Final = 0x8000  # of what the lowest bit of a bfloat16 number is worth
-_DOT: Final = "llvm.x86.avx512bf16.dpbf16ps.512"
 _INSTRUCTION: Final = multiplies_pairs()
-
-_WORD: Any = _ir.IntType(32)
-_SIZE: Any = _ir.IntType(64)
-_NUMBERS: Any = _ir.VectorType(_ir.FloatType(), LANES)
-_PAIRS: Any = _ir.VectorType(_WORD, LANES)
 
 
 def _tile_of(vectors: int) -> Any:
@@ -62,101 +54,57 @@ def _tile_of(vectors: int) -> Any:
 
 def _make_tile(vectors: int, context: Any, builder: Any, signature: Any, given: Any) -> Any:
     """The instructions of a tile: a loop over pairs, and where its sums go."""
-    (left, rows), pairs = given[:2], given[4]
+    (left, rows), pairs, code = given[:2], given[4], VectorCode(builder, LANES)
     right, total = ([builder.extract_value(each, n) for n in range(2)] for each in given[2:4])
     adds, rounds = (builder.icmp_unsigned("!=", whether, whether.type(0)) for whether in given[5:])
-    code = _Code(builder)
-    begins = [code.read(builder.add(rows, _SIZE(BYTES_OF_SIZE * n)), _SIZE) for n in range(ROWS)]
-    sums = _sums(code, [builder.add(left, begin) for begin in begins], right, pairs, vectors)
-    places = [code.vectors(builder.add(total[0], builder.mul(total[1], _SIZE(n))), vectors) for n in range(ROWS)]
-    flat = [one for row in zip(places, sums, strict=True) for one in zip(*row, strict=True)]
+    begins = [builder.add(left, code.read(SIZE, builder.add(rows, SIZE(BYTES_OF_SIZE * n)))) for n in range(ROWS)]
+
+    def add(number: Any, sums: list[list[Any]]) -> list[list[Any]]:
+        source, behind = builder.add(right[0], builder.mul(number, right[1])), builder.mul(number, SIZE(BYTES))
+        columns = [code.read(code.words, place) for place in code.side_by_side(source, vectors)]
+        ones = [code.everywhere(code.words, code.read(WORD, builder.add(begin, behind))) for begin in begins]
+        return [
+            [_with_products(code, old, one, column) for old, column in zip(row, columns, strict=True)]
+            for row, one in zip(sums, ones, strict=True)
+        ]
+
+    sums = code.summed(ROWS, vectors, pairs, add)
+    firsts = [builder.add(total[0], builder.mul(total[1], SIZE(n))) for n in range(ROWS)]
+    places = [place for first in firsts for place in code.side_by_side(first, vectors)]
+    made = list(zip(places, [one for row in sums for one in row], strict=True))
     with builder.if_else(adds) as (then, otherwise):
         with then:
-            code.settle([(place, builder.fadd(code.read(place, _NUMBERS), new)) for place, new in flat], rounds)
+            with_old = [(place, builder.fadd(code.read(code.numbers, place), new)) for place, new in made]
+            _put(code, with_old, rounds)
         with otherwise:
-            code.settle(flat, rounds)
+            _put(code, made, rounds)
     return context.get_dummy_value()
 
 
-def _sums(code: "_Code", left: list[Any], right: list[Any], pairs: Any, vectors: int) -> list[list[Any]]:
-    """A loop over pairs that adds up their products, for each row so many vectors."""
-    builder, before = code.builder, code.builder.block
-    loop, behind = builder.append_basic_block("loop"), builder.append_basic_block("behind")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    number, source = builder.phi(_SIZE), builder.phi(_SIZE)
-    held = [[builder.phi(_NUMBERS) for _ in range(vectors)] for _ in left]
-    columns = [code.read(place, _PAIRS) for place in code.vectors(source, vectors)]
-    turns, sums = [], []
-    for address, olds in zip(left, held, strict=True):
-        one = code.everywhere(code.read(builder.add(address, builder.mul(number, _SIZE(BYTES))), _WORD))
-        news = [code.add_products(old, one, column) for old, column in zip(olds, columns, strict=True)]
-        turns += [(old, code.numbers(0.0), new) for old, new in zip(olds, news, strict=True)]
-        sums.append(news)
-    following = builder.add(number, _SIZE(1))
-    turns += [(number, _SIZE(0), following), (source, right[0], builder.add(source, right[1]))]
-    for value, first, then in turns:
-        value.add_incoming(first, before)
-        value.add_incoming(then, loop)
-    builder.cbranch(builder.icmp_signed("<", following, pairs), loop, behind)
-    builder.position_at_end(behind)
-    return sums
+def _with_products(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
+    """The products of the upper halves are added, then those of the lower ones."""
+    builder = code.builder
+    if _INSTRUCTION:
+        return code.call("llvm.x86.avx512bf16.dpbf16ps.512", code.numbers, total, left, right)
+    uppers = [builder.and_(pairs, code.known(code.words, UPPER)) for pairs in (left, right)]
+    lowers = [builder.shl(pairs, code.known(code.words, 16)) for pairs in (left, right)]
+    for halves in (uppers, lowers):
+        one, other = (builder.bitcast(half, code.numbers) for half in halves)
+        total = builder.fadd(total, builder.fmul(one, other))
+    return total
 
 
-class _Code:
-    """Writes instructions, one after the other."""
-
-    def __init__(self, builder: Any) -> None:
-        self.builder = builder
-
-    def numbers(self, number: float) -> Any:
-        """A vector of one number."""
-        return _ir.Constant(_NUMBERS, [number] * LANES)
-
-    def words(self, word: int) -> Any:
-        """A vector of one word that is known."""
-        return _ir.Constant(_PAIRS, [word] * LANES)
-
-    def everywhere(self, word: Any) -> Any:
-        """A vector of one word."""
-        none = _ir.Constant(_PAIRS, _ir.Undefined)
-        return self.builder.shuffle_vector(self.builder.insert_element(none, word, _WORD(0)), none, self.words(0))
-
-    def vectors(self, place: Any, count: int) -> list[Any]:
-        """Addresses of vectors side by side."""
-        return [self.builder.add(place, _SIZE(BYTES * LANES * n)) for n in range(count)]
-
-    def read(self, place: Any, kind: Any) -> Any:
-        """What is at an address."""
-        return self.builder.load(self.builder.inttoptr(place, kind.as_pointer()), align=BYTES)
-
-    def write(self, vector: Any, place: Any, kind: Any) -> None:
-        """A vector goes to an address."""
-        self.builder.store(vector, self.builder.inttoptr(place, kind.as_pointer()), align=BYTES)
-
-    def add_products(self, total: Any, left: Any, right: Any) -> Any:
-        """The products of the upper halves are added, then those of the lower ones."""
-        if _INSTRUCTION:
-            takes = _ir.FunctionType(_NUMBERS, [_NUMBERS, _PAIRS, _PAIRS])
-            return self.builder.call(self.builder.module.declare_intrinsic(_DOT, (), takes), [total, left, right])
-        uppers = [self.builder.and_(pairs, self.words(UPPER)) for pairs in (left, right)]
-        lowers = [self.builder.shl(pairs, self.words(16)) for pairs in (left, right)]
-        for halves in (uppers, lowers):
-            one, other = (self.builder.bitcast(half, _NUMBERS) for half in halves)
-            total = self.builder.fadd(total, self.builder.fmul(one, other))
-        return total
-
-    def settle(self, made: list[tuple[Any, Any]], rounds: Any) -> None:
-        """Sums go to their addresses, rounded if that is wanted."""
-        builder = self.builder
-        with builder.if_else(rounds) as (then, otherwise):
-            with then:
-                for place, numbers in made:
-                    bits = builder.add(builder.bitcast(numbers, _PAIRS), self.words(_HALF))
-                    self.write(builder.and_(bits, self.words(UPPER)), place, _PAIRS)
-            with otherwise:
-                for place, numbers in made:
-                    self.write(numbers, place, _NUMBERS)
+def _put(code: VectorCode, made: list[tuple[Any, Any]], rounds: Any) -> None:
+    """Sums go to their addresses, rounded if that is wanted."""
+    builder = code.builder
+    with builder.if_else(rounds) as (then, otherwise):
+        with then:
+            for place, numbers in made:
+                bits = builder.add(builder.bitcast(numbers, code.words), code.known(code.words, _HALF))
+                code.write(code.words, builder.and_(bits, code.known(code.words, UPPER)), place)
+        with otherwise:
+            for place, numbers in made:
+                code.write(code.numbers, numbers, place)
 
 
 def _pair_sixteen(typing: Any, words: Any, first: Any, mask: Any, target: Any, to: Any) -> tuple[Any, Any]:
@@ -173,16 +121,15 @@ def _pair_sixteen(typing: Any, words: Any, first: Any, mask: Any, target: Any, t
     size = _numba.types.intp
 
     def make(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        code = _Code(builder)
+        code = VectorCode(builder, LANES)
 
         def place(array: int) -> Any:
             data = context.make_array(signature.args[array])(context, builder, given[array]).data
-            return builder.ptrtoint(builder.gep(data, [given[array + 1]]), _SIZE)
+            return builder.ptrtoint(builder.gep(data, [given[array + 1]]), SIZE)
 
-        halves = code.read(place(0), _PAIRS)
-        sixteen = code.words(16)
+        halves, sixteen = code.read(code.words, place(0)), code.known(code.words, 16)
         turned = builder.or_(builder.shl(halves, sixteen), builder.lshr(halves, sixteen))
-        code.write(builder.and_(turned, code.everywhere(given[2])), place(3), _PAIRS)
+        code.write(code.words, builder.and_(turned, code.everywhere(code.words, given[2])), place(3))
         return context.get_dummy_value()
 
     return _numba.types.void(words, size, _numba.types.int32, target, size), make

@@ -116,14 +116,16 @@ def multiplies_in_place() -> bool:
 
 @cache
 def multiplies_pairs() -> bool:
-    """Whether loops multiply bfloat16 numbers faster than BLAS float32 (`device.host.pair_products`).
+    """Whether loops multiply bfloat16 numbers faster than BLAS float32 (`device.host.pair_products`)."""
+    return has_feature(PAIR_FEATURE)
 
-    That hangs on the processor that numba compiles for.
-    """
+
+def has_feature(name: str) -> bool:
+    """Whether the processor that numba compiles for has something, in LLVM's words; without numba nobody asks."""
     if load_numba() is None:
         return False
     codegen = importlib.import_module("numba.core.registry").cpu_target.target_context.codegen()
-    return PAIR_FEATURE in codegen.magic_tuple()[2].split(",")
+    return name in codegen.magic_tuple()[2].split(",")
 
 
 def sgemm_address() -> int | None:

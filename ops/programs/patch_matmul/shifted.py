@@ -9,18 +9,30 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from device.host.compiling import worth_loading
-from device.host.products import Loop, Matrix, Operands, Products, add_products, blas_adds, blas_words
+from device.host.products import (
+    Loop,
+    Matrix,
+    Operands,
+    Products,
+    add_products,
+    blas_adds,
+    blas_words,
+    multiplies_in_place,
+)
+from device.numbers.block_floats import to_read
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.cell_copies import Bundles, back, copy_cells, gaps_of
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_bands import bands_of, numbers_of, numpy_seconds, runs_of_products
 from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled, matrices_of
+
+GROUP_COLUMNS: Final = 8  # that are multiplied without the zeros of other groups
 
 
 class Band(NamedTuple):
@@ -53,6 +65,8 @@ class Shifted:
         parts: Bundles that there are.
         together: Bundles of a piece.
         bands: All rows.
+        depths: int64 [columns / 8, rows of a matrix that every eight columns have], where leaving out what other groups
+            have in them is faster; else [0, 0].
         seconds: What it takes without compiled loops.
     """
 
@@ -61,6 +75,7 @@ class Shifted:
     parts: int
     together: int
     bands: tuple[Band, ...]
+    depths: Array
     seconds: float
 
 
@@ -85,7 +100,20 @@ def shifted(axes: tuple[FrameAxis, ...], batch: int, groups: int, channels: tupl
         made = _products(one, rows, widths, together)
         bands.append(Band(inputs, back(outputs), gaps_of(inputs, numbers[0]), numbers, made, blas_words(made)))
     seconds = parts * sum(numpy_seconds(band.products, band.numbers) for band in bands)
-    return Shifted(bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), seconds=seconds)
+    return Shifted(
+        bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), depths=_depths(one, channels),
+        seconds=seconds,
+    )  # fmt: skip
+
+
+def _depths(one: Bundled, channels: tuple[int, int]) -> Array:
+    """Rows of a matrix that every eight columns have, if those are a group of several; else nothing."""
+    (ins, outs), (sources, targets) = channels, one.layer.side_by_side
+    found = np.zeros((0, 0), np.int64)
+    if one.size > 1 and targets == 1 and outs == GROUP_COLUMNS and multiplies_in_place():
+        rows = np.arange(sources * one.size * ins).reshape(sources, one.size, ins)
+        found = np.ascontiguousarray(rows.swapaxes(0, 1)).reshape(one.size, -1)
+    return to_read(found)
 
 
 def _products(one: Bundled, rows: int, widths: tuple[int, int], together: int) -> Products:
@@ -171,6 +199,7 @@ def _compiled_piece(work: Shifted, band: Band, first: int, images: tuple[Array, 
         band.products.calls,
         (first * work.channels[0], first * work.channels[1]),
         work.channels,
+        work.depths,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
+from device.host.group_products import product_of_groups
 from device.host.product_loops import product
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -54,9 +55,7 @@ def _clear(target: Array, gaps: Array) -> None:
 
 
 @compiled
-def _multiply(
-    blas: Array, calls: Array, columns: int, begins: tuple[int, int, int], apart: tuple[int, int, int]
-) -> None:
+def _multiply(blas: Array, calls: Array, columns: int, begins: Any, apart: tuple[int, int, int]) -> None:
     """Products, as `device.host.products.Products` has them, from these addresses on."""
     for one in range(len(calls)):
         product(
@@ -70,9 +69,22 @@ def _multiply(
         )
 
 
+@compiled
+def _multiply_groups(calls: Array, columns: int, begins: Any, apart: Any, depths: Array) -> None:
+    """The same products of groups, whose zeros are left out."""
+    for one in range(len(calls)):
+        product_of_groups(
+            calls[one, 0],
+            (begins[0] + 4 * calls[one, 2], apart[0]),
+            (begins[1] + 4 * calls[one, 3], apart[1]),
+            (begins[2] + 4 * calls[one, 4], apart[2]),
+            depths,
+        )
+
+
 @called_with(
     f"(int64[::1], Tuple(({IMAGE}, float32[::1])), {MATRICES}, float32[:,::1], {CELLS}, {LISTS}, int64[:,::1], "
-    f"int64[:,::1], {PAIR}, {PAIR})"
+    f"int64[:,::1], {PAIR}, {PAIR}, {readonly('int64', 2)})"
 )
 @compiled
 def add_up(
@@ -86,6 +98,7 @@ def add_up(
     calls: Array,
     begins: tuple[int, int],
     apart: tuple[int, int],
+    depths: Array,
 ) -> None:
     """Outputs of some rows of some bundles.
 
@@ -100,6 +113,7 @@ def add_up(
         calls: The products.
         begins: Where the first bundle begins in both images.
         apart: How far bundles lie apart in both.
+        depths: int64 [columns / 8, rows of a matrix that every eight columns have], or nothing if BLAS multiplies.
     """
     inputs, outputs = cells
     several, row, columns = len(inputs), biases.shape[1], matrices.shape[3]
@@ -109,8 +123,15 @@ def add_up(
         for begin in range(0, outputs.shape[1], row):
             for n in range(row):
                 outputs[bundle, np.uintp(begin + n)] = biases[bundle, n]
-        addresses = (inputs[bundle].ctypes.data, matrices[bundle].ctypes.data, outputs[bundle].ctypes.data)
-        _multiply(blas, calls, columns, addresses, (matrices.shape[2], columns, columns))
+        addresses = (
+            np.int64(inputs[bundle].ctypes.data),
+            np.int64(matrices[bundle].ctypes.data),
+            np.int64(outputs[bundle].ctypes.data),
+        )
+        if depths.size:
+            _multiply_groups(calls, columns, addresses, (matrices.shape[2], columns, columns), depths)
+        else:
+            _multiply(blas, calls, columns, addresses, (matrices.shape[2], columns, columns))
     _copy(images[1], outputs.reshape(-1), copies[1], (begins[1], 0), (several, apart[1], outputs.shape[1]))
 
 

@@ -11,7 +11,7 @@ from ops.programs.patch_matmul import shifted as module
 from ops.programs.patch_matmul.float64 import _gathered, _products
 from ops.programs.patch_matmul.shifted import multiply_shifted, shifted
 from tests.ops.programs.patch_matmul.padded_axes import transposed
-from tests.ops.programs.patch_matmul.shifted_layers import AXES, GROUPS, STRIDED, drawn, small_and_whole
+from tests.ops.programs.patch_matmul.shifted_layers import AXES, DOWN, GROUPS, STRIDED, drawn, small_and_whole
 
 pytestmark = pytest.mark.skipif(not blas_adds(), reason="numpy has another BLAS")
 NUMBA = importlib.util.find_spec("numba") is not None
@@ -53,6 +53,28 @@ def test_outputs_are_rounded_once_to_what_is_stored(biased, storage, monkeypatch
 def test_compiled_loops_leave_no_trace_in_the_numbers(axes, groups, monkeypatch):
     bits = [outputs(axes, groups, compiled, monkeypatch, draw=drawn)[0].tobytes() for compiled in (False, True)]
     assert bits[0] == bits[1]
+
+
+@pytest.mark.parametrize(
+    ("axes", "groups", "rows"),
+    [
+        (DOWN, (6, 8, 8), 16),  # two residues of two groups of eight
+        (STRIDED[3], (6, 8, 8), 8),
+        (STRIDED[0], (4, 5, 3), 0),
+        (AXES[0], (6, 8, 8), 0),  # two outputs side by side fill the columns
+    ],
+    ids=str,
+)
+def test_two_groups_of_eight_columns_have_rows_of_their_own(axes, groups, rows, monkeypatch):
+    """Where BLAS is known to add one product after the other, as who leaves out zeros does."""
+    count, ins, outs = groups
+    monkeypatch.setattr(module, "multiplies_in_place", lambda: False)
+    assert shifted.__wrapped__(axes, 1, count, (ins, outs)).depths.size == 0
+    monkeypatch.setattr(module, "multiplies_in_place", lambda: True)
+    found = shifted.__wrapped__(axes, 1, count, (ins, outs))
+    assert found.depths.shape == ((2, rows) if rows else (0, 0))
+    if rows == 16:
+        assert found.depths[1].tolist() == [*range(8, 16), *range(24, 32)]
 
 
 def test_neighboring_groups_do_not_see_an_infinity():
