@@ -78,6 +78,11 @@ def worth_loading(module: str, seconds: float) -> bool:
     return module in _READY
 
 
+def loops_of(module: str) -> Any:
+    """A module of compiled loops that was worth loading; importlib would take many times as long to find it again."""
+    return sys.modules.get(module) or importlib.import_module(module)
+
+
 def _load(module: str, *, waits: bool) -> bool:
     """Whether a module is loaded now; if it has to be compiled before, another process begins to."""
     if waits and module in _COMPILERS:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from device.host.compiling import load_numba, worth_loading
+from device.host.compiling import load_numba, loops_of, worth_loading
 from device.host.threads import numpy_library
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -166,7 +166,7 @@ def add_products(products: Products, operands: Operands, first: int, last: int) 
         lies = (products.left.distance, products.right.distance, products.total_distance)
         loops = (*products.loops[0], *products.loops[1])
         job = np.array((*blas_words(products), products.columns, *begins, *lies, *loops), np.int64)
-        importlib.import_module("device.host.product_loops").add_products(job, products.calls[first:last])
+        loops_of("device.host.product_loops").add_products(job, products.calls[first:last])
     else:
         calls = products.calls[first:last]
         small = calls[:, 0] @ calls[:, 1] * products.columns < SMALL * len(calls)

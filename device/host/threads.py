@@ -8,8 +8,8 @@ no bit, nor that each is computed in one thread.
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from queue import SimpleQueue
 from threading import Lock, Thread, local
@@ -123,8 +123,14 @@ def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> No
     if blas is None:
         in_turn(work, every)
         return
-    with _one_thread(*blas):
-        on_all_cores(work, every)
+    threads, set_threads = blas
+    with _ONE_AT_A_TIME:
+        before = threads()
+        set_threads(1)
+        try:
+            on_all_cores(work, every)
+        finally:
+            set_threads(before)
 
 
 def free_threads() -> int:
@@ -213,15 +219,3 @@ def openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
         if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
             return getattr(library, name.format("get")), getattr(library, name.format("set"))
     return None
-
-
-@contextmanager
-def _one_thread(threads: Callable[[], int], set_threads: Callable[[int], None]) -> Iterator[None]:
-    """One thread for each product of BLAS meanwhile."""
-    with _ONE_AT_A_TIME:
-        before = threads()
-        set_threads(1)
-        try:
-            yield
-        finally:
-            set_threads(before)

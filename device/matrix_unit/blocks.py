@@ -4,7 +4,6 @@ This is what operations call. Three engines give the same bits: "truth" (`exact`
 (``device.matrix_unit.vectorized``) and "compiled" (``device.matrix_unit.compiled``, if numba can be imported).
 """
 
-import importlib
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import inf
@@ -12,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.host.threads import free_threads, on_all_cores
 from device.matrix_unit.exact import (
     EXPONENT_BIAS,
@@ -219,7 +218,7 @@ def _compiled_engine(work: _Work, engine: Engine) -> Any:
     seconds = work.numpy_seconds if engine == "auto" else inf
     multiplies = worth_loading("device.matrix_unit.compiled", seconds)
     if multiplies and worth_loading("device.matrix_unit.packing_loops", seconds):
-        return importlib.import_module("device.matrix_unit.compiled")
+        return loops_of("device.matrix_unit.compiled")
     if engine == "compiled":
         raise ImportError("block_product: the compiled engine needs numba; install it, or use engine='numpy'")
     return None
@@ -228,7 +227,7 @@ def _compiled_engine(work: _Work, engine: Engine) -> Any:
 def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array | None:
     """The result, uint32 [rows, cols]; None if an operand is too large for float32 arithmetic."""
     (rows, cols), halves = work.shape, sum(work.half_counts)
-    packing = importlib.import_module("device.matrix_unit.packing_loops")
+    packing = loops_of("device.matrix_unit.packing_loops")
     activations, weights = signed(work.activations), signed(work.weights)
     fields = _Fields(*packing.exponent_range(activations)), _Fields(*packing.exponent_range(weights))
     if not in_range(fields[1].largest, fields[0].largest):

@@ -8,12 +8,11 @@ Rounding to a multiple of a unit adds and subtracts 1.5 * 2**23 units. That roun
 by 1 + 2**-13 beforehand makes them go away from zero and moves nothing else, as operands have 11 bits at most.
 """
 
-import importlib
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.numbers.block_floats import largest_exponents, spread
 from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat
 
@@ -227,7 +226,7 @@ def without_nan(bits: Array) -> Array:
 def _loops(bits: Array) -> Any:
     """The compiled twins of what follows; None where numpy does it."""
     if worth_loading("device.matrix_unit.packing_loops", bits.size * ELEMENT_SECONDS):
-        return importlib.import_module("device.matrix_unit.packing_loops")
+        return loops_of("device.matrix_unit.packing_loops")
     return None
 
 

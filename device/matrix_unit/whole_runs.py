@@ -5,7 +5,6 @@ on stays in the cache, and threads that work side by side do not wait for the in
 as long as the products themselves.
 """
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -14,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.host.depths import DEPTH
 from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
 from device.matrix_unit.fast import activation_mask, read_weight_mask
@@ -116,7 +115,7 @@ def whole_runs(trips: Trips, elements: int) -> WholeRun | None:
     address = sgemm_address() if stores(trips) else None
     if address is None or not worth_loading("device.matrix_unit.fast_loops", elements * SUM_SECONDS):
         return None
-    return partial(run, importlib.import_module("device.matrix_unit.fast_loops"), address, trip_words(trips))
+    return partial(run, loops_of("device.matrix_unit.fast_loops"), address, trip_words(trips))
 
 
 def run(loops: Any, sgemm: int, words: TripWords, operands: RunOperands, result: Array, place: Array) -> None:

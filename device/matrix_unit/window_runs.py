@@ -5,7 +5,6 @@ channels behind what its neighbor is: BLAS takes that as a matrix, and no patche
 that OpenBLAS does not copy what it multiplies. The step-by-step way gives the same bits.
 """
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -13,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.host.depths import DEPTH
 from device.host.products import UNPACKED, multiplies_in_place, multiplies_pairs, sgemm_address
 from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, TripWords, first_of, stores, trip_words
@@ -104,7 +103,7 @@ def window_runs(trips: Trips, elements: int) -> WindowRun | None:
     address = sgemm_address() if stores(trips) else None
     if address is None or not worth_loading("device.matrix_unit.window_loops", elements * SUM_SECONDS):
         return None
-    return partial(run, importlib.import_module("device.matrix_unit.window_loops"), address, trip_words(trips))
+    return partial(run, loops_of("device.matrix_unit.window_loops"), address, trip_words(trips))
 
 
 def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, result: Array, place: Array) -> None:

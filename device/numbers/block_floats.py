@@ -4,13 +4,12 @@
 m * 2**(E + 1 - mantissa_bits - 127); 2**128 is infinity, anything above is NaN.
 """
 
-import importlib
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.numbers.integers import round_up
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -83,7 +82,7 @@ def _round_compiled(groups: Array, mantissa_bits: int, out: Array) -> bool:
     fits = groups.dtype == np.float32 and out.dtype.itemsize == 2 and groups.flags.c_contiguous
     if not fits or not worth_loading("device.numbers.loops", groups.size * _ROUND_SECONDS):
         return False
-    loops = importlib.import_module("device.numbers.loops")
+    loops = loops_of("device.numbers.loops")
     done: bool = loops.round_even(to_read(groups.view(np.int32)), mantissa_bits, out.view(np.uint16))
     return done
 

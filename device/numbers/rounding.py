@@ -3,14 +3,13 @@
 Both give the same bits. Denormals, infinities and NaN are not treated as the device does.
 """
 
-import importlib
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.numbers.block_floats import GROUP, Array, largest_exponents, spread, to_read
 from device.numbers.integers import Integers
 
@@ -97,7 +96,7 @@ def _loops(values: Array, passes: int) -> Any:
     """The compiled loops, if they are to do what numpy would in so many passes; else None."""
     if not values.flags.c_contiguous or not worth_loading("device.numbers.loops", passes * _PASS_SECONDS * values.size):
         return None
-    return importlib.import_module("device.numbers.loops")
+    return loops_of("device.numbers.loops")
 
 
 def widen_rows(
@@ -124,7 +123,7 @@ def widen_rows(
     parts = [out[begin:end].reshape(count, wide) for (begin, end), wide in zip(pairwise(ends), widths, strict=True)]
     fits = values.itemsize == 2 and values.flags.c_contiguous
     if fits and worth_loading("device.numbers.loops", _WIDEN_SECONDS * out.size):
-        loops, halves = importlib.import_module("device.numbers.loops"), to_read(values.view(np.uint16))
+        loops, halves = loops_of("device.numbers.loops"), to_read(values.view(np.uint16))
         loops.widen_rows(halves, columns.start, columns.stop, width, numbers, np.int32(mask), out.view(np.int32))
         return parts
     for first, part in zip(firsts, parts, strict=True):

@@ -7,7 +7,6 @@ mirrored, so that a plain convolution over its frame, at stride 1, gives it.
 Source of the rules: uploads of ttnn 0.81.1, intercepted, on Wormhole and Blackhole.
 """
 
-import importlib
 from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Final
@@ -15,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from device.errors import ArgumentError
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.host.threads import on_all_cores
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
@@ -227,7 +226,7 @@ def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
     fits = fmt.is_block and weights.dtype in (np.float32, fmt.storage)
     if not fits or not worth_loading("ops.programs.conv2d.weight_loops", _LAY_OUT_SECONDS * prod(shape)):
         return None
-    loops = importlib.import_module("ops.programs.conv2d.weight_loops")
+    loops = loops_of("ops.programs.conv2d.weight_loops")
     taps, in_group = prod(layout.kernel), layout.in_channels // layout.groups
     in_part = in_group if layout.out_first else 1
     words = _words(weights, layout.in_channels // in_part, in_part * taps)

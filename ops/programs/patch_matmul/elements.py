@@ -4,7 +4,6 @@ What meets zeros alone is left out. A compiled loop and numpy add the same produ
 before it is added, so that they give the same numbers.
 """
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis
@@ -117,7 +116,7 @@ def _sum(layer: Elements, number: int, image: Array, operands: _Operands, place:
     sums[...] = 0 if operands.biases is None else operands.biases
     products = len(rows) * layer.met_in_row * image.shape[-1]
     if worth_loading("ops.programs.patch_matmul.loops", products * NUMPY_SECONDS):
-        loops = importlib.import_module("ops.programs.patch_matmul.loops")
+        loops = loops_of("ops.programs.patch_matmul.loops")
         flat, into = image.reshape(-1, image.shape[-1]), sums.reshape(-1, sums.shape[-1])
         flat.flags.writeable = False  # always, so that the loop is compiled for one kind of argument
         loops.add_up_elements(rows, layer.in_row, flat, operands.weights, into, layer.lies)

@@ -4,14 +4,13 @@ A compiled loop goes position by position, in such an order that every sum has i
 them for all positions at once: both give the same numbers.
 """
 
-import importlib
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis
 
@@ -50,7 +49,7 @@ def add_products(places: SumPlaces, box: tuple[slice, ...], products: Array, tot
     """
     there = products.flags.c_contiguous and total.flags.c_contiguous and not places.single
     if there and worth_loading("ops.programs.patch_matmul.loops", products.size * NUMPY_SECONDS):
-        loops, channels = importlib.import_module("ops.programs.patch_matmul.loops"), total.shape[-1]
+        loops, channels = loops_of("ops.programs.patch_matmul.loops"), total.shape[-1]
         apart = (channels, 1) if places.tap_first else (1, products.shape[1] // channels)
         order, taps = _order(places, tuple((span.start, span.stop) for span in box))
         loops.add_up_products(order, taps, products.reshape(-1), apart, total.reshape(-1, channels))

@@ -4,7 +4,6 @@ Some rows of some bundles are a piece of work: their inputs are copied in cells,
 their places, all within the cache. A compiled loop does so at once; without it the same is done step by step.
 """
 
-import importlib
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
@@ -13,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.host.products import (
     Loop,
     Matrix,
@@ -188,7 +187,7 @@ def _compiled_piece(work: Shifted, band: Band, first: int, images: tuple[Array, 
     """`_piece` in one loop."""
     several = slice(first, first + work.together)
     cells = operands.inputs.array((work.together, band.numbers[0]))
-    importlib.import_module("ops.programs.patch_matmul.shifted_loops").add_up(
+    loops_of("ops.programs.patch_matmul.shifted_loops").add_up(
         band.words,
         images,
         operands.matrices[several],

@@ -4,7 +4,6 @@ Some rows of some bundles are worked on at a time, within the cache. Rows are de
 of its own, where there are too few bundles to be shared out.
 """
 
-import importlib
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.host.products import Loop, Matrix, Operands, Products, add_products, blas_adds, blas_words
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
@@ -174,7 +173,7 @@ def _compiled_piece(
 ) -> None:
     """`_piece` in a loop for each band."""
     loops, sums = (
-        importlib.import_module("ops.programs.patch_matmul.shifted_loops"),
+        loops_of("ops.programs.patch_matmul.shifted_loops"),
         operands.sums[section, first : first + work.together],
     )
     for number, band in rows:

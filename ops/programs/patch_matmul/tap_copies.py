@@ -1,12 +1,11 @@
 """Weights as matrices, one for every tap, in one piece: transposed while what lies side by side is in the cache."""
 
-import importlib
 from functools import partial
 from typing import Final
 
 import numpy as np
 
-from device.host.compiling import worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.gather import Each, copy_in_pieces, do
 
@@ -27,7 +26,7 @@ def in_one_piece(weights: Array, each: Each) -> Array:
     copied = np.empty(source.shape, np.float32)
     if worth_loading("ops.programs.patch_matmul.loops", source.size * NUMPY_SECONDS):
         source.flags.writeable = False  # always, so that the loop is compiled for one kind of argument
-        copy = importlib.import_module("ops.programs.patch_matmul.loops").copy_taps
+        copy = loops_of("ops.programs.patch_matmul.loops").copy_taps
         cuts = range(0, source.shape[-2], COPIED_ROWS)
         parts = zip(copied, source, strict=True)
         each(do, [partial(copy, target, part, first, first + COPIED_ROWS) for target, part in parts for first in cuts])

@@ -102,7 +102,7 @@ def test_relu_leaves_no_negative_zero_and_no_negative_number():
 @pytest.fixture(params=[False, True], ids=["by BLAS", "in pairs"])
 def in_pairs(request, monkeypatch):
     monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: request.param)
-    ways, load = [], window_runs.importlib.import_module
+    ways, load = [], window_runs.loops_of
 
     def counted(module):
         loops = load(module)
@@ -111,7 +111,7 @@ def in_pairs(request, monkeypatch):
             run_in_pairs=lambda *given: (ways.append(True), loops.run_in_pairs(*given)),
         )
 
-    monkeypatch.setattr(window_runs, "importlib", SimpleNamespace(import_module=counted))
+    monkeypatch.setattr(window_runs, "loops_of", counted)
     yield
     assert ways
     assert set(ways) == {request.param}
