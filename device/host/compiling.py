@@ -79,8 +79,8 @@ def worth_loading(module: str, seconds: float) -> bool:
 
 
 def loops_of(module: str) -> Any:
-    """A module of compiled loops that was worth loading; importlib would take many times as long to find it again."""
-    return sys.modules.get(module) or importlib.import_module(module)
+    """A module of compiled loops that is worth loading; importlib takes many times as long to find it again."""
+    return sys.modules[module] if module in _READY else importlib.import_module(module)
 
 
 def _load(module: str, *, waits: bool) -> bool:

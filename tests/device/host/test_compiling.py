@@ -223,3 +223,22 @@ assert numba.njit(lambda n: n + 1)(1) == 2
 """)
         == ""
     )
+
+
+def test_a_module_that_is_being_loaded_is_waited_for(tmp_path):
+    """Another thread may have begun to import it: what stands in sys.modules then is not all of it."""
+    (tmp_path / "slow_loops.py").write_text("import time\ntime.sleep(0.3)\nloop = 1\n")
+    run(
+        """
+import time
+from threading import Thread
+from device.host.compiling import loops_of
+other = Thread(target=loops_of, args=("slow_loops",))
+other.start()
+while "slow_loops" not in sys.modules:
+    time.sleep(0.01)
+assert loops_of("slow_loops").loop == 1
+other.join()
+""",
+        PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]),
+    )
