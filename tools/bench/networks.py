@@ -24,7 +24,8 @@ from ttsim.runtime.tensor import Tensor
 
 NETWORKS: Final = ("vgg_unet", "vanilla_unet")
 NEW, FIRST, AGAIN = "first pass on a new spec", "first pass on a new device", "pass again"
-LIMITS_OF_TORCH: Final = {NEW: 1.6, FIRST: 1.5, AGAIN: 1.4}  # hold on two quiet threads, with room: wanted are 1.5
+# What holds on two threads of a quiet machine with AVX512-BF16, with some room: wanted are 1.5.
+LIMITS_OF_TORCH: Final = {NEW: 1.3, FIRST: 1.1, AGAIN: 1.0}
 LEAST_CORRELATION: Final = 0.9  # of bfloat8_b weights and LoFi products with float32, over some thirty layers
 
 
