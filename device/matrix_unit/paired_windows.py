@@ -100,6 +100,7 @@ def _add_block(
     first, last = order
     narrow, accumulates, rounds_in_l1 = how[0], how[1], how[2]
     whole, added_in_l1 = sizes[2] <= DEPTH, accumulates and not last
+    # Where at most a rounding of the sums comes next, the product joins them while it is in registers.
     joins = whole and (
         (added_in_l1 and not narrow and not rounds_in_l1 and partials == 0)
         or (not added_in_l1 and narrow and mask == -1)
