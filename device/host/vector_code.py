@@ -45,6 +45,10 @@ class VectorCode:
             self.builder.insert_element(none, value, WORD(0)), none, self.known(self.words, 0)
         )
 
+    def spread(self, places: list[int]) -> Any:
+        """An order of words: each of some places, in turn, for an equal share of the lanes."""
+        return _ir.Constant(self.words, [place for place in places for _ in range(self._lanes // len(places))])
+
     def side_by_side(self, place: Any, count: int) -> list[Any]:
         """Addresses of vectors side by side."""
         return [self.builder.add(place, SIZE(BYTES * self._lanes * n)) for n in range(count)]

@@ -23,7 +23,6 @@ from device.host.products import (
     blas_words,
     multiplies_in_place,
 )
-from device.numbers.block_floats import to_read
 from device.numbers.formats import Array
 from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.cell_copies import Bundles, back, copy_cells, gaps_of
@@ -31,7 +30,7 @@ from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_bands import bands_of, numbers_of, numpy_seconds, runs_of_products
 from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled, matrices_of
 
-GROUP_COLUMNS: Final = 8  # that are multiplied without the zeros of other groups
+TWO_GROUPS: Final = 2, 8, 8  # that are multiplied without zeros between them: how many, and channels of both sides
 
 
 class Band(NamedTuple):
@@ -64,8 +63,7 @@ class Shifted:
         parts: Bundles that there are.
         together: Bundles of a piece.
         bands: All rows.
-        depths: int64 [columns / 8, rows of a matrix that every eight columns have], where leaving out what other groups
-            have in them is faster; else [0, 0].
+        in_groups: Whether bundles are two groups of eight channels, which loops multiply without zeros between them.
         seconds: What it takes without compiled loops.
     """
 
@@ -74,7 +72,7 @@ class Shifted:
     parts: int
     together: int
     bands: tuple[Band, ...]
-    depths: Array
+    in_groups: bool
     seconds: float
 
 
@@ -99,20 +97,11 @@ def shifted(axes: tuple[FrameAxis, ...], batch: int, groups: int, channels: tupl
         made = _products(one, rows, widths, together)
         bands.append(Band(inputs, back(outputs), gaps_of(inputs, numbers[0]), numbers, made, blas_words(made)))
     seconds = parts * sum(numpy_seconds(band.products, band.numbers) for band in bands)
+    in_groups = (one.size, *channels) == TWO_GROUPS and one.layer.side_by_side[1] == 1 and multiplies_in_place()
     return Shifted(
-        bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), depths=_depths(one, channels),
+        bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), in_groups=in_groups,
         seconds=seconds,
     )  # fmt: skip
-
-
-def _depths(one: Bundled, channels: tuple[int, int]) -> Array:
-    """Rows of a matrix that every eight columns have, if those are a group of several; else nothing."""
-    (ins, outs), (sources, targets) = channels, one.layer.side_by_side
-    found = np.zeros((0, 0), np.int64)
-    if one.size > 1 and targets == 1 and outs == GROUP_COLUMNS and multiplies_in_place():
-        rows = np.arange(sources * one.size * ins).reshape(sources, one.size, ins)
-        found = np.ascontiguousarray(rows.swapaxes(0, 1)).reshape(one.size, -1)
-    return to_read(found)
 
 
 def _products(one: Bundled, rows: int, widths: tuple[int, int], together: int) -> Products:
@@ -198,7 +187,7 @@ def _compiled_piece(work: Shifted, band: Band, first: int, images: tuple[Array, 
         band.products.calls,
         (first * work.channels[0], first * work.channels[1]),
         work.channels,
-        work.depths,
+        work.in_groups,
     )
 
 

@@ -70,21 +70,21 @@ def _multiply(blas: Array, calls: Array, columns: int, begins: Any, apart: tuple
 
 
 @compiled
-def _multiply_groups(calls: Array, columns: int, begins: Any, apart: Any, depths: Array) -> None:
-    """The same products of groups, whose zeros are left out."""
+def _multiply_groups(calls: Array, begins: Any, apart: tuple[int, int, int]) -> None:
+    """The same products of two groups of eight channels, without the zeros between them."""
     for one in range(len(calls)):
         product_of_groups(
             calls[one, 0],
+            calls[one, 1],
             (begins[0] + 4 * calls[one, 2], apart[0]),
             (begins[1] + 4 * calls[one, 3], apart[1]),
             (begins[2] + 4 * calls[one, 4], apart[2]),
-            depths,
         )
 
 
 @called_with(
     f"(int64[::1], Tuple(({IMAGE}, float32[::1])), {MATRICES}, float32[:,::1], {CELLS}, {LISTS}, int64[:,::1], "
-    f"int64[:,::1], {PAIR}, {PAIR}, {readonly('int64', 2)})"
+    f"int64[:,::1], {PAIR}, {PAIR}, boolean)"
 )
 @compiled
 def add_up(
@@ -98,7 +98,7 @@ def add_up(
     calls: Array,
     begins: tuple[int, int],
     apart: tuple[int, int],
-    depths: Array,
+    in_groups: bool,
 ) -> None:
     """Outputs of some rows of some bundles.
 
@@ -113,7 +113,7 @@ def add_up(
         calls: The products.
         begins: Where the first bundle begins in both images.
         apart: How far bundles lie apart in both.
-        depths: int64 [columns / 8, rows of a matrix that every eight columns have], or nothing if BLAS multiplies.
+        in_groups: Whether bundles are two groups of eight channels, which are multiplied without zeros between them.
     """
     inputs, outputs = cells
     several, row, columns = len(inputs), biases.shape[1], matrices.shape[3]
@@ -128,8 +128,8 @@ def add_up(
             np.int64(matrices[bundle].ctypes.data),
             np.int64(outputs[bundle].ctypes.data),
         )
-        if depths.size:
-            _multiply_groups(calls, columns, addresses, (matrices.shape[2], columns, columns), depths)
+        if in_groups:
+            _multiply_groups(calls, addresses, (matrices.shape[2], columns, columns))
         else:
             _multiply(blas, calls, columns, addresses, (matrices.shape[2], columns, columns))
     _copy(images[1], outputs.reshape(-1), copies[1], (begins[1], 0), (several, apart[1], outputs.shape[1]))

@@ -11,30 +11,46 @@ from device.host.products import multiplies_in_place
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 
 
-def multiplied(left, right, total, depths):
+def multiplied(left, right, total):
     loops, made = importlib.import_module("device.host.group_products"), total.copy()
     places = [(one.ctypes.data, one.shape[1]) for one in (left, right, made)]
-    loops.product_of_groups(len(left), *places, np.array(depths, np.int64))
+    loops.product_of_groups(*left.shape, *places)
     return made
 
 
-@pytest.mark.parametrize("rows", [1, 11, 12, 30])
-def test_every_eight_columns_have_their_rows(rows):
-    """Rows 0 and 3 count for columns 0 to 7, rows 1 and 2 for the others; what else there is does not."""
-    left = np.arange(4 * rows, dtype=np.float32).reshape(rows, 4) % 7
-    right = np.full((4, 16), np.nan, np.float32)
-    right[[0, 3], :8], right[[1, 2], 8:] = [[1], [10]], [[100], [1000]]
-    made = multiplied(left, right, np.ones((rows, 16), np.float32), [[0, 3], [1, 2]])
-    assert np.array_equal(made[:, :8], np.repeat(1 + left[:, [0, 3]] @ [[1], [10]], 8, axis=1))
-    assert np.array_equal(made[:, 8:], np.repeat(1 + left[:, [1, 2]] @ [[100], [1000]], 8, axis=1))
+def of_groups(depth, draw):
+    """Weights [depth, 16] with zeros where a group meets the columns of the other."""
+    right = draw((depth // 16, 2, 8, 2, 8))
+    right[:, 0, :, 1] = right[:, 1, :, 0] = 0
+    return right.reshape(depth, 16)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 6, 15])
+@pytest.mark.parametrize("depth", [16, 48])
+def test_a_product_joins_the_sums(rows, depth):
+    """Sums of small whole numbers are exact."""
+    rng = np.random.default_rng(rows)
+
+    def whole(shape):
+        return rng.integers(-4, 5, shape).astype(np.float32)
+
+    left, right, total = whole((rows, depth)), of_groups(depth, whole), whole((rows, 16))
+    assert np.array_equal(multiplied(left, right, total), total + left @ right)
+
+
+def test_a_group_does_not_meet_the_columns_of_the_other():
+    left, right = np.ones((1, 16), np.float32), of_groups(16, np.ones)
+    left[0, 3], left[0, 12] = np.inf, 2
+    made = multiplied(left, right.astype(np.float32), np.zeros((1, 16), np.float32))
+    assert made.tolist() == [[np.inf] * 8 + [9] * 8]
 
 
 @pytest.mark.skipif(not multiplies_in_place(), reason="the kernels of BLAS here sum in another order")
 def test_sums_have_the_bits_of_blas_where_others_have_zeros():
-    """Two residues of two groups of eight channels, as a shifted layer has them."""
     rng = np.random.default_rng(0)
-    left, right = (rng.standard_normal(shape).astype(np.float32) for shape in ((90, 32), (32, 16)))
-    depths = np.arange(32).reshape(2, 2, 8).swapaxes(0, 1).reshape(2, 16)
-    right[depths[1], :8] = right[depths[0], 8:] = 0
-    total = rng.standard_normal((90, 16)).astype(np.float32)
-    assert np.array_equal(multiplied(left, right, total, depths), total + left @ right)
+
+    def drawn(shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    left, right, total = drawn((90, 32)), of_groups(32, drawn), drawn((90, 16))
+    assert np.array_equal(multiplied(left, right, total), total + left @ right)
