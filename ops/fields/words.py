@@ -1,12 +1,13 @@
 """What the fields of a device mean, in the words of the dataclasses that hold them."""
 
 import re
+from inspect import cleandoc
 from typing import Any, get_args, get_origin, get_type_hints
 
 from device.spec.device_spec import DeviceSpec
 from ops.meanings import COSTS
 
-_ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*)$")
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
 
 
 def words_of(path: tuple[str | int, ...]) -> str:
@@ -16,8 +17,8 @@ def words_of(path: tuple[str | int, ...]) -> str:
 
 def table_words(path: tuple[str | int, ...]) -> str:
     """What the table at a path means: of the device itself, what an empty path leads to."""
-    text = _kind_of(path).__doc__ or ""
-    return text.split("\n\n")[0].replace("\n    ", " ").strip()
+    text = cleandoc(_kind_of(path).__doc__ or "")
+    return text.split("\n\n")[0].replace("\n", " ")
 
 
 def _kind_of(path: tuple[str | int, ...]) -> Any:
@@ -38,11 +39,11 @@ def _texts(kind: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         name = ""
-        for line in (one.__dict__.get("__doc__") or "").splitlines():
+        for line in cleandoc(one.__dict__.get("__doc__") or "").splitlines():  # since Python 3.13 it is clean
             if attribute := _ATTRIBUTE.match(line):
                 name = attribute[1]
                 found[name] = attribute[2]
-            elif name and line.startswith(" " * 12):
+            elif name and line.startswith(" " * 8):
                 found[name] += f" {line.strip()}"
             else:
                 name = ""

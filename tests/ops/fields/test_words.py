@@ -1,8 +1,11 @@
 """Every field of every device has a meaning, in the words of its dataclass."""
 
+from inspect import cleandoc
+
 import pytest
 
 from device.spec.device_spec import catalog_names
+from device.spec.parts import GridSpec
 from ops.fields.field import fields_of
 from ops.fields.words import table_words, words_of
 from ops.meanings import load_spec
@@ -21,3 +24,10 @@ def test_words():
     assert "(there may be none) has a network" in words_of(("noc", "worker_cols"))  # of two lines
     assert table_words(("grid",)) == "The worker cores a program can use."
     assert table_words(()) == "One kind of device."
+
+
+def test_words_do_not_hang_on_indentation(monkeypatch):
+    """Python 3.13 takes it from the text of a class, older ones leave it."""
+    monkeypatch.setattr(GridSpec, "__doc__", cleandoc(GridSpec.__doc__))
+    assert words_of(("grid", "cols")) == "Cores in a row, at most 64."
+    assert table_words(("grid",)) == "The worker cores a program can use."
