@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+MOST_SECONDS = 300  # compiling takes ten; where it never ends, a test does
 needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 
 
 def run(code, **environment):
     command = [sys.executable, "-W", "error", "-c", f"import sys\n{code}"]
+    told = {"stderr": subprocess.PIPE, "text": True}
     done = subprocess.run(
-        command, check=True, cwd=ROOT, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True
+        command, check=True, cwd=ROOT, env={**os.environ, **environment}, timeout=MOST_SECONDS, **told
     )
     return done.stderr
 
