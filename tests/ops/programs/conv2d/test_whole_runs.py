@@ -16,7 +16,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.programs.conv2d import values, whole_runs
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.problem import ConvOptions
-from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, normal
+from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits
 
 pytestmark = pytest.mark.skipif(
     not numba_installed() or sgemm_address() is None, reason="numba is not installed, or numpy has another BLAS"
@@ -55,7 +55,7 @@ def windows_among(counted):
 
 
 def bits(case, seed, arithmetic):
-    got, dtype = computed(case, *arrays(case, normal(seed)), arithmetic)
+    got, dtype = computed(case, *arrays(case, for_equal_bits(seed)), arithmetic)
     return got.view(np.uint32), dtype
 
 

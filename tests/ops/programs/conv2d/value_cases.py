@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from device.host.products import multiplies_in_place
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, quantize
 from device.spec.device_spec import load_spec
@@ -186,3 +187,14 @@ def cases(draw):
 def normal(seed):
     rng = np.random.default_rng(seed)
     return lambda shape: rng.standard_normal(shape).astype(np.float32)
+
+
+def for_equal_bits(seed):
+    """Numbers whose sums have the same bits in any product: normal ones if BLAS's kernels sum alike in all.
+
+    Those for AVX-512 do. Others sum by the place in a product, but eighths up to four have exact sums in any order.
+    """
+    if multiplies_in_place():
+        return normal(seed)
+    rng = np.random.default_rng(seed)
+    return lambda shape: rng.integers(-32, 33, shape).astype(np.float32) / 8
