@@ -1,7 +1,8 @@
 """Long sums of products in parts, whatever a matrix's size and whoever calls BLAS for it.
 
 BLAS would decide by itself where a sum is split, but differently for small matrices and large ones and from machine to
-machine, so that the last bits of a sum would depend on what is computed beside it.
+machine, so that the last bits of a sum would depend on what is computed beside it. In parts they do not, with
+OpenBLAS's kernels for AVX-512; those for older processors sum by the place in a product, too (docs/values.md, Fast).
 """
 
 from typing import Final

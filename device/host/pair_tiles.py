@@ -3,8 +3,8 @@
 Processors with AVX512-BF16 multiply two pairs of bfloat16 numbers and add both products in the time that others take
 for one of float32. The instruction adds the product of the upper halves first, then that of the lower ones, each
 rounded to nearest even (Intel's manual, VDPBF16PS). With the first of two neighbors in the upper half a sum goes
-through the same numbers as in BLAS's kernels, so that its bits are the same; denormals alone are taken as zeros. What
-other processors are given here has these bits, too, and takes longer.
+through the same numbers as in BLAS's kernels for AVX-512, so that its bits are the same; denormals alone are taken as
+zeros. What other processors are given here has these bits, too, and takes longer.
 
 This module needs numba, also to be loaded. A change here is seen by loops of other files once these change, too
 (`device.host.compiling`).
