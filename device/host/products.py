@@ -24,6 +24,7 @@ NAMES: Final = ("scipy_cblas_sgemm64_", "cblas_sgemm64_")
 CORE_NAMES: Final = tuple(f"{name}openblas_get_corename{bits}" for name in ("scipy_", "") for bits in ("64_", ""))
 CORES_IN_PLACE: Final = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
 PAIR_FEATURE: Final = "+avx512bf16"  # of a processor, in LLVM's words
+SUM_FEATURES: Final = ("+fma", "+neon")  # with one of which a product is added to a sum in one instruction
 UNPACKED: Final = 1_000_000  # multiply-adds up to which OpenBLAS does not copy what it multiplies
 SMALL: Final = 30_000  # multiply-adds of a product that takes less than to let another thread in
 CALL_SECONDS: Final = 4e-6  # of a product that is begun from Python
@@ -115,8 +116,14 @@ def multiplies_in_place() -> bool:
 
 
 @cache
+def multiplies_numbers() -> bool:
+    """Whether loops multiply float32 numbers as fast as BLAS (`device.host.tiled_products`)."""
+    return any(map(has_feature, SUM_FEATURES))
+
+
+@cache
 def multiplies_pairs() -> bool:
-    """Whether loops multiply bfloat16 numbers faster than BLAS float32 (`device.host.pair_products`)."""
+    """Whether loops multiply bfloat16 numbers faster than those of float32 (`device.host.tiled_products`)."""
     return has_feature(PAIR_FEATURE)
 
 

@@ -1,9 +1,8 @@
 """Outputs of the fast reading at once where they are products of windows over an image, multiplied where pixels lie.
 
 A K block of one kernel row meets pixels that are side by side, so that what an output is multiplied with begins some
-channels behind what its neighbor is: BLAS takes that as a matrix, and no patches are gathered. Products are so small
-that OpenBLAS does not copy what it multiplies. The step-by-step way gives the same bits where OpenBLAS sums alike in
-any product, as its kernels for AVX-512 do.
+channels behind what its neighbor is: a loop multiplies them there, and no patches are gathered. The step-by-step way
+gives the same bits where OpenBLAS sums alike in any product, as its kernels for AVX-512 do.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,16 +13,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
-from device.host.depths import DEPTH
-from device.host.products import UNPACKED, multiplies_in_place, multiplies_pairs, sgemm_address
+from device.host.products import multiplies_numbers, multiplies_pairs
 from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, TripWords, first_of, stores, trip_words
 from device.numbers.block_floats import to_read
 from device.numbers.formats import Array
 from device.numbers.integers import Integers, div_up, round_up
 
-SUMS_TOGETHER: Final = 1 << 17  # outputs that are worked on at a time, so that sums and pixels stay in the cache
 COLUMNS_TOGETHER: Final = 64
-OUTPUTS_OF_PAIRS: Final = 96  # worked on at a time, six by six, so that sums stay in the fastest cache
+MOST_WORDS: Final = 1 << 18  # of the pixels that rows of outputs meet at a time, so that they stay in the cache
+OUTPUTS_TOGETHER: Final = 96  # of these rows, worked on at a time, six by six, so that sums stay in the fastest cache
 _MOST_KEPT: Final = 256  # geometries of runs
 ALIKE_COLUMNS: Final = 16  # any of which OpenBLAS's kernels sum alike, where the matrix is small and where it is not
 
@@ -101,18 +99,17 @@ def window_runs(trips: Trips, elements: int) -> WindowRun | None:
         trips: What happens.
         elements: Elements of all products of a call.
     """
-    address = sgemm_address() if stores(trips) else None
-    if address is None or not worth_loading("device.matrix_unit.window_loops", elements * SUM_SECONDS):
+    loads = stores(trips) and worth_loading("device.matrix_unit.window_loops", elements * SUM_SECONDS)
+    if not loads or not multiplies_numbers():
         return None
-    return partial(run, loops_of("device.matrix_unit.window_loops"), address, trip_words(trips))
+    return partial(run, loops_of("device.matrix_unit.window_loops"), trip_words(trips))
 
 
-def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, result: Array, place: Array) -> None:
+def run(loops: Any, words: TripWords, operands: WindowOperands, result: Array, place: Array) -> None:
     """Compute outputs.
 
     Args:
         loops: The compiled loops.
-        sgemm: Where BLAS's product is.
         words: What happens on the way.
         operands: What is multiplied.
         result: The output buffer, contiguous, in storage of what is made.
@@ -120,19 +117,14 @@ def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, resu
     """
     weights, pixels, outputs, blocks = operands.weights, operands.pixels, place.shape[1], tuple(operands.blocks)
     tiles, wide = _tiles(len(weights.rows), weights.columns.start, weights.width, place.shape[3])
+    pitches = pixels.shape[1] * pixels.shape[2], pixels.shape[2]
     down, apart, between = (stride // place.itemsize for stride in place.strides[:3])
-    image = (
-        _flat(pixels[operands.first :]),
-        (pixels.shape[1] * pixels.shape[2], pixels.shape[2]),
-        np.int32(-1) if operands.is_cut else words.activation_mask,
-    )
     multiplied = (
         (operands.taps, outputs, operands.down),
         _flat(weights.matrix),
         weights.rows,
         (weights.matrix.shape[1], words.weight_mask),
         tiles,
-        len(place),
     )
     trips = (
         np.empty(0, np.float32) if operands.bias is None else operands.bias,
@@ -141,28 +133,28 @@ def run(loops: Any, sgemm: int, words: TripWords, operands: WindowOperands, resu
         words.partials_mask,
         *words.sharings,
         result.reshape(-1).view(f"u{result.itemsize}"),
-        first_of(place, result),
-        (down, apart, between, result.itemsize == 2),
     )
-    if in_pairs(pixels, weights.matrix, blocks):
-        numbered, pairs = _numbered(blocks, _pixels(blocks, operands.taps, operands.down, len(place), outputs))
-        rooms = np.empty(pairs, np.int32), np.empty(weights.rows.shape[1] // 2 * wide, np.int32)
-        sums = np.empty(OUTPUTS_OF_PAIRS * wide, np.float32), np.empty(OUTPUTS_OF_PAIRS * wide, np.float32)
-        loops.run_in_pairs(*image, numbered, *multiplied, rooms, sums, *trips)
-    else:
-        columns, deepest = weights.width * len(weights.rows), max(block.channels for block in blocks)
-        step = min(len(place), max(1, SUMS_TOGETHER // (outputs * columns)))
-        lot = UNPACKED // (min(operands.taps * deepest, DEPTH) * wide) if multiplies_in_place() else outputs
-        met = _pixels(blocks, operands.taps, operands.down, step, outputs)
-        made = _even(div_up(outputs, operands.taps), lot, 1) * wide
-        room = tuple(np.empty(some, np.float32) for some in (met * deepest, operands.taps * deepest * wide, made))
-        total = np.empty((step, outputs * columns), np.float32)
-        loops.run(sgemm, *image, np.array(blocks, np.int64), *multiplied, room, total, *trips)
+    together = 2 if in_pairs(pixels, weights.matrix, blocks) else 1
+    step = min(
+        len(place), max(1, MOST_WORDS * together // _row_elements(blocks, operands.taps, operands.down, outputs))
+    )
+    rooms = (
+        np.empty(_numbered(blocks, operands.taps, operands.down, step, outputs, together)[1], np.int32),
+        np.empty(weights.rows.shape[1] // together * wide, np.int32),
+    )
+    sums = np.empty(OUTPUTS_TOGETHER * wide, np.float32), np.empty(OUTPUTS_TOGETHER * wide, np.float32)
+    cut, first = np.int32(-1) if operands.is_cut else words.activation_mask, first_of(place, result)
+    for begin in range(0, len(place), step):
+        rows = min(step, len(place) - begin)
+        numbered, _ = _numbered(blocks, operands.taps, operands.down, rows, outputs, together)
+        image = _flat(pixels[operands.first + begin * operands.down :]), pitches, cut, numbered
+        target = first + begin * down, (down, apart, between, result.itemsize == 2)
+        loops.run(*image, *multiplied, rows, together, rooms, sums, *trips, *target)
 
 
 @lru_cache(_MOST_KEPT)
 def _tiles(phases: int, begin: int, width: int, stored: int) -> tuple[Integers, int]:
-    """Columns that are multiplied at a time; OpenBLAS's kernels take four vectors of them.
+    """Columns that are multiplied at a time.
 
     Args:
         phases: How many there are.
@@ -212,19 +204,30 @@ def _are_even(blocks: tuple[WindowBlock, ...]) -> bool:
 
 
 @lru_cache(_MOST_KEPT)
-def _pixels(blocks: tuple[WindowBlock, ...], taps: int, down: int, rows: int, outputs: int) -> int:
-    """Pixels that so many rows of outputs meet, and those between them."""
-    above = max(block.row for block in blocks) - min(block.row for block in blocks)
-    across = max(block.column for block in blocks) - min(block.column for block in blocks) + taps
-    return ((rows - 1) * down + 1 + above) * (across + outputs - 1)
+def _row_elements(blocks: tuple[WindowBlock, ...], taps: int, down: int, outputs: int) -> int:
+    """Elements of the image that one more row of outputs meets."""
+    channels = sum({block.channel: block.channels for block in blocks}.values())
+    return down * _across(blocks, taps, outputs) * channels
+
+
+def _across(blocks: tuple[WindowBlock, ...], taps: int, outputs: int) -> int:
+    """Pixels that a row of outputs meets, and those between them."""
+    return max(block.column for block in blocks) - min(block.column for block in blocks) + taps + outputs - 1
 
 
 @lru_cache(_MOST_KEPT)
-def _numbered(blocks: tuple[WindowBlock, ...], pixels: int) -> tuple[Integers, int]:
-    """The K blocks, each with where so many pixels are among the pairs of all, and how many pairs there are."""
+def _numbered(
+    blocks: tuple[WindowBlock, ...], taps: int, down: int, rows: int, outputs: int, together: int
+) -> tuple[Integers, int]:
+    """The K blocks, each with where its pixels are among the words of all that so many rows of outputs meet.
+
+    Blocks of the same channels share them. The second number says how many words there are.
+    """
+    above = max(block.row for block in blocks) - min(block.row for block in blocks)
+    pixels = ((rows - 1) * down + 1 + above) * _across(blocks, taps, outputs)
     begins, end = dict[int, int](), 0
     for block in blocks:
         if block.channel not in begins:
             begins[block.channel] = end
-            end += pixels * block.channels // 2
+            end += pixels * block.channels // together
     return np.array([(*block, begins[block.channel]) for block in blocks], np.int64), end

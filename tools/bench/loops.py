@@ -10,7 +10,6 @@ LOOPS: Final = (
     "device.matrix_unit.compiled",
     "device.matrix_unit.fast_loops",
     "device.matrix_unit.packing_loops",
-    "device.matrix_unit.paired_windows",
     "device.matrix_unit.window_loops",
     "device.numbers.loops",
     "ops.programs.conv2d.weight_loops",

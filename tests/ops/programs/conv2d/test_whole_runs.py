@@ -25,7 +25,7 @@ FEW = replace(FAST, operand_elements=1 << 10)
 STEPWISE = replace(FEW, whole_runs=lambda trips, elements: None, window_runs=lambda trips, elements: None)
 
 
-@pytest.fixture(params=[False, True], ids=["by BLAS", "in pairs"])
+@pytest.fixture(params=[False, True], ids=["one by one", "in pairs"])
 def in_pairs(request, monkeypatch):
     """Whether bfloat16 numbers are multiplied in pairs."""
     monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: request.param)
@@ -37,9 +37,8 @@ def counted(in_pairs, monkeypatch):
     """Runs that are computed at once, as soon as that is possible; few numbers at a time."""
     counts = []
     monkeypatch.setattr(device_whole_runs, "CHUNK_ELEMENTS", 1 << 10)
-    monkeypatch.setattr(window_runs, "SUMS_TOGETHER", 1 << 8)
-    monkeypatch.setattr(window_runs, "UNPACKED", 1 << 14)
-    monkeypatch.setattr(window_runs, "OUTPUTS_OF_PAIRS", 12)
+    monkeypatch.setattr(window_runs, "MOST_WORDS", 1 << 10)
+    monkeypatch.setattr(window_runs, "OUTPUTS_TOGETHER", 12)
     monkeypatch.setattr(values, "LEAST_COLUMNS", 32)
     monkeypatch.setattr(values, "PART_COLUMNS", 64)
     for module in (device_whole_runs, window_runs):
@@ -111,13 +110,6 @@ def test_trips_of_every_format_are_the_same(counted, scheme, out_format, packer_
     )  # fmt: skip
     assert np.array_equal(bits(case, 7, FEW)[0], bits(case, 7, STEPWISE)[0])
     assert len(counted) >= 2
-
-
-def test_windows_are_the_same_where_blas_copies_them(counted, monkeypatch):
-    monkeypatch.setattr(window_runs, "multiplies_in_place", lambda: False)
-    case = Case(size=(3, 40), channels=32, outputs=48, stride=(1, 1))
-    assert np.array_equal(bits(case, 2, FAST)[0], bits(case, 2, STEPWISE)[0])
-    assert windows_among(counted)
 
 
 @pytest.mark.parametrize("channels", [3, 136, 155, 160])

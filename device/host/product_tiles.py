@@ -1,10 +1,14 @@
-"""Small products of bfloat16 pairs, whose sums stay in registers: instructions for compiled loops.
+"""Small products of float32 numbers or of bfloat16 pairs, whose sums stay in registers: instructions for loops.
+
+A product is added to its sum with one rounding, from the first of a depth to the last. OpenBLAS's kernels for AVX-512
+do the same, so that the bits are the same; numpy's BLAS has none for bfloat16, and copies what it multiplies where
+numbers lie in another order than its own.
 
 Processors with AVX512-BF16 multiply two pairs of bfloat16 numbers and add both products in the time that others take
 for one of float32. The instruction adds the product of the upper halves first, then that of the lower ones, each
 rounded to nearest even (Intel's manual, VDPBF16PS). With the first of two neighbors in the upper half a sum goes
-through the same numbers as in BLAS's kernels for AVX-512, so that its bits are the same; denormals alone are taken as
-zeros. What other processors are given here has these bits, too, and takes longer.
+through the same numbers as one of float32; denormals alone are taken as zeros. What other processors are given for
+pairs has these bits, too, and takes longer.
 
 This module needs numba, also to be loaded. A change here is seen by loops of other files once these change, too
 (`device.host.compiling`).
@@ -14,47 +18,50 @@ import importlib
 from functools import partial
 from typing import Any, Final
 
-from device.host.products import multiplies_pairs
+from device.host.products import has_feature, multiplies_pairs
 from device.host.vector_code import BYTES, BYTES_OF_SIZE, SIZE, WORD, VectorCode
 
 _numba: Any = importlib.import_module("numba")
 _extending: Any = importlib.import_module("numba.extending")
-LANES: Final = 16  # columns of a vector
-ROWS: Final = 6  # of a tile: with four vectors of columns as many as leave registers for a row of each operand
-VECTORS: Final = 4  # of its columns
+COLUMNS: Final = 16  # of which those of a product are a multiple
+LANES: Final = 16 if has_feature("+avx512f") else 8  # columns of a vector
+ROWS: Final = 6  # of a tile: with its vectors of columns as many as leave registers for a row of each operand
+VECTORS: Final = 4 if LANES == COLUMNS else 2  # of its columns
 UPPER: Final = -0x10000  # bits of the first number of a pair
 _HALF: Final = 0x8000  # of what the lowest bit of a bfloat16 number is worth
 _INSTRUCTION: Final = multiplies_pairs()
 
 
-def _tile_of(vectors: int) -> Any:
-    """A product of `ROWS` rows and so many vectors of columns, for loops."""
+def _tile_of(vectors: int, *, paired: bool) -> Any:
+    """A product of `ROWS` rows and so many vectors of columns, for loops: of float32 numbers or of bfloat16 pairs."""
 
     def tile(
-        typing: Any, left: Any, rows: Any, right: Any, total: Any, pairs: Any, adds: Any, rounds: Any
+        typing: Any, left: Any, rows: Any, right: Any, total: Any, depth: Any, adds: Any, rounds: Any
     ) -> tuple[Any, Any]:
         """Sums of products replace what is there, or are added to it.
 
         Args:
             typing: Numba's.
-            left: int64, the address that rows of pairs are counted from.
+            left: int64, the address that rows of words are counted from, each a number or a pair.
             rows: int64, the address of how many bytes behind it each row begins, int64.
-            right: int64, the address of the first row of pairs, and bytes to the next one.
+            right: int64, the address of the first row of words, and bytes to the next one.
             total: int64, the address of the first row of float32 sums, and bytes to the next one.
-            pairs: int64, of each row, one at least.
+            depth: int64, words of each row, one at least.
             adds: Whether they are added.
             rounds: Whether what they become is rounded half up to bfloat16.
         """
         size, whether = _numba.types.int64, _numba.types.boolean
         pair = _numba.types.UniTuple(size, 2)
-        return _numba.types.void(size, size, pair, pair, size, whether, whether), partial(_make_tile, vectors)
+        return _numba.types.void(size, size, pair, pair, size, whether, whether), partial(
+            _make_tile, vectors, _with_products if paired else _with_product
+        )
 
     return _extending.intrinsic(tile)
 
 
-def _make_tile(vectors: int, context: Any, builder: Any, signature: Any, given: Any) -> Any:
-    """The instructions of a tile: a loop over pairs, and where its sums go."""
-    (left, rows), pairs, code = given[:2], given[4], VectorCode(builder, LANES)
+def _make_tile(vectors: int, multiply: Any, context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    """The instructions of a tile: a loop over words, and where its sums go."""
+    (left, rows), depth, code = given[:2], given[4], VectorCode(builder, LANES)
     right, total = ([builder.extract_value(each, n) for n in range(2)] for each in given[2:4])
     adds, rounds = (builder.icmp_unsigned("!=", whether, whether.type(0)) for whether in given[5:])
     begins = [builder.add(left, code.read(SIZE, builder.add(rows, SIZE(BYTES_OF_SIZE * n)))) for n in range(ROWS)]
@@ -64,11 +71,11 @@ def _make_tile(vectors: int, context: Any, builder: Any, signature: Any, given: 
         columns = [code.read(code.words, place) for place in code.side_by_side(source, vectors)]
         ones = [code.everywhere(code.words, code.read(WORD, builder.add(begin, behind))) for begin in begins]
         return [
-            [_with_products(code, old, one, column) for old, column in zip(row, columns, strict=True)]
+            [multiply(code, old, one, column) for old, column in zip(row, columns, strict=True)]
             for row, one in zip(sums, ones, strict=True)
         ]
 
-    sums = code.summed(ROWS, vectors, pairs, add)
+    sums = code.summed(ROWS, vectors, depth, add)
     firsts = [builder.add(total[0], builder.mul(total[1], SIZE(n))) for n in range(ROWS)]
     places = [place for first in firsts for place in code.side_by_side(first, vectors)]
     made = list(zip(places, [one for row in sums for one in row], strict=True))
@@ -81,6 +88,12 @@ def _make_tile(vectors: int, context: Any, builder: Any, signature: Any, given: 
     return context.get_dummy_value()
 
 
+def _with_product(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
+    """Products of numbers are added, each with one rounding."""
+    one, other = (code.builder.bitcast(words, code.numbers) for words in (left, right))
+    return code.call(f"llvm.fma.v{LANES}f32", code.numbers, one, other, total)
+
+
 def _with_products(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
     """The products of the upper halves are added, then those of the lower ones."""
     builder = code.builder
@@ -88,10 +101,7 @@ def _with_products(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
         return code.call("llvm.x86.avx512bf16.dpbf16ps.512", code.numbers, total, left, right)
     uppers = [builder.and_(pairs, code.known(code.words, UPPER)) for pairs in (left, right)]
     lowers = [builder.shl(pairs, code.known(code.words, 16)) for pairs in (left, right)]
-    for halves in (uppers, lowers):
-        one, other = (builder.bitcast(half, code.numbers) for half in halves)
-        total = builder.fadd(total, builder.fmul(one, other))
-    return total
+    return _with_product(code, _with_product(code, total, *uppers), *lowers)
 
 
 def _put(code: VectorCode, made: list[tuple[Any, Any]], rounds: Any) -> None:
@@ -107,8 +117,8 @@ def _put(code: VectorCode, made: list[tuple[Any, Any]], rounds: Any) -> None:
                 code.write(code.numbers, numbers, place)
 
 
-def _pair_sixteen(typing: Any, words: Any, first: Any, mask: Any, target: Any, to: Any) -> tuple[Any, Any]:
-    """Sixteen words of two neighbors become pairs, whose first number is above.
+def _pair_vector(typing: Any, words: Any, first: Any, mask: Any, target: Any, to: Any) -> tuple[Any, Any]:
+    """A vector of words of two neighbors becomes pairs, whose first number is above.
 
     Args:
         typing: Numba's.
@@ -135,5 +145,6 @@ def _pair_sixteen(typing: Any, words: Any, first: Any, mask: Any, target: Any, t
     return _numba.types.void(words, size, _numba.types.int32, target, size), make
 
 
-pair_sixteen: Any = _extending.intrinsic(_pair_sixteen)
-tile_1, tile_2, tile_3, tile_4 = (_tile_of(vectors) for vectors in range(1, VECTORS + 1))
+pair_vector: Any = _extending.intrinsic(_pair_vector)
+tile_1, tile_2, tile_3, tile_4 = (_tile_of(vectors, paired=False) for vectors in (1, 2, 3, 4))
+paired_1, paired_2, paired_3, paired_4 = (_tile_of(vectors, paired=True) for vectors in (1, 2, 3, 4))
