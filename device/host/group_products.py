@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, Final
 
 from device.host.compiling import compiled
-from device.host.products import has_feature
 from device.host.vector_code import BYTES, SIZE, VectorCode
 
 _numba: Any = importlib.import_module("numba")
@@ -22,7 +21,6 @@ _extending: Any = importlib.import_module("numba.extending")
 EIGHT: Final = 8  # channels of a group
 LANES: Final = 16  # columns of both groups, which are a vector
 ROWS: Final = 6  # of a tile: sums that are under way at a time
-_FUSES: Final = has_feature("+fma")  # as BLAS's kernels do then
 
 
 def _tile_of(rows: int) -> Any:
@@ -66,7 +64,7 @@ def _make_tile(rows: int, context: Any, builder: Any, signature: Any, given: Any
             depth = builder.add(builder.mul(number, SIZE(LANES)), SIZE(channel))
             columns, spread = weights(of_row(right, depth)), code.spread([channel, EIGHT + channel])
             spread_out = [builder.shuffle_vector(one, one, spread) for one in met]
-            several = [_with_product(code, old, one, columns) for old, one in zip(several, spread_out, strict=True)]
+            several = [code.with_product(old, one, columns) for old, one in zip(several, spread_out, strict=True)]
         return [[new] for new in several]
 
     begins = [of_row(left, SIZE(n)) for n in range(rows)]
@@ -74,13 +72,6 @@ def _make_tile(rows: int, context: Any, builder: Any, signature: Any, given: Any
         place = of_row(total, SIZE(n))
         code.write(code.numbers, builder.fadd(code.read(code.numbers, place), made), place)
     return context.get_dummy_value()
-
-
-def _with_product(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
-    """A product is added, rounded once if processors do so."""
-    if _FUSES:
-        return code.call(f"llvm.fma.v{LANES}f32", code.numbers, left, right, total)
-    return code.builder.fadd(total, code.builder.fmul(left, right))
 
 
 _tile_6, _tile_1 = _tile_of(ROWS), _tile_of(1)

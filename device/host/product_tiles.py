@@ -1,8 +1,7 @@
 """Small products of float32 numbers or of bfloat16 pairs, whose sums stay in registers: instructions for loops.
 
 A product is added to its sum with one rounding, from the first of a depth to the last. OpenBLAS's kernels for AVX-512
-do the same, so that the bits are the same; numpy's BLAS has none for bfloat16, and copies what it multiplies where
-numbers lie in another order than its own.
+do the same, so that the bits are the same; but it takes no rows that overlap and no bfloat16, and rounds nothing.
 
 Processors with AVX512-BF16 multiply two pairs of bfloat16 numbers and add both products in the time that others take
 for one of float32. The instruction adds the product of the upper halves first, then that of the lower ones, each
@@ -23,47 +22,56 @@ from device.host.vector_code import BYTES, BYTES_OF_SIZE, SIZE, WORD, VectorCode
 
 _numba: Any = importlib.import_module("numba")
 _extending: Any = importlib.import_module("numba.extending")
-COLUMNS: Final = 16  # of which those of a product are a multiple
 LANES: Final = 16 if has_feature("+avx512f") else 8  # columns of a vector
 ROWS: Final = 6  # of a tile: with its vectors of columns as many as leave registers for a row of each operand
-VECTORS: Final = 4 if LANES == COLUMNS else 2  # of its columns
+VECTORS: Final = LANES // 4  # of its columns
 UPPER: Final = -0x10000  # bits of the first number of a pair
 _HALF: Final = 0x8000  # of what the lowest bit of a bfloat16 number is worth
 _INSTRUCTION: Final = multiplies_pairs()
 
 
-def _tile_of(vectors: int, *, paired: bool) -> Any:
-    """A product of `ROWS` rows and so many vectors of columns, for loops: of float32 numbers or of bfloat16 pairs."""
+def _tile_of(vectors: int) -> Any:
+    """A product of `ROWS` rows and so many vectors of columns, for loops."""
 
     def tile(
-        typing: Any, left: Any, rows: Any, right: Any, total: Any, depth: Any, adds: Any, rounds: Any
+        typing: Any, left: Any, rows: Any, right: Any, total: Any, depth: Any, paired: Any, adds: Any, rounds: Any
     ) -> tuple[Any, Any]:
         """Sums of products replace what is there, or are added to it.
 
         Args:
             typing: Numba's.
-            left: int64, the address that rows of words are counted from, each a number or a pair.
+            left: int64, the address that rows of words are counted from.
             rows: int64, the address of how many bytes behind it each row begins, int64.
             right: int64, the address of the first row of words, and bytes to the next one.
             total: int64, the address of the first row of float32 sums, and bytes to the next one.
             depth: int64, words of each row, one at least.
+            paired: Whether a word is a pair of bfloat16 numbers; else it is one of float32.
             adds: Whether they are added.
             rounds: Whether what they become is rounded half up to bfloat16.
         """
         size, whether = _numba.types.int64, _numba.types.boolean
         pair = _numba.types.UniTuple(size, 2)
-        return _numba.types.void(size, size, pair, pair, size, whether, whether), partial(
-            _make_tile, vectors, _with_products if paired else _with_product
-        )
+        return _numba.types.void(size, size, pair, pair, size, whether, whether, whether), partial(_make_tile, vectors)
 
     return _extending.intrinsic(tile)
 
 
-def _make_tile(vectors: int, multiply: Any, context: Any, builder: Any, signature: Any, given: Any) -> Any:
-    """The instructions of a tile: a loop over words, and where its sums go."""
-    (left, rows), depth, code = given[:2], given[4], VectorCode(builder, LANES)
-    right, total = ([builder.extract_value(each, n) for n in range(2)] for each in given[2:4])
-    adds, rounds = (builder.icmp_unsigned("!=", whether, whether.type(0)) for whether in given[5:])
+def _make_tile(vectors: int, context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    """The instructions of a tile, for words of both kinds."""
+    code = VectorCode(builder, LANES)
+    operands = (*given[:2], *([builder.extract_value(each, n) for n in range(2)] for each in given[2:4]), given[4])
+    paired, adds, rounds = (builder.icmp_unsigned("!=", whether, whether.type(0)) for whether in given[5:])
+    with builder.if_else(paired) as (then, otherwise):
+        with then:
+            _multiply(code, vectors, _with_products, operands, adds, rounds)
+        with otherwise:
+            _multiply(code, vectors, _with_number, operands, adds, rounds)
+    return context.get_dummy_value()
+
+
+def _multiply(code: VectorCode, vectors: int, multiply: Any, operands: Any, adds: Any, rounds: Any) -> None:
+    """A loop over words, each multiplied in one way, and where its sums go; arguments as of a tile."""
+    builder, (left, rows, right, total, depth) = code.builder, operands
     begins = [builder.add(left, code.read(SIZE, builder.add(rows, SIZE(BYTES_OF_SIZE * n)))) for n in range(ROWS)]
 
     def add(number: Any, sums: list[list[Any]]) -> list[list[Any]]:
@@ -85,13 +93,11 @@ def _make_tile(vectors: int, multiply: Any, context: Any, builder: Any, signatur
             _put(code, with_old, rounds)
         with otherwise:
             _put(code, made, rounds)
-    return context.get_dummy_value()
 
 
-def _with_product(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
-    """Products of numbers are added, each with one rounding."""
-    one, other = (code.builder.bitcast(words, code.numbers) for words in (left, right))
-    return code.call(f"llvm.fma.v{LANES}f32", code.numbers, one, other, total)
+def _with_number(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
+    """Products of the numbers that words are."""
+    return code.with_product(total, *(code.builder.bitcast(words, code.numbers) for words in (left, right)))
 
 
 def _with_products(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
@@ -101,7 +107,7 @@ def _with_products(code: VectorCode, total: Any, left: Any, right: Any) -> Any:
         return code.call("llvm.x86.avx512bf16.dpbf16ps.512", code.numbers, total, left, right)
     uppers = [builder.and_(pairs, code.known(code.words, UPPER)) for pairs in (left, right)]
     lowers = [builder.shl(pairs, code.known(code.words, 16)) for pairs in (left, right)]
-    return _with_product(code, _with_product(code, total, *uppers), *lowers)
+    return _with_number(code, _with_number(code, total, *uppers), *lowers)
 
 
 def _put(code: VectorCode, made: list[tuple[Any, Any]], rounds: Any) -> None:
@@ -146,5 +152,4 @@ def _pair_vector(typing: Any, words: Any, first: Any, mask: Any, target: Any, to
 
 
 pair_vector: Any = _extending.intrinsic(_pair_vector)
-tile_1, tile_2, tile_3, tile_4 = (_tile_of(vectors, paired=False) for vectors in (1, 2, 3, 4))
-paired_1, paired_2, paired_3, paired_4 = (_tile_of(vectors, paired=True) for vectors in (1, 2, 3, 4))
+tile_1, tile_2, tile_3, tile_4 = (_tile_of(vectors) for vectors in (1, 2, 3, 4))

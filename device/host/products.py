@@ -117,7 +117,7 @@ def multiplies_in_place() -> bool:
 
 @cache
 def multiplies_numbers() -> bool:
-    """Whether loops multiply float32 numbers as fast as BLAS (`device.host.tiled_products`)."""
+    """Whether one instruction adds a product to a sum, so that loops are as fast as BLAS with float32 numbers."""
     return any(map(has_feature, SUM_FEATURES))
 
 

@@ -11,21 +11,7 @@ import numpy as np
 
 from device.host.compiling import compiled
 from device.host.depths import depth_of_part
-from device.host.product_tiles import (
-    LANES,
-    ROWS,
-    UPPER,
-    VECTORS,
-    pair_vector,
-    paired_1,
-    paired_2,
-    paired_3,
-    paired_4,
-    tile_1,
-    tile_2,
-    tile_3,
-    tile_4,
-)
+from device.host.product_tiles import LANES, ROWS, UPPER, VECTORS, pair_vector, tile_1, tile_2, tile_3, tile_4
 from device.host.vector_code import BYTES, BYTES_OF_SIZE
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -62,37 +48,20 @@ def mask_of_pair(mask: np.int32) -> np.int32:
 
 
 @apart
-def _multiply_numbers(sizes: Any, left: Any, right: Any, adds: bool, rounds: bool, total: Any) -> None:
+def _multiply_vectors(sizes: Any, left: Any, right: Any, paired: bool, adds: bool, rounds: bool, total: Any) -> None:
     """Some vectors of columns; arguments as of `product_in_tiles`, the depth in words."""
     rows, columns, words = sizes
     matrix, distance = (right[0], BYTES * right[1]), BYTES * total[1]
     for row in range(0, rows, ROWS):
         begins, place = left[1] + BYTES_OF_SIZE * row, (total[0] + row * distance, distance)
         if columns == 4 * LANES:
-            tile_4(left[0], begins, matrix, place, words, adds, rounds)
+            tile_4(left[0], begins, matrix, place, words, paired, adds, rounds)
         elif columns == 3 * LANES:
-            tile_3(left[0], begins, matrix, place, words, adds, rounds)
+            tile_3(left[0], begins, matrix, place, words, paired, adds, rounds)
         elif columns == 2 * LANES:
-            tile_2(left[0], begins, matrix, place, words, adds, rounds)
+            tile_2(left[0], begins, matrix, place, words, paired, adds, rounds)
         else:
-            tile_1(left[0], begins, matrix, place, words, adds, rounds)
-
-
-@apart
-def _multiply_pairs(sizes: Any, left: Any, right: Any, adds: bool, rounds: bool, total: Any) -> None:
-    """The same of pairs."""
-    rows, columns, words = sizes
-    matrix, distance = (right[0], BYTES * right[1]), BYTES * total[1]
-    for row in range(0, rows, ROWS):
-        begins, place = left[1] + BYTES_OF_SIZE * row, (total[0] + row * distance, distance)
-        if columns == 4 * LANES:
-            paired_4(left[0], begins, matrix, place, words, adds, rounds)
-        elif columns == 3 * LANES:
-            paired_3(left[0], begins, matrix, place, words, adds, rounds)
-        elif columns == 2 * LANES:
-            paired_2(left[0], begins, matrix, place, words, adds, rounds)
-        else:
-            paired_1(left[0], begins, matrix, place, words, adds, rounds)
+            tile_1(left[0], begins, matrix, place, words, paired, adds, rounds)
 
 
 @apart
@@ -118,13 +87,13 @@ def product_in_tiles(sizes: Any, left: Any, right: Any, together: int, adds: boo
     while done < depth:
         part, behind = _depth_of_part(depth - done), done // together
         for first in range(0, columns, VECTORS * LANES):
-            size = rows, min(VECTORS * LANES, columns - first), part // together
-            one = left[0] + BYTES * behind, left[1]
-            other = right[0] + BYTES * (behind * right[1] + first), right[1]
-            place = total[0] + BYTES * first, total[1]
-            joins, cuts = adds or done > 0, rounds and done + part == depth
-            if together == 1:
-                _multiply_numbers(size, one, other, joins, cuts, place)
-            else:
-                _multiply_pairs(size, one, other, joins, cuts, place)
+            _multiply_vectors(
+                (rows, min(VECTORS * LANES, columns - first), part // together),
+                (left[0] + BYTES * behind, left[1]),
+                (right[0] + BYTES * (behind * right[1] + first), right[1]),
+                together == 2,
+                adds or done > 0,
+                rounds and done + part == depth,
+                (total[0] + BYTES * first, total[1]),
+            )
         done += part

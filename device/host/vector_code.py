@@ -7,12 +7,15 @@ This module needs numba, also to be loaded. A change here is seen by loops of ot
 import importlib
 from typing import Any, Final
 
+from device.host.products import multiplies_numbers
+
 _ir: Any = importlib.import_module("llvmlite.ir")
 BYTES: Final = 4  # of a word, which is a number, too
 BYTES_OF_SIZE: Final = 8  # of an address
 WORD: Final[Any] = _ir.IntType(32)
 NUMBER: Final[Any] = _ir.FloatType()
 SIZE: Final[Any] = _ir.IntType(64)
+_FUSES: Final = multiplies_numbers()
 
 
 class VectorCode:
@@ -65,6 +68,12 @@ class VectorCode:
         """What LLVM's function of a name gives."""
         takes = _ir.FunctionType(result, [each.type for each in given])
         return self.builder.call(self.builder.module.declare_intrinsic(name, (), takes), list(given))
+
+    def with_product(self, total: Any, left: Any, right: Any) -> Any:
+        """Numbers to which products are added, rounded once if processors do so, as in BLAS's kernels."""
+        if _FUSES:
+            return self.call(f"llvm.fma.v{self._lanes}f32", self.numbers, left, right, total)
+        return self.builder.fadd(total, self.builder.fmul(left, right))
 
     def summed(self, rows: int, columns: int, steps: Any, add: Any) -> list[list[Any]]:
         """Sums of vectors that stay in registers during a loop.

@@ -136,13 +136,13 @@ def test_neighbors_change_places_and_are_cut(count):
 def test_other_processors_have_the_same_bits(monkeypatch):
     tiles, numba = importlib.import_module("device.host.product_tiles"), importlib.import_module("numba")
     monkeypatch.setattr(tiles, "_INSTRUCTION", False)
-    tile = tiles._tile_of(32 // tiles.LANES, paired=True)
+    tile = tiles._tile_of(32 // tiles.LANES)
 
     @numba.njit
     def multiply(left, begins, right, total):
         here, rows = np.int64(left.ctypes.data), np.int64(begins.ctypes.data)
         right_place, total_place = (np.int64(right.ctypes.data), 128), (np.int64(total.ctypes.data), 128)
-        tile(here, rows, right_place, total_place, left.shape[1], False, False)
+        tile(here, rows, right_place, total_place, left.shape[1], True, False, False)
 
     left, right, total = numbers((6, 40), 1), numbers((40, 32), 2), np.empty((6, 32), np.float32)
     begins = 4 * 20 * np.arange(6)
