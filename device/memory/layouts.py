@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from device.cores import CoreRangeSet
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     BufferType,
     Layout,
     MemoryConfig,
+    ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
     check_shards,
@@ -114,6 +115,20 @@ class TensorSpec:
         if shards is None:
             raise AssertionError("an interleaved tensor has no shards")
         return shards
+
+    @property
+    def data_cores(self) -> CoreRangeSet:
+        """The cores that hold a shard, merged: the first of the shard grid, in the order of its orientation."""
+        (rows, columns), place, shards = self.matrix, self.memory_config, self.shards
+        high, wide = div_up(rows, shards.shape[0]), div_up(columns, shards.shape[1])
+        by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+        if place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+            start, (down, across) = shards.grid.bounding_box().start, (high, wide) if by_rows else (wide, high)
+            return CoreRangeSet(CoreRange(start, CoreCoord(start.x + across - 1, start.y + down - 1)))
+        count = high if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED else wide
+        if count == shards.num_cores():
+            return shards.grid.merged()
+        return CoreRangeSet([CoreRange(core, core) for core in shards.grid.cores(by_rows)[:count]]).merged()
 
     def buffer(self, spec: DeviceSpec) -> BufferSpec:
         """The buffer that holds this tensor on a device.

@@ -175,21 +175,19 @@ def _lists(source: TensorSpec, scale: tuple[float, float]) -> TensorSpec:
     words = interval_words(batch * height, width, int(scale[0]), shards.shape[0])
     blocks = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     orientation = ShardOrientation.COL_MAJOR if blocks else shards.orientation
-    cores = _working_cores(source, div_up(batch * height * width, shards.shape[0]))
+    cores = _working_cores(source)
     held = MemoryConfig(
         TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1_SMALL, ShardSpec(cores, (1, words), orientation)
     )
     return TensorSpec((cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, held)
 
 
-def _working_cores(source: TensorSpec, parts: int) -> CoreRangeSet:
-    """The cores of a sharded tensor that hold pixels, of which there are so many parts."""
-    shards, place = source.shards, source.memory_config
-    if parts >= _sharing_cores(place):
-        return shards.grid
-    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
-    if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
-        return CoreRangeSet([CoreRange(core, core) for core in shards.grid.cores(row_major=by_rows)[:parts]]).merged()
-    box = shards.grid.bounding_box()
-    last = CoreCoord(box.end.x, box.start.y + parts - 1) if by_rows else CoreCoord(box.start.x + parts - 1, box.end.y)
+def _working_cores(source: TensorSpec) -> CoreRangeSet:
+    """The cores that hold pixels of a sharded tensor; of BLOCK shards every channel core beside them, used or not."""
+    holders, grid = source.data_cores, source.shards.grid
+    if source.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+        return holders
+    used, box = holders.bounding_box().end, grid.bounding_box()
+    by_rows = source.shards.orientation is ShardOrientation.ROW_MAJOR
+    last = CoreCoord(box.end.x, used.y) if by_rows else CoreCoord(used.x, box.end.y)
     return CoreRangeSet(CoreRange(box.start, last))

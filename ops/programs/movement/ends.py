@@ -136,10 +136,10 @@ def shard_width(source: TensorSpec, target: TensorSpec, width: int) -> int:
 
 
 def _cores(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> CoreRangeSet:
-    """The cores of the shards; for interleaved tensors as many as have work, in tile rows where the layout changes."""
+    """The cores that hold shards; of interleaved tensors as many as have work, in tile rows if the layout changes."""
     for tensor in (target, source):
         if tensor.memory_config.shard_spec is not None:
-            return tensor.memory_config.shard_spec.grid
+            return tensor.data_cores
     whole_rows = source.layout is not target.layout
     work = div_up(source.matrix[0], TILE) if whole_rows else pages_of(target, 1).all_pages
     per_core = div_up(work, spec.grid.cores)

@@ -6,9 +6,9 @@ tilize_with_val_padding, untilize, untilize_with_unpadding), compared with recor
 
 from math import prod
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
@@ -101,7 +101,7 @@ def _untilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> t
     if place == made.spec.memory_config:
         return _view("argument", read, spec), _view("result", made, spec)
     high, across = _shard_tiles(read.spec)
-    tiles, cores = (BUFFERING if high > 1 else 1) * across, _holders(read.spec, shards.grid)
+    tiles, cores = (BUFFERING if high > 1 else 1) * across, read.spec.data_cores
     even = all(side % part == 0 for side, part in zip(read.spec.matrix, shards.shape, strict=True))
     first = tile_buffer("argument", tiles, read.spec.data_format, cores)
     if even:
@@ -181,9 +181,7 @@ def shard_buffers(
             shards, other = read, made
         case _:
             return ()
-    view = _view("shards", shards, spec)
-    if conversion is not Conversion.RESHARD:
-        view = view._replace(cores=_holders(shards.spec, view.cores))
+    view = _view("shards", shards, spec)._replace(cores=shards.spec.data_cores)
     if conversion is Conversion.INTERLEAVED_TO_SHARDED and made.spec.layout is Layout.ROW_MAJOR:
         stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
         pad = (
@@ -207,18 +205,3 @@ def _unaligned_pad(read: TensorSpec, view: CircularBuffer, spec: DeviceSpec) -> 
         return ()
     size = BUFFERING * shards.shape[0] * aligned
     return (view._replace(name="unaligned", size_bytes=size, page_bytes=aligned, view_of=None),)
-
-
-def _holders(tensor: TensorSpec, grid: CoreRangeSet) -> CoreRangeSet:
-    """The cores that hold rows of HEIGHT or BLOCK shards; all cores of others."""
-    place, shards = tensor.memory_config, tensor.memory_config.shard_spec
-    if shards is None or place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
-        return grid
-    used = div_up(tensor.matrix[0], shards.shape[0])
-    if place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
-        box, by_rows = grid.bounding_box(), shards.orientation is ShardOrientation.ROW_MAJOR
-        end = CoreCoord(box.end.x, box.start.y + used - 1) if by_rows else CoreCoord(box.start.x + used - 1, box.end.y)
-        return CoreRangeSet(CoreRange(box.start, end))
-    if used == grid.num_cores():
-        return grid
-    return CoreRangeSet([CoreRange(core, core) for core in grid.cores()[:used]]).merged()

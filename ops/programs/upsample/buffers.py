@@ -46,7 +46,7 @@ def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ..
 def shard_buffers(
     source: PlanTensor, made: PlanTensor, lists: PlanTensor, stick_bytes: int, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Of shards: views of both, and of the lists of sticks.
+    """Of shards: views of both and of the lists of sticks, on the cores that have lists.
 
     Args:
         source: What is read.
@@ -55,9 +55,9 @@ def shard_buffers(
         stick_bytes: Bytes of a core's part of a pixel.
         spec: The device.
     """
-    page_bytes, cores = round_up(stick_bytes, spec.l1.alignment_bytes), source.spec.shards.grid
+    page_bytes, cores = round_up(stick_bytes, spec.l1.alignment_bytes), lists.spec.shards.grid
     views = [
         paged_buffer(name, one.spec.shards.shape[0], page_bytes, one.spec.data_format, cores, one.name)
         for name, one in (("source", source), ("result", made))
     ]
-    return (*views, buffer("lists", row_bytes(lists.spec), UINT16, lists.spec.shards.grid, lists.name))
+    return (*views, buffer("lists", row_bytes(lists.spec), UINT16, cores, lists.name))

@@ -239,6 +239,32 @@ def test_cores_beyond_the_tensor_hold_no_shard(scheme: str, shape: list[int], sh
     assert buffer.cores == shards.grid
 
 
+@pytest.mark.parametrize(
+    ("scheme", "orientation", "shape", "shard", "cores"),
+    [
+        ("HEIGHT_SHARDED", "ROW_MAJOR", (160, 32), (32, 32), "{[0-0 - 3-0], [0-1 - 0-1]}"),
+        ("HEIGHT_SHARDED", "COL_MAJOR", (160, 32), (32, 32), "{[0-0 - 1-1], [0-2 - 0-2]}"),
+        ("HEIGHT_SHARDED", "ROW_MAJOR", (384, 32), (32, 32), "{[0-0 - 3-2]}"),
+        ("WIDTH_SHARDED", "ROW_MAJOR", (32, 96), (32, 32), "{[0-0 - 2-0]}"),
+        ("BLOCK_SHARDED", "ROW_MAJOR", (64, 32), (32, 32), "{[0-0 - 0-1]}"),
+        ("BLOCK_SHARDED", "COL_MAJOR", (64, 32), (32, 32), "{[0-0 - 1-0]}"),
+    ],
+)
+def test_data_cores_are_the_first_of_the_grid_in_its_orientation(
+    scheme: str, orientation: str, shape: list[int], shard: list[int], cores: str
+) -> None:
+    grid = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(3, 2)))
+    shards = ShardSpec(grid, shard, ShardOrientation[orientation])
+    config = MemoryConfig(TensorMemoryLayout[scheme], BufferType.L1, shards)
+    assert str(TensorSpec(shape, BFLOAT16, Layout.TILE, config).data_cores) == cores
+
+
+def test_data_cores_of_several_ranges_are_merged() -> None:
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, row), CoreCoord(3, row)) for row in range(2)])
+    config = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(grid, (32, 32)))
+    assert str(TensorSpec((256, 32), BFLOAT16, Layout.TILE, config).data_cores) == "{[0-0 - 3-1]}"
+
+
 def test_only_sharded_tensors_have_shards() -> None:
     shards = ShardSpec(first_cores(2, 8, 8), (32, 64))
     place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)

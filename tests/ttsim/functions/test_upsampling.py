@@ -54,3 +54,18 @@ def test_refusals_begin_as_those_of_the_library(device):
         ttnn.upsample(rows, 2, mode="cubic")
     with pytest.raises(ttnn.ArgumentTypeError, match="must be a number or two of them"):
         ttnn.upsample(rows, (1, 2, 3))
+
+
+def test_lists_lie_beside_all_channel_cores(device):
+    """64 pixels of 40 channels in shards of 32 x 16: 2 x 3 of 4 x 5 cores hold pixels, 2 x 5 get a list."""
+    grid = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(4, 3))])
+    shards = ttnn.ShardSpec(grid, (32, 16), ttnn.ShardOrientation.ROW_MAJOR)
+    place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.BLOCK_SHARDED, ttnn.BufferType.L1, shards)
+    image = IMAGE.reshape(-1)[: 8 * 8 * 40].reshape(1, 8, 8, 40)
+    source = placed(device, image, place=place)
+    ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
+    result = ttnn.upsample(source, 2)
+    events = ttnn.graph.end_graph_capture()
+    sizes = [event["params"]["size"] for event in events if event["node_type"] == "buffer_allocate"]
+    assert sizes[-1] == 2 * 5 * 48
+    assert np.array_equal(result.to_numpy(), image.repeat(2, axis=1).repeat(2, axis=2))

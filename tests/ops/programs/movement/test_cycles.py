@@ -147,6 +147,14 @@ def test_pages_of_an_interleaved_tensor_are_dealt_to_all_cores():
     assert movement_cycles(movement, SPEC).dram_read_bytes == 80 * BFLOAT16.tile_bytes
 
 
+def test_cores_without_a_shard_take_no_part():
+    """640 rows are 20 shards of 32 rows, on a grid of 40 cores."""
+    shards = ShardSpec(first_cores(40, 10, 4), (32, 64))
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+    source, target = tensor(640, 64, TILE), tensor(640, 64, TILE, memory=place)
+    assert conversion("InterleavedToSharded", source, target).cores.num_cores() == 20
+
+
 def test_a_copy_of_shards_is_shared_out_to_all_cores():
     """1280 rows on 110 cores, whichever four of them hold the shards."""
     for before, after in ((0, 4), (4, 0)):

@@ -105,6 +105,21 @@ def test_blocks_are_dealt_by_the_cores_that_hold_some(rows):
     assert (str(view.cores), view.view_of) == ("{[0-0 - 1-0]}", "written")
 
 
+@pytest.mark.parametrize(
+    ("conversion", "before", "after"),
+    [
+        (Conversion.INTERLEAVED_TO_SHARDED, DRAM_MEMORY_CONFIG, in_box(WIDTH, (32, 64), 4)),
+        (Conversion.SHARDED_TO_INTERLEAVED, in_box(WIDTH, (32, 64), 4), DRAM_MEMORY_CONFIG),
+        (Conversion.RESHARD, in_box(HEIGHT, (32, 128), 4), in_box(WIDTH, (32, 64), 4)),
+    ],
+)
+def test_programs_that_deal_shards_run_on_the_cores_that_hold_some(conversion, before, after):
+    """128 columns fill two of four WIDTH shards of 64."""
+    read, written = (tensor(name, place, TILES, (1, 1, 32, 128)) for name, place in (("r", before), ("w", after)))
+    (view,) = shard_buffers(conversion, read, written, SPEC)
+    assert str(view.cores) == "{[0-0 - 1-0]}"
+
+
 def test_shards_of_rows_that_l1_would_align_are_read_into_room_of_their_own():
     """Rows of 140 bytes, 5 of them in a shard: two shards of 5 aligned rows."""
     read = tensor("read", in_box(HEIGHT, (5, 70), 8), ROWS, (1, 1, 40, 70))
