@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
@@ -20,13 +20,31 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec, load_spec
 
 
+class Program(NamedTuple):
+    """A program whose circular buffers have their places.
+
+    Attributes:
+        addresses: One for each circular buffer.
+        regions: How far the circular buffers reach that take L1 of their own.
+        number: Running number on the device, for messages.
+        noun: What the real library calls its buffers.
+        resident: Buffers that stay as long as the program stays cached.
+    """
+
+    addresses: tuple[int, ...]
+    regions: tuple[Region, ...]
+    number: int
+    noun: str
+    resident: tuple[Buffer, ...] = ()
+
+
 class Machine:
     """One simulated device.
 
     Attributes:
         spec: What it is made of.
         memory: Live buffers, by address.
-        program_cache: Buffers that stay as long as a program stays cached, by the program's key.
+        program_cache: Cached programs by their keys.
         keeps_programs: Whether programs are cached at all.
         recorders: Lists to which every event is appended.
         closed: Whether it was closed.
@@ -49,7 +67,7 @@ class Machine:
         self.caller: int | None = None
         self._owners = Owners()
         self.memory = Memory()
-        self.program_cache: dict[Hashable, tuple[Buffer, ...]] = {}
+        self.program_cache: dict[Hashable, Program] = {}
         self.keeps_programs = True
         self.recorders: list[list[Event]] = []
         self.closed = False
@@ -82,8 +100,8 @@ class Machine:
             other.memory.add(twin)
             twins[one.number] = twin
         other.program_cache = {
-            key: tuple(twins[one.number] for one in kept if one.number in twins)
-            for key, kept in self.program_cache.items()
+            key: program._replace(resident=tuple(twins[one.number] for one in program.resident if one.number in twins))
+            for key, program in self.program_cache.items()
         }
         return other
 
@@ -152,7 +170,7 @@ class Machine:
         *,
         placed: bool = True,
         dataflow: bool = False,
-    ) -> tuple[int, ...]:
+    ) -> Program:
         """Place the circular buffers of a new program; those of the program before are released.
 
         To be called after the operation's outputs and resident tensors were allocated, and for every operation that is
@@ -166,7 +184,7 @@ class Machine:
             dataflow: They are dataflow buffers, which differ in name only, and in what a capture shows of them.
 
         Returns:
-            One address for each circular buffer.
+            The program, without resident buffers.
 
         Raises:
             CircularBufferError: There are too many, they are larger than L1 or meet its buffers.
@@ -190,11 +208,23 @@ class Machine:
             if shown:
                 kind = (view, dataflow, one.scratchpad)
                 self.record(CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, *kind))
+        program = Program(tuple(addresses), placement.regions, self._programs_made, noun)
         if placed:
-            self._check(placement.regions, noun=noun)
-        return tuple(addresses)
+            self._check(program)
+        return program
 
-    def cache_program(self, key: Hashable, resident: Sequence[Buffer] = ()) -> None:
+    def run_cached(self, key: Hashable) -> None:
+        """Check the circular buffers of a cached program against L1 as it is now; those of the program before go.
+
+        Raises:
+            CircularBufferError: They meet buffers in L1.
+            DeviceClosedError: The device was closed.
+        """
+        self._require_open()
+        self.record(CircularBuffersFreed())
+        self._check(self.program_cache[key])
+
+    def cache_program(self, key: Hashable, program: Program, resident: Sequence[Buffer] = ()) -> None:
         """Remember a program and the buffers that stay with it; a program of the same key is dropped.
 
         A machine that keeps no programs drops the program when it has run: its circular buffers and the buffers go.
@@ -205,9 +235,10 @@ class Machine:
             for buffer in resident:
                 self.free(buffer)
             return
-        for buffer in self.program_cache.pop(key, ()):
+        before = self.program_cache.pop(key, None)
+        for buffer in () if before is None else before.resident:
             self.free(buffer)
-        self.program_cache[key] = tuple(resident)
+        self.program_cache[key] = program._replace(resident=tuple(resident))
 
     def clear_program_cache(self) -> None:
         """Forget all programs and free their resident buffers."""
@@ -259,7 +290,7 @@ class Machine:
         if programs:
             self.recorders[:] = moment.recorders
             self._drop_programs(moment.programs)
-        kept = {buffer.number for buffers in self.program_cache.values() for buffer in buffers}
+        kept = {buffer.number for program in self.program_cache.values() for buffer in program.resident}
         for buffer in self.memory.live():
             unowned = buffer.owner is None or buffer.owner() is None
             if buffer.number > moment.buffers and unowned and buffer.number not in kept:
@@ -321,15 +352,15 @@ class Machine:
     def _drop_programs(self, kept: int) -> None:
         """Forgets all programs but the oldest ``kept``, and frees their resident buffers; may be repeated."""
         for key in list(self.program_cache)[kept:]:
-            for buffer in self.program_cache[key]:
+            for buffer in self.program_cache[key].resident:
                 self.free(buffer)
             del self.program_cache[key]
 
-    def _check(self, regions: Sequence[Region], *, noun: str) -> None:
+    def _check(self, program: Program) -> None:
         """Refuse circular buffers that do not fit."""
+        regions, number, noun = program.regions, program.number, program.noun
         lowest = self._allocator.lowest_l1_address
-        program = self._programs_made
-        self._refuse_if(lambda: check(regions, self.spec.l1, lowest_l1_address=lowest, program=program, noun=noun))
+        self._refuse_if(lambda: check(regions, self.spec.l1, lowest_l1_address=lowest, program=number, noun=noun))
 
     def _refuse_if(self, rule: Callable[[], None]) -> None:
         """Record what a rule refuses."""

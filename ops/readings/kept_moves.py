@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
-from device.machine import Machine
+from device.machine import Machine, Program
 from device.memory.free_list import Blocks
 from device.moments import Standing
 from device.plan import Operation, Plan, ProgramKey, Relocate
@@ -17,13 +17,13 @@ class _Moves(NamedTuple):
 
     Attributes:
         plan: Its plan.
-        programs: What it found in the program cache.
+        programs: What it found in the program cache, which fitted into L1 from the same blocks.
         after: The blocks when it was done.
         buffers: How many it made.
     """
 
     plan: Plan
-    programs: tuple[Hashable, ...]
+    programs: tuple[tuple[Hashable, Program], ...]
     after: tuple[Blocks, ...]
     buffers: int
 
@@ -56,13 +56,14 @@ class KeptMoves:
         before = machine.standing()
         call = key, *(blocks.key for blocks in before.blocks)
         known = self._kept.get(call)
-        if known is not None and all(program in machine.program_cache for program in known.programs):
+        if known is not None and all(machine.program_cache.get(one) is program for one, program in known.programs):
             machine.go_on(known.after, buffers=known.buffers)
             return known.plan
         plan = place()
         after = machine.standing()
         if _repeats(plan, before, after):
-            programs = tuple(step.key for step in plan.steps if isinstance(step, Operation))
+            keys = [step.key for step in plan.steps if isinstance(step, Operation)]
+            programs = tuple((one, machine.program_cache[one]) for one in keys)
             self._kept[call] = _Moves(plan, programs, after.blocks, after.buffers - before.buffers)
             while len(self._kept) > self._most:
                 del self._kept[next(iter(self._kept))]

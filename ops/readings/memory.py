@@ -6,7 +6,7 @@ A failed call leaves the device as it found it, but for what it releases of its 
 from collections.abc import Mapping
 
 from device.errors import DeviceError
-from device.events import CircularBuffersFreed, MadeTensor, OperationBegin, OperationEnd, ReadTensor
+from device.events import MadeTensor, OperationBegin, OperationEnd, ReadTensor
 from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
@@ -119,7 +119,7 @@ class _MemoryReading:
                 self._allocate(output)
             cached = self.dispatch and step.key in self.device.program_cache
             if cached:
-                self.device.record(CircularBuffersFreed())
+                self.device.run_cached(step.key)
             else:
                 self._make_program(step)
         except BaseException:
@@ -162,9 +162,11 @@ class _MemoryReading:
         addresses = {
             one.view_of: known[one.view_of].address for one in step.circular_buffers if one.view_of is not None
         }
-        device.make_program(step.name, step.circular_buffers, addresses, placed=self.dispatch, dataflow=step.dataflow)
+        program = device.make_program(
+            step.name, step.circular_buffers, addresses, placed=self.dispatch, dataflow=step.dataflow
+        )
         if self.dispatch:
-            device.cache_program(step.key, self.unkept)
+            device.cache_program(step.key, program, self.unkept)
         else:
             for buffer in self.unkept:
                 device.free(buffer)

@@ -74,7 +74,7 @@ def test_a_program_gets_its_circular_buffers_and_views() -> None:
     device = Machine("wormhole_n150")
     device.recorders.append(heard := [])
     parts = [circular("a", 100), circular("out", 64, view_of="y", offset_bytes=32), circular("b", 64)]
-    assert device.make_program("Conv2dDeviceOperation", parts, {"y": 1000000}) == (105824, 1000032, 105952)
+    assert device.make_program("Conv2dDeviceOperation", parts, {"y": 1000000}).addresses == (105824, 1000032, 105952)
     assert heard == [
         CircularBuffersFreed(),
         CircularBufferAllocated("Conv2dDeviceOperation", "a", 100, 105824, CORES, False),
@@ -106,12 +106,33 @@ def test_a_program_of_too_many_circular_buffers_is_refused_before_any_is_placed(
     assert [type(one).__name__ for one in heard[-2:]] == ["CircularBufferAllocated", "Refused"]
 
 
+def test_a_cached_program_is_checked_against_what_lies_in_l1_when_it_runs_again() -> None:
+    device = Machine("wormhole_n150")
+    end = 105824 + 1_300_000
+    first = device.make_program("MoveDeviceOperation", [circular("a", 1_300_000)], {}, dataflow=True)
+    device.cache_program("k", first)
+    device.make_program("MoveDeviceOperation", (), {})
+    device.recorders.append(heard := [])
+    device.run_cached("k")
+    assert heard == [CircularBuffersFreed()]
+    lowest = device.allocate(rows(device, 64 * 100)).address  # 100 rows of 1 KiB in the L1 of each core
+    assert lowest < end
+    with pytest.raises(
+        CircularBufferError,
+        match=rf"^Statically allocated dataflow buffers in program 1 clash with L1 buffers on core range "
+        rf"\[0-0 - 7-0\]\. L1 buffer allocated at {lowest} and static dataflow buffer region ends at {end}\n",
+    ) as clash:
+        device.run_cached("k")
+    assert heard[-2:] == [CircularBuffersFreed(), Refused(str(clash.value))]
+
+
 def test_cached_programs_keep_their_buffers_until_the_cache_is_cleared() -> None:
     device = Machine("wormhole_n150", l1_small_bytes=4096)
     first, second, again = (device.allocate(rows(device, 1), name) for name in ("first", "second", "again"))
-    device.cache_program("k", [first])
-    device.cache_program("other", [second])
-    device.cache_program("k", [again])
+    program = device.make_program("Op", (), {})
+    device.cache_program("k", program, [first])
+    device.cache_program("other", program, [second])
+    device.cache_program("k", program, [again])
     assert (first.allocated, second.allocated, again.allocated) == (False, True, True)
     device.clear_program_cache()
     assert device.program_cache == {}
@@ -124,8 +145,8 @@ def test_a_device_that_keeps_no_programs_drops_their_circular_buffers_when_they_
     device.keeps_programs = False
     device.recorders.append(heard := [])
     table = device.allocate(rows(device, 1), "table")
-    device.make_program("HaloDeviceOperation", [circular("a", 100)], {})
-    device.cache_program("k", [table])
+    program = device.make_program("HaloDeviceOperation", [circular("a", 100)], {})
+    device.cache_program("k", program, [table])
     device.allocate(rows(device, 128), "next")  # two rows a core
     assert device.program_cache == {}
     assert [type(one).__name__ for one in heard[-3:]] == ["CircularBuffersFreed", "BufferFreed", "BufferAllocated"]
@@ -135,7 +156,7 @@ def test_a_device_that_keeps_no_programs_drops_their_circular_buffers_when_they_
 def test_closing_frees_everything_once_and_for_all() -> None:
     with Machine("wormhole_n150") as device:
         buffer = device.allocate(rows(device, 3))
-        device.cache_program("k", [device.allocate(rows(device, 1))])
+        device.cache_program("k", device.make_program("Op", (), {}), [device.allocate(rows(device, 1))])
     assert device.closed
     assert not buffer.allocated
     assert device.memory.live() == ()

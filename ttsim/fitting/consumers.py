@@ -37,10 +37,12 @@ class Shortage(NamedTuple):
     Attributes:
         memory: Which.
         consumers: What took it, largest first.
+        cached: Circular buffers of a cached program did not fit: events do not name them.
     """
 
     memory: BufferType
     consumers: tuple[Consumer, ...]
+    cached: bool = False
 
 
 def shortage(events: Sequence[Event], before: Iterable[Buffer]) -> Shortage | None:
@@ -59,11 +61,12 @@ def shortage(events: Sequence[Event], before: Iterable[Buffer]) -> Shortage | No
     sizes: Counter[str] = Counter()
     for one in _buffers(until, before, memory):
         sizes[one.text] += one.size_bytes
-    if asked is None:
-        for one in _circular_buffers(until):
-            sizes[one.text] += one.size_bytes
+    programs = list(_circular_buffers(until)) if asked is None else []
+    for one in programs:
+        sizes[one.text] += one.size_bytes
     found = (Consumer(text, size) for text, size in sizes.items())
-    return Shortage(memory, tuple(sorted(found, key=lambda one: (-one.size_bytes, one.text))))
+    largest = tuple(sorted(found, key=lambda one: (-one.size_bytes, one.text)))
+    return Shortage(memory, largest, cached=asked is None and not programs)
 
 
 def bank_bytes(spec: DeviceSpec, memory: BufferType, l1_small_bytes: int) -> int:

@@ -112,7 +112,7 @@ def _copy(ground: Ground, l1_small_bytes: int | None, *, cached: bool) -> Machin
         if not cached:
             copy.clear_program_cache()
         return copy
-    kept = {one.number for buffers in ground.machine.program_cache.values() for one in buffers}
+    kept = {one.number for program in ground.machine.program_cache.values() for one in program.resident}
     skipped = kept | {one.number for one in ground.held.values()}
     reopened = Machine(ground.machine.spec, l1_small_bytes=l1_small_bytes)
     live = [one for one in ground.machine.memory.live() if one.number not in skipped]

@@ -36,7 +36,7 @@ def verdict(call: ConvArguments, ground: Ground, *, planned: bool = True) -> str
         ground: The device, as the failed call left it.
         planned: False if already the plan could not be made, so that nothing was allocated.
     """
-    found = shortage(attempt(call, ground).events, ground.machine.memory.live()) if planned else None
+    found = _shortage(call, ground) if planned else None
     small = found is not None and found.memory is BufferType.L1_SMALL
     fitting = list(islice(_index_tensors(call, ground) if small else _configs(call, ground), SHOWN))
     if not fitting:
@@ -47,6 +47,15 @@ def verdict(call: ConvArguments, ground: Ground, *, planned: bool = True) -> str
         return "\n".join(lines)
     lines.append("What fits, each simulated on this device as it is now, the smallest change first:")
     return "\n".join([*lines, *(f"  {one}" for one in fitting)])
+
+
+def _shortage(call: ConvArguments, ground: Ground) -> Shortage | None:
+    """What did not fit; the circular buffers of a cached program are known once the program is made anew."""
+    live = ground.machine.memory.live()
+    found = shortage(attempt(call, ground).events, live)
+    if found is None or not found.cached:
+        return found
+    return shortage(attempt(call, ground, cached=False).events, live)
 
 
 def _largest(found: Shortage, ground: Ground) -> list[str]:

@@ -94,6 +94,19 @@ def test_an_equal_call_is_placed_until_the_blocks_are_as_before():
     assert len(caller.machine.program_cache) == 1
 
 
+def test_a_program_that_was_made_anew_is_checked_anew():
+    """Its circular buffers were checked against L1 when the moves were kept; those of another program were not."""
+    caller = Caller()
+    for _ in range(9):
+        caller.call(1)
+    cache, placed = caller.machine.program_cache, len(caller.placed)
+    caller.call(1)
+    assert len(caller.placed) == placed
+    cache.update({key: program._replace(number=program.number + 1) for key, program in cache.items()})
+    caller.call(1)
+    assert len(caller.placed) == placed + 1
+
+
 def test_who_listens_hears_of_every_move():
     caller, fresh, heard = Caller(), Caller(0), []
     for one in (caller, fresh):

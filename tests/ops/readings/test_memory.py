@@ -109,7 +109,7 @@ def test_steps_in_order(device):
 def test_circular_buffers_lie_on_outputs_and_config_tensors(device):
     heard = listen(device)
     results = run_memory(plan(operation()), device, {"x": device.allocate(buffer(64), "x")})
-    (config,) = device.program_cache["op"]
+    (config,) = device.program_cache["op"].resident
     addresses = {event.name: event.address for event in heard if isinstance(event, CircularBufferAllocated)}
     assert addresses == {"act": SPEC.l1.base_bytes, "out": results["y"].address + 32, "indices": config.address}
 

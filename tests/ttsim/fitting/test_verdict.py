@@ -165,6 +165,26 @@ def test_a_failed_call_and_its_verdict_leave_the_device_as_it_was() -> None:
     assert names.count("ttnn.conv_transpose2d") == names.count("Conv2dDeviceOperation") == 2  # no trial is captured
 
 
+def test_a_cached_program_that_does_not_fit_any_more_is_told_as_a_new_one() -> None:
+    """The second of two equal calls, with a tensor in L1 in between, fails as it does on a device without programs."""
+    large = ttsim.Tensor(np.zeros((1, 1, 65536, 512), np.float32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT)
+    scheme = ttsim.Conv2dConfig(shard_layout=ttsim.TensorMemoryLayout.HEIGHT_SHARDED)
+    texts = []
+    for warm in (False, True):
+        device = opened()
+        call = arguments(device, 32, 256, 256, dram_slice_config=L1_FULL, conv_config=scheme)
+        if warm:
+            ttsim.conv_transpose2d(**call).deallocate()
+        kept, programs = large.to(device, ttsim.L1_MEMORY_CONFIG), dict(device.machine.program_cache)
+        texts.append(refused(call))
+        assert len(device.machine.program_cache) == (3 if warm else 2)
+        assert not warm or programs == device.machine.program_cache
+        assert kept.is_allocated()
+    assert texts[0] == texts[1]
+    assert "  1048576 B (77 %): buffer 'tensor' from before the call" in texts[0]
+    assert any("circular buffer 'weights' of Conv2dDeviceOperation" in line for line in texts[0])
+
+
 def test_index_tensors_without_a_region() -> None:
     device = opened(0)
     call = arguments(device, 32, 64, 64)

@@ -161,7 +161,7 @@ def test_a_plan_leaves_its_results_and_its_programs_only(made, dispatch):
     plan, device, inputs = plan_or_skip(made)
     released = made.conv_config.deallocate_activation and place_of(made) == "l1"
     results = run_memory(plan, device, inputs, dispatch=dispatch)
-    resident = {one.number for kept in device.program_cache.values() for one in kept}
+    resident = {one.number for program in device.program_cache.values() for one in program.resident}
     left = {one.number for one in device.memory.live()} - resident
     source = set() if released else {one.number for one in inputs.values()}
     assert left == source | {one.number for one in results.values() if one.placed}
