@@ -18,7 +18,7 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "ops" / "programs"
 
 
 def modules():
-    """Every module of every program; without numba those are left out that hold compiled loops, which define no work."""
+    """Every module of every program; without numba those of compiled loops, which define no work, are left out."""
     for path in sorted(PROGRAMS.glob("*/*.py")):
         if path.stem != "__init__":
             try:
