@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from device.errors import ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
 from ops.calls.concatenation.plan import plan_concat
+from ops.calls.rearranging.plan import axis_of
 from ttsim.functions.device_calls import kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import in_turn_on, run
 from ttsim.runtime.tensor import Tensor
@@ -41,19 +42,17 @@ def concat(
         OutOfMemoryError: No room.
     """
     require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
-    axis, parts = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
+    index, parts = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
     if not isinstance(tensors, Sequence) or not tensors or not all(isinstance(one, Tensor) for one in tensors):
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
-    rank = len(tensors[0].shape)
-    if not -rank <= axis < rank:
-        raise DeviceError(f"concat: dim {axis} is out of range for tensors of rank {rank}\ngive an axis that they have")
+    axis = axis_of(index, len(tensors[0].shape), "dim")
     devices = [required_device("concat", one) for one in tensors]
     specs = tuple(one.spec for one in tensors)
     device = devices[0]
 
     def call() -> Tensor:
-        plan = kept_plan(plan_concat, device, specs, axis % rank, place=memory_config, groups=parts)
+        plan = kept_plan(plan_concat, device, specs, axis, place=memory_config, groups=parts)
         with device.function("ttnn.concat"):
             return run(plan, {f"input_{number}": one for number, one in enumerate(tensors)}, device)["output"]
 

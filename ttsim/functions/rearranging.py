@@ -8,6 +8,7 @@ from device.memory.memory_config import Layout, MemoryConfig
 from ops.calls.rearranging.padding import plan_pad
 from ops.calls.rearranging.plan import (
     axes_of,
+    axis_of,
     plan_convert_to_chw,
     plan_convert_to_hwc,
 )
@@ -60,11 +61,9 @@ def transpose(
     require_type_or_none("transpose", MemoryConfig, memory_config=memory_config)
     rank = len(input_tensor.shape)
     first, second = (required_integer("transpose", name, one) for name, one in (("dim1", dim1), ("dim2", dim2)))
-    for one in (first, second):
-        if not -rank <= one < rank:
-            raise ArgumentError(f"transpose: a tensor of rank {rank} has no axis {one}")
     device = required_device("transpose", input_tensor)
-    plan = kept_plan(plan_transpose, device, input_tensor.spec, first % rank, second % rank, place=memory_config)
+    axes = axis_of(first, rank, "dim1"), axis_of(second, rank, "dim2")
+    plan = kept_plan(plan_transpose, device, input_tensor.spec, *axes, place=memory_config)
     if device.strict:
         require_known_numbers(plan)
     return carried_out("transpose", plan, input_tensor, device)

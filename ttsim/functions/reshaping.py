@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import MemoryConfig
 from ops.calls.rearranging.reshaping import plan_reshape
 from ttsim.functions.device_calls import carried_out, require_left_out
@@ -75,7 +75,7 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
 
     Raises:
         ArgumentTypeError: ``dim`` is neither an integer nor a sequence of them.
-        ArgumentError: There is no such side.
+        DeviceError: There is no such side.
     """
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
@@ -87,7 +87,7 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
 
 @on_device
 def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
-    """The same elements with a side of 1 before the side ``dim``; raises ArgumentError if there is no such place."""
+    """The same elements with a side of 1 before the side ``dim``; raises DeviceError if there is no such place."""
     require_type("unsqueeze", Tensor, input_tensor=input_tensor)
     sides = list(input_tensor.shape)
     sides.insert(_axis("unsqueeze", dim, len(sides) + 1), 1)
@@ -107,5 +107,8 @@ def _axis(function: str, dim: object, rank: int) -> int:
     """An axis counted from the front."""
     number = required_integer(function, "dim", dim)
     if not -rank <= number < rank:
-        raise ArgumentError(f"{function}: dim must lie between {-rank} and {rank - 1}, not {number}")
+        raise DeviceError(
+            f"Dimension out of range (expected to be in range of [{-rank},{rank - 1}], but got {number})\n"
+            f"{function}: dim must lie between {-rank} and {rank - 1}"
+        )
     return number % rank

@@ -82,7 +82,7 @@ def _stays(source: TensorSpec, shape: Shape, where: MemoryConfig) -> bool:
 def _seen(source: TensorSpec, shape: Shape) -> TensorSpec:
     """The tensor as its buffer is seen anew; the library does not see the padding of rows in shards as padding."""
     shards, columns = source.memory_config.shard_spec, source.padded_shape[-1]
-    if shards is None or source.layout is Layout.TILE or columns == shape[-1]:
+    if shards is None or source.layout is Layout.TILE or columns == (1, *shape)[-1]:
         return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
     if shards.shape[1] != columns:
         raise DeviceError(

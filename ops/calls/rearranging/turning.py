@@ -5,7 +5,7 @@ three, or the first two, of four axes; another one puts them in any order.
 """
 
 from types import MappingProxyType
-from typing import Final, NoReturn
+from typing import Final
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
@@ -22,6 +22,7 @@ from ops.programs.rearrange.permuting import keeps_tiles, permute_buffers
 from ops.programs.rearrange.transposing import is_dataflow, swapped_shape, transpose_buffers
 from ops.programs.rearrange.turned_shards import LAST_TWO, MIDDLE_TWO, place_of_swap, with_shards
 from ops.programs.rearrange.work import Permute
+from ops.programs.tiling.plan import cloned
 
 RANK: Final = 4
 FIRST_TWO: Final = (0, 1)
@@ -193,7 +194,7 @@ def _by_swaps(
 def _as_before(builder: PlanBuilder, source: PlanTensor, wide: PlanTensor, made: PlanTensor, name: str) -> PlanTensor:
     """What was made of a converted tensor in the format of the source; both are released."""
     result = typecast_by(builder, made, source.spec.data_format, name)
-    builder.free(*(one for one in (made, wide) if one.name != source.name and (one is made or one.name != made.name)))
+    builder.free(*{one.name: one for one in (made, wide) if one.name != source.name}.values())
     return result
 
 
@@ -219,22 +220,37 @@ def _transposed(
     read = typecast_by(builder, four, BFLOAT16, f"{name}.bfloat16") if converts else four
     last = f"{name}.turned" if converts else name
     if first == second or read.spec.padded_shape[first] == read.spec.padded_shape[second] == 1:
-        if place is not None and place != given.memory_config:
-            _refuse_copy(given.memory_config, place)
-        made = read
+        made = read if place is None or place == given.memory_config else _cloned(builder, read, place, last)
+        if rank == 1 and given.layout is Layout.TILE:
+            raise DeviceError(
+                "Can't convert shape rank\n"
+                "input_tensor: the padding of a vector in tiles has two axes, which ttnn.transpose does not take away; "
+                "reshape the tensor to rank 2"
+            )
     else:
         made = _swapped(builder, read, (first, second), place, last)
     result = _as_before(builder, four, read, made, name) if converts else made
     return _seen(result, result.spec.shape[more:])
 
 
-def _refuse_copy(held: MemoryConfig, place: MemoryConfig) -> NoReturn:
+def _cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
+    """A tensor whose axes stay in order, in another place, as ttnn.clone copies it."""
+    held = source.spec.memory_config
+    refused = ""
     if held.is_sharded() is not place.is_sharded():
-        raise DeviceError(
+        refused = (
             "Clone: mixed sharded/interleaved layout not currently supported. Both input and output must have the same "
-            "layout.\nmemory_config: the axes stay in order; use to_memory_config"
+            "layout."
         )
-    raise ArgumentError("transpose: a clone of what stays in order is not simulated; use to_memory_config")
+    elif held.memory_layout is not place.memory_layout:
+        refused = "Clone: input and output must have the same memory layout when both are sharded"
+    elif held.shard_spec != place.shard_spec:
+        refused = "Clone: input and output shard specs must be identical (same grid, shape, and orientation)"
+    if refused:
+        raise DeviceError(f"{refused}\nmemory_config: the axes stay in order; use to_memory_config")
+    if held.is_sharded():
+        raise ArgumentError("transpose: a clone of shards in another memory is not simulated; use to_memory_config")
+    return cloned(builder, source, place, name)
 
 
 def _swapped(

@@ -219,7 +219,7 @@ def _reshaped_sticks(ends: Ends, spec: DeviceSpec) -> Movement:
 def _tilized(ends: Ends, access: Access) -> Movement:
     """Sticks become tiles, and rows of padding are filled; shards lie where they are."""
     source, target = ends.source, ends.target
-    filled = target.padded_shape[-2] - source.shape[-2]
+    filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
     images = div_up(prod(source.shape[:-2]), ends.cores.num_cores())
     row_bytes = target.padded_shape[-1] * (source.data_format.element_bytes or 0)
     return Movement(

@@ -31,7 +31,7 @@ class TileMap:
 
 def tile_map(source: tuple[int, ...], target: tuple[int, ...]) -> TileMap:
     """Pieces and input tiles of an output tile, for the logical shapes of both sides (the same volume)."""
-    (in_rows, in_cols), (rows, cols) = source[-2:], target[-2:]
+    (in_rows, in_cols), (rows, cols) = ((1, *shape)[-2:] for shape in (source, target))  # a vector is one row
     number, plane, row, col = _elements(prod(target[:-2]), rows, cols)
     line, in_col = np.divmod((plane * rows + row) * cols + col, in_cols)
     in_plane, in_row = np.divmod(line, in_rows)

@@ -1,4 +1,4 @@
-"""The buffers of the programs that copy pages one by one: Copy, and Move of a tensor that is not sharded.
+"""The buffers of the programs that copy pages one by one: Copy, Clone, and Move of a tensor that is not sharded.
 
 Source: tt-metal 0.81.1 (data_movement/copy, data_movement/move), compared with recorded plans.
 """
@@ -38,6 +38,12 @@ def copy_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tupl
     if source.data_format == made.data_format:
         return (pages,)
     return pages, paged_buffer("written", BUFFERING, _aligned(written, spec), made.data_format, cores)
+
+
+def clone_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Dataflow buffers of Clone: two pages on their way through each core."""
+    page_bytes = _aligned(source.buffer(spec), spec)
+    return (paged_buffer("pages", BUFFERING, page_bytes, source.data_format, page_cores(_pages(made), spec.grid)),)
 
 
 def moved_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

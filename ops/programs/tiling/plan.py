@@ -16,7 +16,7 @@ from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.circular_buffers import untilize_codegen_buffers
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
-from ops.programs.tiling.copy_buffers import copy_buffers
+from ops.programs.tiling.copy_buffers import clone_buffers, copy_buffers
 from ops.programs.tiling.unpadding import unpadded_place, unpadding_refusal
 from ops.programs.tiling.work import LayOut
 
@@ -203,11 +203,6 @@ def dealt(
     """
     result, spec = PlanTensor(name, made), builder.device_spec
     copies = conversion is Conversion.COPY
-    if copies and source.spec.layout is Layout.ROW_MAJOR and source.spec.data_format != made.data_format:
-        refused = (
-            "Only tile layout supports dtype conversion\n"
-            f"dtype: leave {made.data_format} out, or give tiles; the tensor has rows"
-        )
     return builder.run(
         f"{conversion.value}DeviceOperation",
         _work(conversion, source, made),
@@ -218,6 +213,20 @@ def dealt(
         ),
         dataflow=True,
         refused=refused,
+    )
+
+
+def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
+    """A copy of an interleaved tensor in another interleaved place, page by page."""
+    given = source.spec
+    made = TensorSpec(given.shape, given.data_format, given.layout, place)
+    return builder.run(
+        "CloneOperation",
+        _work(Conversion.COPY, source, made),
+        [source],
+        output=PlanTensor(name, made),
+        circular_buffers=clone_buffers(given, made, builder.device_spec),
+        dataflow=True,
     )
 
 

@@ -1,7 +1,5 @@
 """Functions that put numbers in another order, as users call them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -62,44 +60,41 @@ def test_refusals_name_the_rule(device):
         ttnn.experimental.convert_to_hwc(placed(device, np.zeros((1, 1, 8, 144), np.float32), place=odd))
 
 
-def test_images_that_put_channels_last_are_checked_in_the_librarys_order(device):
-    def refusal(shape, place, layout=ttnn.ROW_MAJOR_LAYOUT, **more):
-        with pytest.raises(ttnn.DeviceError) as caught:
-            ttnn.experimental.convert_to_hwc(placed(device, np.zeros(shape, np.float32), layout, place), **more)
-        return str(caught.value).splitlines()[0]
-
-    pixels, last = wide((4, 64), 2), high((64, 8), 2)
-    in_dram = replace(pixels, buffer_type=ttnn.BufferType.DRAM)
-    explicit = "When input tensor is in DRAM, output memory_config must be explicitly specified"
-    assert refusal((1, 1, 4, 128), in_dram) == explicit
-    narrow = (
-        "Output shard width must be rounded up to next multiple of 8 to satisfy alignment constraints (width was 4)"
-    )
-    assert refusal((1, 1, 4, 128), pixels, memory_config=high((64, 4), 2)) == narrow
-    assert refusal((4, 128), pixels) == "ShapeBase[] index out of range. 2 not in [-4, 2)"
-    assert refusal((1, 1, 40, 128), wide((40, 64), 2)) == "C must be less than or equal to 32 (was 40)"
-    row_major = "Input tensor must be in row-major layout"
-    assert refusal((1, 1, 32, 128), wide((32, 64), 2), ttnn.TILE_LAYOUT) == row_major
-    by_height = "Output tensor must be height sharded"
-    assert refusal((1, 1, 4, 128), pixels, memory_config=ttnn.L1_MEMORY_CONFIG) == by_height
-    in_l1 = "Only L1 buffers can have an associated circular buffer!"
-    assert refusal((1, 1, 4, 128), pixels, memory_config=replace(last, buffer_type=ttnn.BufferType.DRAM)) == in_l1
-
-
-@pytest.mark.parametrize(
-    ("shape", "shard", "layout", "first"),
-    [
-        ((1, 2, 64, 4), (64, 32), ttnn.TILE_LAYOUT, r"Expected input tensor to be shape \[1, 1, HW, C\]"),
-        ((1, 1, 128, 40), (64, 64), ttnn.TILE_LAYOUT, r"C must be less than or equal to 32 \(was 40\)"),
-        ((1, 1, 120, 4), (64, 32), ttnn.TILE_LAYOUT, "HW must be divisible by tile size"),
-        ((1, 1, 128, 4), (64, 4), ttnn.ROW_MAJOR_LAYOUT, "Cannot set circular buffer size to 4096"),
-    ],
-)
-def test_images_that_put_channels_first_are_checked(device, shape, shard, layout, first):
-    with pytest.raises(ttnn.DeviceError, match=f"^{first}"):
-        ttnn.experimental.convert_to_chw(placed(device, np.zeros(shape, np.float32), layout, high(shard, 2)))
-
-
 def test_a_place_that_is_none_is_refused(device):
     with pytest.raises(ttnn.ArgumentTypeError, match=r"^transpose: memory_config must be a MemoryConfig, not \{\}$"):
         ttnn.transpose(placed(device), 2, 3, memory_config={})
+
+
+def test_axes_that_stay_are_cloned_to_another_memory(device):
+    rows = placed(device)
+    names, result, _ = captured(lambda: ttnn.transpose(rows, 1, 1, memory_config=ttnn.L1_MEMORY_CONFIG))
+    assert (names, np.array_equal(result.to_numpy(), IMAGE)) == ([], True)  # captures name other operations alone
+    assert result.memory_config() == ttnn.L1_MEMORY_CONFIG
+    with pytest.raises(ttnn.DeviceError, match=r"^Clone: mixed sharded/interleaved layout not currently supported"):
+        ttnn.transpose(rows, 1, 1, memory_config=high((96, 64), 2))
+
+
+def test_block_floats_whose_axes_stay_are_converted_and_converted_back(device):
+    tiles = ttnn.from_torch(IMAGE, ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device)
+    names, result, _ = captured(lambda: ttnn.transpose(tiles, 3, 3))
+    assert (names, result.to_numpy().tobytes()) == (["Typecast", "Typecast"], tiles.to_numpy().tobytes())
+
+
+def test_vectors_in_tiles_are_not_transposed(device):
+    vector = placed(device, IMAGE[0, 0, 0], layout=ttnn.TILE_LAYOUT)
+    with pytest.raises(ttnn.DeviceError, match=r"^Can't convert shape rank\n"):
+        ttnn.transpose(vector, 0, -1)
+    rows = placed(device, IMAGE[0, 0, 0])
+    assert ttnn.transpose(rows, 0, -1) is rows
+
+
+@pytest.mark.parametrize(("axis", "index"), [(4, 4), (-5, 2**64 - 1)])
+def test_axes_that_a_tensor_does_not_have(device, axis, index):
+    message = f"Index is out of bounds for the rank, should be between 0 and 3 however is {index}\n"
+    for call in (
+        lambda x: ttnn.transpose(x, axis, 0),
+        lambda x: ttnn.permute(x, (0, 1, 2, axis)),
+        lambda x: ttnn.concat([x, x], axis),
+    ):
+        with pytest.raises(ttnn.DeviceError, match=f"^{message}"):
+            call(placed(device))

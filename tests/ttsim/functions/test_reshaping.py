@@ -42,3 +42,15 @@ def test_what_is_not_simulated(device):
         ttnn.reshape(tensor, (7, 7))
     with pytest.raises(ttnn.ArgumentError, match="sub_core_grids is not simulated"):
         ttnn.reshape(tensor, (6, 64, 40), sub_core_grids=box(1))
+
+
+@pytest.mark.parametrize("dtype", [ttnn.bfloat16, ttnn.bfloat8_b])
+def test_vectors_in_tiles_take_time_to_get_another_shape(device, dtype):
+    values = np.arange(50, dtype=np.float32)
+    vector = ttnn.from_torch(values, dtype, layout=ttnn.TILE_LAYOUT, device=device)
+    with ttnn.profile(device) as profile:
+        matrix = ttnn.reshape(vector, (5, 10))
+        part = ttnn.slice(vector, [3], [40])
+    assert np.array_equal(matrix.to_numpy().reshape(-1), vector.to_numpy())
+    assert np.array_equal(part.to_numpy(), vector.to_numpy()[3:40])
+    assert all(one.cycles > 0 for call in profile.report().calls for one in call.operations)
