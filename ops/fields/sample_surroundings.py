@@ -18,7 +18,8 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.calls.concatenation.plan import plan_concat
 from ops.calls.creation.rand import plan_rand
-from ops.calls.elementwise.binary import BinaryArguments, plan_binary
+from ops.calls.elementwise.binary import plan_binary
+from ops.calls.elementwise.binary_arguments import BinaryArguments
 from ops.calls.pooling.arguments import PoolArguments
 from ops.calls.pooling.plan import plan_max_pool2d
 from ops.calls.rearranging.folding import plan_fold

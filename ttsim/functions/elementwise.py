@@ -7,7 +7,8 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.activations import FUNCTIONS
 from device.numbers.formats import DataFormat
-from ops.calls.elementwise.binary import BinaryArguments, plan_binary
+from ops.calls.elementwise.binary import plan_binary
+from ops.calls.elementwise.binary_arguments import BinaryArguments
 from ops.programs.eltwise.binary import BinaryOperation
 from ttsim.functions.device_calls import require_left_out
 from ttsim.runtime.device import Device
@@ -40,8 +41,6 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
     ) -> Tensor:
         require_left_out(
             operation.value,
-            input_tensor_a_activations=input_tensor_a_activations,
-            input_tensor_b_activations=input_tensor_b_activations,
             use_legacy=use_legacy,
             sub_core_grids=sub_core_grids,
             sub_device_id=sub_device_id,
@@ -53,7 +52,7 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
             out_format=None if dtype is None else dtype.format,
             place=memory_config,
             target=output_tensor,
-            activations=activations,
+            activations=(activations, input_tensor_a_activations, input_tensor_b_activations),
             fast=fast_and_approximate_mode is True,
         )
 
@@ -71,8 +70,8 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
         memory_config: Where the result goes; None lets the call choose: where the first tensor is, mostly.
         output_tensor: A tensor that the result is written into, and that is returned.
         activations: Functions of the result in order, by name or as UnaryWithParam.
-        input_tensor_a_activations: Not simulated; functions of the first operand.
-        input_tensor_b_activations: Not simulated; functions of the second operand.
+        input_tensor_a_activations: Functions of the first operand.
+        input_tensor_b_activations: Functions of the second operand.
         use_legacy: Not simulated; None lets the library choose.
         sub_core_grids: Not simulated; None for all cores.
         sub_device_id: Not simulated; None for all cores.
@@ -104,22 +103,11 @@ def _in_place(operation: BinaryOperation, meaning: str) -> Callable[..., Tensor]
         sub_core_grids: object = None,
         sub_device_id: object = None,
     ) -> Tensor:
-        require_left_out(
-            name,
-            input_tensor_a_activations=input_tensor_a_activations,
-            input_tensor_b_activations=input_tensor_b_activations,
-            sub_core_grids=sub_core_grids,
-            sub_device_id=sub_device_id,
-        )
-        in_rows = input_tensor_a.layout is Layout.ROW_MAJOR
-        if in_rows and isinstance(input_tensor_b, Tensor) and input_tensor_b.layout is Layout.TILE:
-            raise ArgumentError(
-                f"{name}: input_tensor_a is in rows and input_tensor_b in tiles: the real library leaves the first as "
-                f"it is and returns another tensor; use {operation.value}, or bring input_tensor_a into TILE_LAYOUT"
-            )
+        require_left_out(name, sub_core_grids=sub_core_grids, sub_device_id=sub_device_id)
         operands = (input_tensor_a, input_tensor_b)
         fast = fast_and_approximate_mode is True
-        return _combined(operation, name, operands, target=input_tensor_a, activations=activations, fast=fast)
+        functions = (activations, input_tensor_a_activations, input_tensor_b_activations)
+        return _combined(operation, name, operands, target=input_tensor_a, activations=functions, fast=fast)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{meaning}, written into the first tensor and returned; else as `{operation.value}`.
@@ -128,8 +116,8 @@ def _in_place(operation: BinaryOperation, meaning: str) -> Callable[..., Tensor]
         input_tensor_a: [..., rows, columns] on the device, in tiles; as large as the result.
         input_tensor_b: A tensor likewise, or a number.
         activations: Functions of the result in order, by name or as UnaryWithParam.
-        input_tensor_a_activations: Not simulated; functions of the first operand.
-        input_tensor_b_activations: Not simulated; functions of the second operand.
+        input_tensor_a_activations: Functions of the first operand.
+        input_tensor_b_activations: Functions of the second operand.
         fast_and_approximate_mode: As of the function that it is named after, but True unless it is given.
         sub_core_grids: Not simulated; None for all cores.
         sub_device_id: Not simulated; None for all cores.
@@ -150,10 +138,13 @@ def _combined(
     out_format: DataFormat | None = None,
     place: MemoryConfig | None = None,
     target: Tensor | None = None,
-    activations: object = (),
+    activations: tuple[object, object, object] = ((), (), ()),
     fast: bool = False,
 ) -> Tensor:
-    """Carries out a function of two operands, one of which may be a number; named in captures as it was called."""
+    """Carries out a function of two operands, one of which may be a number; named in captures as it was called.
+
+    ``activations`` are those of the result, of the first operand and of the second.
+    """
     left, right = operands
     scalar_first = isinstance(left, Real)
     if scalar_first:
@@ -172,7 +163,7 @@ def _combined(
     if target is not None:
         tensors["target"] = target
     device = device_of(tensors)
-    require_floats(name, *tensors.values())
+    of_result, of_left, of_right = (tuple(_activation(name, one) for one in _sequence(each)) for each in activations)
     call = BinaryArguments(
         operation=operation,
         left=tensors["input"].spec,
@@ -180,13 +171,22 @@ def _combined(
         scalar=float(right) if isinstance(right, Real) else None,
         out_format=out_format,
         place=place,
-        activations=tuple(_activation(name, one) for one in _sequence(activations)),
+        activations=of_result,
+        left_activations=of_left,
+        right_activations=of_right,
         target=None if target is None else target.spec,
         fast=fast and operation is BinaryOperation.MULTIPLY,
         scalar_first=scalar_first,
     )
+    plan = plan_binary(call, device.spec)
+    if target is not None and target.layout is Layout.ROW_MAJOR and (device.strict or device.values != "off"):
+        raise ArgumentError(
+            f"{name}: the result goes into a tensor in rows, and the real library writes tiles into pages of rows, "
+            f"which is planned with values off alone; use {operation.value} without an output, or bring it into "
+            "TILE_LAYOUT"
+        )
     with device.function(f"ttnn.{name}"):
-        return run(plan_binary(call, device.spec), tensors, device)["output"]
+        return run(plan, tensors, device)["output"]
 
 
 _MATRIX_UNIT = "By the matrix unit; by the vector unit if both operands are float32."
@@ -220,13 +220,6 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
     if found is None:
         raise AssertionError("a tensor on the host was refused above")
     return found
-
-
-def require_floats(owner: str, *tensors: Tensor) -> None:
-    """Raises ArgumentError for integers."""
-    for tensor in tensors:
-        if not tensor.spec.data_format.is_float:
-            raise ArgumentError(f"{owner}: integers ({tensor.dtype}) are not simulated; typecast them to floats")
 
 
 def _sequence(given: object) -> Activations:

@@ -9,7 +9,7 @@ from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
 from ops.calls.elementwise.unary import plan_unary
 from ttsim.functions.device_calls import require_left_out
-from ttsim.functions.elementwise import device_of, require_floats
+from ttsim.functions.elementwise import device_of
 from ttsim.runtime.execution import on_device, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import checked
@@ -55,9 +55,10 @@ def _unary(
         for key, value in alone.items():
             if (given := kwargs.pop(key, value)) != value:
                 raise ArgumentError(f"{name}: {key}={shown(given)} is not simulated; {value} is")
-        values = {**own, **dict(zip(own, args, strict=False))}
+        placed = [key for key, default in own.items() if default is None]  # those with a default are keywords alone
+        values = {**own, **dict(zip(placed, args, strict=False))}
         values.update({key: kwargs.pop(key) for key in own if key in kwargs})
-        _require_parameters(name, values, len(args) - len(own))
+        _require_parameters(name, values, len(args) - len(placed))
         return _keywords(input_tensor, tuple(float(one) for one in values.values() if one is not None), **kwargs)
 
     @checked
@@ -75,7 +76,6 @@ def _unary(
         if output_tensor is not None:
             tensors["target"] = output_tensor
         device = device_of(tensors)
-        require_floats(name, *tensors.values())
         target = None if output_tensor is None else output_tensor.spec
         plan = plan_unary(
             input_tensor.spec, (computes or name, numbers), device.spec, place=memory_config, target=target

@@ -3,52 +3,22 @@
 Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
-from dataclasses import dataclass
 from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig
-from device.numbers.formats import DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.elementwise.binary_arguments import BinaryArguments, require_formats
 from ops.calls.elementwise.binary_buffers import Repeated, binary_buffers, repeated, works_on_shards
 from ops.meanings import MEANINGS
-from ops.programs.eltwise.binary import Binary, BinaryOperation
+from ops.programs.eltwise.binary import Binary
 from ops.programs.eltwise.sharding import on_all_cores, rescaled, with_shards
 from ops.programs.tiling.plan import in_other_layout
 
 LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryArguments:
-    """A call.
-
-    Attributes:
-        operation: What is done.
-        left: The first tensor, "input".
-        right: The second, "input_b"; None for a number.
-        scalar: The number, if there is no second tensor.
-        out_format: Format of the result; None for the first tensor's.
-        place: Where the result goes; None lets the call choose.
-        activations: Functions of the result, in order.
-        target: The caller's tensor "target" that the result is written into, if there is one.
-        fast: Whether a product is computed in the fast and approximate mode.
-        scalar_first: Whether the number is the first operand.
-    """
-
-    operation: BinaryOperation
-    left: TensorSpec
-    right: TensorSpec | None = None
-    scalar: float | None = None
-    out_format: DataFormat | None = None
-    place: MemoryConfig | None = None
-    activations: tuple[tuple[str, tuple[float, ...]], ...] = ()
-    target: TensorSpec | None = None
-    fast: bool = False
-    scalar_first: bool = False
 
 
 def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
@@ -68,6 +38,7 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
             "Optional output tensor with Row Major input is not supported right now for Elementwise operations\n"
             "output_tensor: leave it out, or give the inputs in TILE_LAYOUT"
         )
+    require_formats(call)
     read = given if by_rows else [in_other_layout(builder, one, Layout.TILE, f"{one.name}.tiles") for one in given]
     result = _combined(builder, call, read, by_rows=by_rows)
     if all(in_rows) and not by_rows:
@@ -84,6 +55,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     left, right = read[0], read[1] if len(read) > 1 else None
     spec = builder.device_spec
     other = None if right is None else right.spec
+    kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
     shape = left.spec.shape if other is None else _broadcast(left.spec.shape, other.shape)
     out_format = call.out_format or (call.target.data_format if call.target is not None else left.spec.data_format)
     layout = Layout.ROW_MAJOR if by_rows else Layout.TILE
@@ -100,10 +72,11 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         scalar=call.scalar,
         data_format=made.spec.data_format,
         activations=call.activations,
+        left_activations=call.left_activations,
+        right_activations=call.right_activations,
         fast=call.fast,
         scalar_first=call.scalar_first,
     )
-    kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
     on_shards = works_on_shards(left.spec, other, made.spec)
     seen = [
         (one.data_format, one.layout, one.memory_config) for one in (left.spec, other, made.spec) if one is not None
@@ -124,7 +97,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
             call.operation,
             call.fast,
             call.scalar_first,
-            call.activations,
+            (call.left_activations, call.right_activations, call.activations),
             other is None,
             kind,
             tuple(seen),

@@ -5,6 +5,7 @@ Rules: tt-metal 0.81.1 (binary_ng_program_factory), compared with recorded plans
 
 from enum import Enum
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.plan import CircularBuffer
@@ -13,6 +14,9 @@ from ops.builder import PlanTensor
 from ops.programs.eltwise.binary import Binary
 from ops.programs.eltwise.circular_buffers import BUFFERING, shard_view, tiles_of
 from ops.programs.eltwise.sharding import is_uneven
+
+VECTOR_UNIT_TILES = 2  # that the vector unit works on before they are packed
+DST_TILES = 8  # of 16 bits that a half of Dst holds
 
 
 class Repeated(Enum):
@@ -35,7 +39,7 @@ WHOLE_ROWS_ONLY = (Repeated.SCALAR_LEFT, Repeated.SCALAR_RIGHT, Repeated.COLUMN_
 
 
 def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
-    """How the last two axes of two shapes that go together are repeated."""
+    """How the last two axes of two shapes are repeated; raises DeviceError if neither has sides to repeat."""
     (a_rows, a_columns), (b_rows, b_columns) = ((1, 1, *shape)[-2:] for shape in (left, right))
     if (a_rows, a_columns) == (b_rows, b_columns):
         return Repeated.NONE
@@ -48,7 +52,13 @@ def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
         (a_columns == 1, Repeated.COLUMN_LEFT),
         (b_rows == 1, Repeated.ROW_RIGHT),
     )
-    return next((kind for holds, kind in cases if holds), Repeated.COLUMN_RIGHT)
+    found = next((kind for holds, kind in cases if holds), None)
+    if found is None and b_columns != 1:
+        raise DeviceError(
+            "Invalid subtile broadcast type\n"
+            f"rows and columns, {a_rows} x {a_columns} and {b_rows} x {b_columns}, must be equal, or one of each 1"
+        )
+    return found or Repeated.COLUMN_RIGHT
 
 
 def works_on_shards(left: TensorSpec, right: TensorSpec | None, made: TensorSpec) -> bool:
@@ -95,6 +105,8 @@ def binary_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """The program's buffers, on all cores: two tiles each, a number in one, shards where they lie.
 
+    An operand with activations has a buffer behind its own for what they give.
+
     Args:
         work: The program.
         left: The first operand.
@@ -111,9 +123,19 @@ def binary_buffers(
         return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
 
     spread = work.left_format if kind in LEFT else work.second_format
+    on_the_way = _tiles_at_once(work) if on_shards else 1
     return (
         held("left", left),
+        *((tiles_of("left_activated", on_the_way, work.left_format, spec),) if work.left_activations else ()),
         tiles_of("number", 1, work.scalar_format, spec) if right is None else held("right", right),
+        *((tiles_of("right_activated", on_the_way, work.second_format, spec),) if work.right_activations else ()),
         *((tiles_of("spread", BUFFERING, spread, spec),) if kind in (*LEFT, *RIGHT) else ()),
         held("result", made),
     )
+
+
+def _tiles_at_once(work: Binary) -> int:
+    """Tiles of shards that a core computes before it packs them: as many as Dst holds of the matrix unit's."""
+    if work.by_vector_unit:
+        return VECTOR_UNIT_TILES
+    return DST_TILES // 2 if work.fp32_dest else DST_TILES

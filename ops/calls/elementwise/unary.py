@@ -3,7 +3,7 @@
 Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
@@ -11,6 +11,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
 from ops.programs.eltwise.circular_buffers import unary_buffers
+from ops.programs.eltwise.integers import SUPPORTED
 from ops.programs.eltwise.operations import Activate
 from ops.programs.eltwise.sharding import on_all_cores, with_shards
 
@@ -38,6 +39,7 @@ def plan_unary(
     given = {"input": source} if target is None else {"input": source, "target": target}
     builder = PlanBuilder(spec, given)
     read = builder.tensor("input")
+    _require_format(source, function[0], target)
     if target is not None and (target.shape, target.layout) != (source.shape, source.layout):
         raise DeviceError(
             f"Unary: Preallocated output shape must match computed shape. Computed: Shape({list(source.shape)}), "
@@ -61,6 +63,21 @@ def plan_unary(
         key=("unary", work, source.layout, source.memory_config, written.spec.memory_config, _shape_key(source)),
     )
     return builder.finish({"output": made.name}, known_works=MEANINGS)
+
+
+def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) -> None:
+    """Raises for integers that a function does not take (DeviceError), or with a result of another format."""
+    given = source.data_format
+    if not given.is_float and given not in SUPPORTED.get(name, ()):
+        raise DeviceError(
+            f"Unary: UnaryOpType::{name.upper()} does not support integer input dtype DataType::{given.name.upper()}\n"
+            f"{name}: typecast the tensor to floats"
+        )
+    made = given if target is None else target.data_format
+    if made != given and not (made.is_float and given.is_float):
+        raise ArgumentError(
+            f"{name}: a result of {made} from {given} is not simulated; give an output_tensor of {given}"
+        )
 
 
 def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> TensorSpec:

@@ -21,8 +21,10 @@ from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, quantiz
 from device.numbers.vector_unit import rounded_to_even_bfloat16
 from device.plan import Work
 from device.spec.parts import ComputeSpec
+from ops.programs.eltwise.integers import applied_to_integers, combined_integers
 
 RELU: Final = "relu"
+Activations = tuple[tuple[str, tuple[float, ...]], ...]
 
 
 class BinaryOperation(Enum):
@@ -44,6 +46,8 @@ class Binary(Work):
         scalar: The number, if the second operand is one.
         data_format: Format of the result.
         activations: Functions of the result in order, each with its parameters.
+        left_activations: The same of the first operand, whose results lie in its format on their way.
+        right_activations: The same of the second.
         fast: A product that the matrix unit computes, but of float32 tensors; sums and differences know no such mode.
         scalar_first: The number is the first operand, and the tensor the second.
     """
@@ -53,13 +57,17 @@ class Binary(Work):
     right_format: DataFormat | None = None
     scalar: float | None = None
     data_format: DataFormat
-    activations: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    activations: Activations = ()
+    left_activations: Activations = ()
+    right_activations: Activations = ()
     fast: bool = False
     scalar_first: bool = False
 
     @property
     def by_vector_unit(self) -> bool:
         """Whether the vector unit computes it."""
+        if not self.left_format.is_float:
+            return True
         if self.operation is BinaryOperation.MULTIPLY and not self.fast:
             return self.right_format in (None, self.left_format)
         return self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
@@ -93,21 +101,58 @@ def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithme
     Returns:
         The broadcast shape, in storage of the result's format.
     """
+    if not work.left_format.is_float:
+        return _of_integers(work, left, right)
     wide = work.fp32_dest
     second = np.asarray(work.scalar, np.float32) if right is None else right.astype(np.float32)
     if right is None:
         second = quantize(second, work.scalar_format).astype(np.float32)
     shape = np.broadcast_shapes(left.shape, second.shape)
+    mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
+    operands = (
+        (left.astype(np.float32), work.left_format, work.left_activations),
+        (second, work.second_format, work.right_activations),
+    )
     first, other = (
-        np.broadcast_to(_seen(np.atleast_1d(one), data_format, work, arithmetic), shape or (1,)).copy()
-        for one, data_format in ((left.astype(np.float32), work.left_format), (second, work.second_format))
+        np.broadcast_to(
+            _seen(
+                _prepared(np.atleast_1d(one), data_format, functions, arithmetic, mode), data_format, work, arithmetic
+            ),
+            shape or (1,),
+        ).copy()
+        for one, data_format, functions in operands
     )
     dst = _combined(work, *((other, first) if work.scalar_first else (first, other)), arithmetic, compute)
     last_relu = bool(work.activations) and work.activations[-1][0] == RELU
-    mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
     for name, parameters in work.activations[: -1 if last_relu else None]:
         dst = applied(dst, name, parameters, mode)
     return packed(dst, work.data_format, arithmetic, wide=wide, relu=last_relu).reshape(shape)
+
+
+def _of_integers(work: Binary, left: Array, right: Array | None) -> Array:
+    """The result of operands that are integers of one format."""
+    operands = [left, np.asarray(work.scalar) if right is None else right]
+    for number, functions in enumerate((work.left_activations, work.right_activations)):
+        for name, _ in functions:
+            operands[number] = applied_to_integers(operands[number], name, work.left_format)
+    first, second = reversed(operands) if work.scalar_first else operands
+    made = combined_integers(first, second, work.operation.value, work.data_format)
+    for name, _ in work.activations:
+        made = applied_to_integers(made, name, work.data_format)
+    return made
+
+
+def _prepared(
+    values: Array, data_format: DataFormat, functions: Activations, arithmetic: Arithmetic, mode: VectorUnitMode
+) -> Array:
+    """Functions of an operand before the operation, packed in its format."""
+    if not functions:
+        return values
+    dst = values if mode.fp32_dest else arithmetic.unpack(values, data_format, fp32_dest=False)
+    last_relu = functions[-1][0] == RELU
+    for name, parameters in functions[: -1 if last_relu else None]:
+        dst = applied(dst, name, parameters, mode)
+    return packed(dst, data_format, arithmetic, wide=mode.fp32_dest, relu=last_relu).astype(np.float32)
 
 
 def applied(dst: Array, name: str, parameters: tuple[float, ...], mode: VectorUnitMode) -> Array:

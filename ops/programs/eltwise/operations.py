@@ -15,6 +15,7 @@ from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.numbers.vector_unit import cut_to_bfloat16
 from device.plan import Work
 from ops.programs.eltwise.binary import applied, packed
+from ops.programs.eltwise.integers import applied_to_integers
 
 FILL = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
 
@@ -87,6 +88,8 @@ def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciproc
     Returns:
         In storage of the result's format.
     """
+    if not work.data_format.is_float:
+        return applied_to_integers(values, work.name, work.made_format)
     wide = work.data_format == FLOAT32
     dst = np.atleast_1d(values.astype(np.float32))
     if not wide:

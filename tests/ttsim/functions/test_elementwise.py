@@ -72,7 +72,7 @@ def test_the_result_can_be_written_into_a_given_tensor(device):
 
 def test_shapes_must_go_together(device):
     x, y = placed(device, np.ones((1, 1, 32, 32))), placed(device, np.ones((1, 1, 32, 64)))
-    with pytest.raises(ttnn.DeviceError, match=r"^Broadcasting rule violation at dimension index -1 \(output rank 4\)"):
+    with pytest.raises(ttnn.DeviceError, match=r"^Invalid subtile broadcast type\n"):
         ttnn.add(x, y)
 
 
@@ -111,7 +111,7 @@ def test_functions_with_an_underscore_write_into_the_first_tensor(device):
     with pytest.raises(ttnn.DeviceError, match=r"^Shape of Output tensor Shape\(\[1, 1, 1, 32\]\) provided does not"):
         ttnn.add_(placed(device, np.ones((1, 1, 1, 32))), x)
     rows = placed(device, np.ones((1, 1, 32, 32)), layout=ttnn.ROW_MAJOR_LAYOUT)
-    with pytest.raises(ttnn.ArgumentError, match="leaves the first as it is and returns another"):
+    with pytest.raises(ttnn.ArgumentError, match="writes tiles into pages of rows"):
         ttnn.add_(rows, x)
 
 
@@ -122,3 +122,38 @@ def test_every_operation_takes_time(device):
     names = [one.name for call in profile.report().calls for one in call.operations]
     assert names == ["BinaryNgDeviceOperation", "UnaryDeviceOperation"]
     assert all(one.cycles > 0 for call in profile.report().calls for one in call.operations)
+
+
+def test_operands_with_activations_have_buffers_of_their_own(device):
+    x = placed(device, np.full((1, 1, 64, 64), -3.0))
+    relu = [ttnn.UnaryWithParam(ttnn.UnaryOpType.RELU)]
+    names, buffers = programs(lambda: ttnn.add(x, x, input_tensor_a_activations=relu))
+    assert (names, buffers) == (["BinaryNg"], [(4096, 0), (2048, 0), (4096, 0), (4096, 0)])
+    assert ttnn.add(x, x, input_tensor_a_activations=relu).to_numpy().max() == -3.0
+    assert ttnn.add_(x, 1.0, input_tensor_a_activations=relu).to_numpy().min() == 1.0
+
+
+def test_activated_operands_in_shards_wait_in_as_many_tiles_as_dst_holds(device):
+    x = placed(device, np.ones((1, 1, 64, 64)), high((32, 64), 2))
+    relu = {"input_tensor_b_activations": ["relu"]}
+    assert programs(lambda: ttnn.add(x, x, **relu))[1] == [(4096, 1), (4096, 1), (16384, 0), (4096, 1)]
+    assert programs(lambda: ttnn.multiply(x, x, **relu))[1] == [(4096, 1), (4096, 1), (4096, 0), (4096, 1)]
+    wide = {"dtype": ttnn.float32, **relu}
+    assert programs(lambda: ttnn.add(x, x, **wide))[1] == [(4096, 1), (4096, 1), (8192, 0), (8192, 1)]
+
+
+def test_integers_are_combined_exactly(device):
+    numbers = np.arange(-512, 512).reshape(1, 1, 32, 32) * 65537
+    x = ttnn.from_torch(numbers, ttnn.int32, layout=ttnn.TILE_LAYOUT, device=device)
+    assert np.array_equal((x + x).to_numpy(), 2 * numbers)
+    assert np.array_equal(ttnn.relu(x).to_numpy(), np.maximum(numbers, 0))
+    with pytest.raises(ttnn.DeviceError, match=r"^Unary: UnaryOpType::EXP does not support integer input dtype"):
+        ttnn.exp(x)
+
+
+def test_shapes_that_are_not_repeated_within_tiles(device):
+    x = placed(device, np.ones((1, 1, 32, 50)))
+    with pytest.raises(ttnn.DeviceError, match=r"^Invalid subtile broadcast type\n"):
+        ttnn.add(x, placed(device, np.ones((1, 1, 32, 51))))
+    with pytest.raises(ttnn.DeviceError, match=r"^Broadcasting rule violation at dimension index -1"):
+        ttnn.add(x, placed(device, np.ones((1, 1, 1, 51))))

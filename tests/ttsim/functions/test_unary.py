@@ -33,3 +33,10 @@ def test_the_negative_is_exact(device):
     values = np.linspace(-4, 4, 1024).reshape(1, 1, 32, 32)
     x = placed(device, values)
     assert np.array_equal(ttnn.neg(x).to_numpy(), -x.to_numpy())
+
+
+def test_numbers_with_a_default_are_keywords_alone(device):
+    x = ttnn.from_torch(np.ones((32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    assert ttnn.elu(x, alpha=2.0).shape == ttnn.leaky_relu(x, 0.1).shape == [32, 32]
+    with pytest.raises(ttnn.ArgumentTypeError, match="1 by position are too many"):
+        ttnn.elu(x, 1.0)

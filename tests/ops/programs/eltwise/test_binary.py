@@ -66,3 +66,12 @@ def test_float32_operands_keep_their_bits():
 def test_relu_comes_last(sign):
     rectified = work(BinaryOperation.MULTIPLY, scalar=sign, activations=(("relu", ()),))
     assert result(rectified, 3.0) == max(3.0 * sign, 0.0)
+
+
+def test_an_operand_is_activated_before_the_operation():
+    relu, square = (("relu", ()),), (("square", ()),)
+    both = {"right_format": BFLOAT16}
+    assert result(work(BinaryOperation.ADD, left_activations=relu, **both), -3.0, 2.0) == 2.0
+    assert result(work(BinaryOperation.ADD, right_activations=relu, **both), 2.0, -3.0) == 2.0
+    assert result(work(BinaryOperation.ADD, left_activations=square, **both), -3.0, 2.0) == 11.0
+    assert result(work(BinaryOperation.SUBTRACT, left_activations=relu, scalar=2.0), -3.0) == -2.0
