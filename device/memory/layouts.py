@@ -7,8 +7,10 @@ buffer that the recorded runs name.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
@@ -62,6 +64,8 @@ class TensorSpec:
         layout: Tiles or rows.
         memory_config: Where it lives.
         padded_shape: ``shape`` with the padding that layout and shards ask for, or what an operation chose itself.
+        alignment: Multiples that the last axes are padded to, as the real library writes them down; programs of the
+            same tensor padded alike to other multiples are other programs.
     """
 
     shape: tuple[int, ...]
@@ -69,6 +73,7 @@ class TensorSpec:
     layout: Layout
     memory_config: MemoryConfig
     padded_shape: tuple[int, ...]
+    alignment: tuple[int, ...] = field(repr=False)
 
     def __init__(
         self,
@@ -77,8 +82,9 @@ class TensorSpec:
         layout: Layout,
         memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
         padded_shape: Sequence[int] | None = None,
+        alignment: Sequence[int] | None = None,
     ) -> None:
-        """Derives the padding when none is given.
+        """Derives the padding when none is given, and the alignment from a given padding.
 
         Raises:
             DeviceError: Block floats in row-major layout, or a shard spec that does not fit the tensor.
@@ -89,12 +95,20 @@ class TensorSpec:
                 f"A block float has no rows: ask for TILE layout, or for bfloat16 instead of {data_format}"
             )
         logical = tuple(map(int, shape))
-        padded = _padded(logical, layout, memory_config) if padded_shape is None else tuple(map(int, padded_shape))
+        padded = None if padded_shape is None else tuple(map(int, padded_shape))
+        least = _least_alignment(layout, memory_config)
+        if alignment is not None:
+            aligned = _joined(tuple(map(int, alignment)), least)
+            padded = _rounded(logical, aligned) if padded is None else padded
+        else:
+            padded = _padded(logical, layout, memory_config) if padded is None else padded
+            aligned = _alignment_of(logical, padded, least)
         object.__setattr__(self, "shape", logical)
         object.__setattr__(self, "data_format", data_format)
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "memory_config", memory_config)
         object.__setattr__(self, "padded_shape", padded)
+        object.__setattr__(self, "alignment", aligned)
         if memory_config.shard_spec is not None:
             check_shards(*self.matrix, layout, memory_config.memory_layout, memory_config.shard_spec)
 
@@ -196,3 +210,43 @@ def _padded(shape: tuple[int, ...], layout: Layout, config: MemoryConfig) -> tup
     if config.shard_spec is None or not shape:
         return shape
     return (*shape[:-1], round_up(shape[-1], config.shard_spec.shape[1]))
+
+
+def _least_alignment(layout: Layout, config: MemoryConfig) -> tuple[int, ...]:
+    """What the last axes are aligned to at least: tiles, or rows of shards."""
+    if layout is Layout.TILE:
+        return TILE, TILE
+    return (1,) if config.shard_spec is None else (config.shard_spec.shape[1],)
+
+
+def _joined(asked: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
+    """An alignment raised to whole multiples of the least."""
+    rank = max(len(asked), len(least))
+    asked, least = ((1,) * (rank - len(one)) + one for one in (asked, least))
+    return tuple(round_up(one, unit) for one, unit in zip(asked, least, strict=True))
+
+
+def _rounded(shape: tuple[int, ...], alignment: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape of at least as many axes, its last ones rounded up to their alignment."""
+    whole = (1,) * (len(alignment) - len(shape)) + shape
+    kept = len(whole) - len(alignment)
+    return (*whole[:kept], *(round_up(side, unit) for side, unit in zip(whole[kept:], alignment, strict=True)))
+
+
+def _alignment_of(shape: tuple[int, ...], padded: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
+    """The alignment of a padding that somebody chose: the padded sides, where the least does not pad as far.
+
+    Axes before the last two that are padded, too, count in rows of the matrix.
+    """
+    if padded in (shape, _rounded(shape, least)):
+        return least
+    whole, last = (1,) * (len(padded) - len(shape)) + shape, min(2, len(padded))
+    units = (1, *least)[-last:]
+    sides = [
+        side if side > round_up(given, unit) or len(least) == 1 else unit
+        for given, side, unit in zip(whole[-last:], padded[-last:], units, strict=True)
+    ]
+    if whole[:-2] == padded[:-2]:
+        return _joined(tuple(sides), least)
+    rows = list(accumulate(reversed(padded[:-1]), mul))[1:]
+    return _joined((*reversed(rows), *sides), least)

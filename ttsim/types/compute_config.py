@@ -36,11 +36,11 @@ class WormholeComputeKernelConfig(CheckedRecord):
 
     Attributes:
         math_fidelity: Passes of a multiplication.
-        math_approx_mode: Without effect on a convolution.
+        math_approx_mode: Without effect on what a convolution computes.
         fp32_dest_acc_en: Whether sums are kept in float32 rather than bfloat16.
         packer_l1_acc: Whether partial sums are added in L1.
-        dst_full_sync_en: Without effect on a convolution.
-        throttle_level: Without effect on a convolution.
+        dst_full_sync_en: Without effect on what a convolution computes.
+        throttle_level: Without effect on what a convolution computes.
     """
 
     math_fidelity: MathFidelity = MathFidelity.Invalid
@@ -56,13 +56,24 @@ class WormholeComputeKernelConfig(CheckedRecord):
             fidelity_phases=self.math_fidelity.fidelity_phases,
             fp32_dest=self.fp32_dest_acc_en,
             packer_l1_acc=self.packer_l1_acc,
+            fidelity_left_out=self.math_fidelity is MathFidelity.Invalid,
+            math_approx=self.math_approx_mode,
+            dst_full_sync=self.dst_full_sync_en,
+            throttle_level=self.throttle_level.value,
         )
 
     @classmethod
     def of(cls, config: ComputeConfig) -> "WormholeComputeKernelConfig":
         """The config that means this one of the machine."""
         fidelity = next(one for one in MathFidelity if one.fidelity_phases == config.fidelity_phases)
-        return cls(math_fidelity=fidelity, fp32_dest_acc_en=config.fp32_dest, packer_l1_acc=config.packer_l1_acc)
+        return cls(
+            math_fidelity=MathFidelity.Invalid if config.fidelity_left_out else fidelity,
+            math_approx_mode=config.math_approx,
+            fp32_dest_acc_en=config.fp32_dest,
+            packer_l1_acc=config.packer_l1_acc,
+            dst_full_sync_en=config.dst_full_sync,
+            throttle_level=ThrottleLevel(config.throttle_level),
+        )
 
 
 DeviceComputeKernelConfig = WormholeComputeKernelConfig

@@ -77,11 +77,20 @@ class ComputeConfig:
         fidelity_phases: Fidelity phases: 1 (LoFi, also for an invalid fidelity) to 4 (HiFi4).
         fp32_dest: fp32_dest_acc_en.
         packer_l1_acc: packer_l1_acc.
+        fidelity_left_out: The fidelity is invalid, which computes as LoFi does; this and what follows has no effect on
+            a convolution, but its programs are told apart by them.
+        math_approx: math_approx_mode.
+        dst_full_sync: dst_full_sync_en.
+        throttle_level: The number of throttle_level.
     """
 
     fidelity_phases: int = 1
     fp32_dest: bool = False
     packer_l1_acc: bool = False
+    fidelity_left_out: bool = False
+    math_approx: bool = True
+    dst_full_sync: bool = False
+    throttle_level: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

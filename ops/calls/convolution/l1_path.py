@@ -3,6 +3,7 @@
 Also what one slice of the DRAM path runs, with the arguments of `problem.as_slice`.
 """
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Final
 
@@ -17,6 +18,7 @@ from ops.calls.convolution.operands import operands, upload_weights
 from ops.calls.convolution.output_checks import ROWS_OF_BLOCKS
 from ops.calls.convolution.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
 from ops.calls.convolution.prepared_sizes import size_refusal
+from ops.calls.convolution.problem import compute_config
 from ops.frame.frame import Frame
 from ops.frame.phases import dense_frame
 from ops.programs.conv2d.activation_reuse import reuse_refusal
@@ -143,7 +145,7 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> tuple
         output=PlanTensor(name, plan.output),
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
-        key=("halo", laid_out.arguments.rules.transposed, plan.arguments, work.fp32_dest),
+        key=("halo", *_window(laid_out.arguments), plan.arguments, sharded.spec),
         refused=_grid_refusal(laid_out),
     )
     return made, arguments
@@ -217,7 +219,6 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         reader_indices_bytes=words,
     )
     work, reads = _work(laid_out, buffers), [halo, *operands(builder, laid_out.arguments)]
-    transposed = laid_out.arguments.rules.transposed
     if laid_out.options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, work, reads, refused=ROWS_OF_BLOCKS)
         return halo
@@ -232,16 +233,29 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         output=output,
         resident=[indices],
         circular_buffers=() if refused else made,
-        key=("conv2d", transposed, _of_sticks(work), halo.spec.memory_config, weights.padded_shape),
+        key=("conv2d", *_window(laid_out.arguments), *_program(laid_out), *(one.spec for one in reads), output.spec),
         refused=refused,
         unfinished=unfinished,
     )
 
 
-def _of_sticks(work: ConvWork) -> ConvWork:
-    """The work as its cached program knows it: sticks of a frame, whatever the halo made them of."""
-    problem = work.problem
-    if problem.in_format == problem.act_format and problem.row_major and not (problem.sliced or problem.held_channels):
-        return work
-    known = replace(problem, in_format=problem.act_format, row_major=True, sliced=False, held_channels=0)
-    return replace(work, problem=known)
+def _window(call: ConvArguments) -> tuple[Hashable, ...]:
+    """What halo and micro-op are both told apart by: the image, its windows, and how it is computed."""
+    return (
+        call.rules.transposed,
+        (call.batch_size, call.input_height, call.input_width, call.in_channels),
+        (call.kernel_size, call.stride, call.padding, call.output_padding, call.dilation),
+        compute_config(call),
+    )
+
+
+def _program(laid_out: LaidOut) -> tuple[Hashable, ...]:
+    """What a micro-op is told apart by besides; of blocks and cores that were asked for, what comes of them counts."""
+    call, options, layout = laid_out.arguments, laid_out.options, laid_out.layout
+    return (
+        call.conv_config.activation,
+        (layout.config, layout.out_config, layout.shards, layout.blocks),
+        (options.act_double_buffer, options.weights_double_buffer, options.activation_reuse),
+        options.config_tensors_in_dram,
+        options.force_split_reader,
+    )

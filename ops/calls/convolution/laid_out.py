@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
-from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import flattened_memory, input_alignment, lower, needs_new_shards, placed_options
@@ -108,10 +107,7 @@ def _whole_height(call: ConvArguments, place: MemoryConfig) -> MemoryConfig:
 
 def output_spec(laid_out: LaidOut) -> TensorSpec:
     """The output on the L1 path: [1, 1, N*OH*OW, O], sharded."""
-    problem, shards = laid_out.problem, laid_out.layout.shards
+    problem, place = laid_out.problem, laid_out.layout.output_memory
     out_layout = Layout.ROW_MAJOR if laid_out.options.untilize_out else Layout.TILE
     shape = (1, 1, problem.out_rows, problem.out_channels)
-    tiled = out_layout is Layout.TILE
-    columns = round_up(problem.out_channels, TILE) if tiled else round_up(problem.out_channels, shards.out_width)
-    padded = (1, 1, round_up(problem.out_rows, TILE), columns)
-    return TensorSpec(shape, problem.out_format, out_layout, laid_out.layout.output_memory, padded)
+    return TensorSpec(shape, problem.out_format, out_layout, place, alignment=(TILE, TILE))

@@ -41,8 +41,7 @@ def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     shards = config.shard_spec
     if shards is None:
         return in_memory(spec, config)
-    padded = (*spec.shape[:-2], round_up(spec.shape[-2], shards.shape[0]), round_up(spec.shape[-1], shards.shape[1]))
-    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, alignment=shards.shape)
 
 
 def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:

@@ -141,6 +141,41 @@ def test_shards_pad_rows_to_whole_shards() -> None:
     assert (buffer.page_bytes, buffer.size_bytes, buffer.bank_bytes, buffer.num_cores) == (64, 27 * 64, 5 * 64, 6)
 
 
+SHARDS = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(4, 8, 8), (32, 64)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "alignment"),
+    [
+        (TensorSpec([5, 7], BFLOAT16, Layout.TILE), (32, 32)),
+        (TensorSpec([5, 7], BFLOAT16, Layout.ROW_MAJOR), (1,)),
+        (TensorSpec([128, 64], BFLOAT16, Layout.TILE, SHARDS), (32, 32)),
+        (TensorSpec([128, 64], BFLOAT16, Layout.ROW_MAJOR, SHARDS), (64,)),
+        (TensorSpec([128, 64], BFLOAT16, Layout.TILE, SHARDS, alignment=(32, 64)), (32, 64)),
+        (TensorSpec([128, 64], BFLOAT16, Layout.ROW_MAJOR, SHARDS, alignment=(32, 32)), (32, 64)),
+        (TensorSpec([5, 7], BFLOAT16, Layout.TILE, padded_shape=(32, 32)), (32, 32)),
+        (TensorSpec([5, 7], BFLOAT16, Layout.TILE, padded_shape=(64, 32)), (64, 32)),
+        (TensorSpec([5, 7], BFLOAT16, Layout.ROW_MAJOR, padded_shape=(5, 7)), (1,)),
+        (TensorSpec([5, 7], BFLOAT16, Layout.ROW_MAJOR, padded_shape=(5, 8)), (5, 8)),
+        (TensorSpec([7], BFLOAT16, Layout.ROW_MAJOR, padded_shape=(8,)), (8,)),
+        (TensorSpec([2, 3, 5, 7], BFLOAT16, Layout.TILE, padded_shape=(2, 4, 32, 64)), (256, 128, 32, 64)),
+    ],
+)
+def test_alignment_is_what_the_last_axes_are_padded_to_multiples_of(
+    spec: TensorSpec, alignment: tuple[int, ...]
+) -> None:
+    assert spec.alignment == alignment
+
+
+def test_an_alignment_pads_and_tells_tensors_apart() -> None:
+    spec = TensorSpec([1, 1, 100, 40], BFLOAT16, Layout.TILE, SHARDS, alignment=(64, 64))
+    assert spec.padded_shape == (1, 1, 128, 64)
+    assert TensorSpec([3], BFLOAT16, Layout.TILE, alignment=(32, 64)).padded_shape == (32, 64)
+    whole = TensorSpec([128, 64], BFLOAT16, Layout.TILE, SHARDS)
+    assert whole.padded_shape == TensorSpec([128, 64], BFLOAT16, Layout.TILE, SHARDS, alignment=(32, 64)).padded_shape
+    assert whole != TensorSpec([128, 64], BFLOAT16, Layout.TILE, SHARDS, alignment=(32, 64))
+
+
 def test_pages_are_aligned_to_their_memory() -> None:
     tensor = TensorSpec((1, 1, 130, 5), BFLOAT16, Layout.ROW_MAJOR)
     assert tensor.buffer(WORMHOLE).bank_bytes == 11 * 32  # 130 rows on 12 channels

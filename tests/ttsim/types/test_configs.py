@@ -38,7 +38,7 @@ def test_defaults_print_as_in_the_real_library() -> None:
 
 def test_defaults_mean_the_machines_defaults() -> None:
     assert Conv2dConfig().argument() == ConvConfig()
-    assert WormholeComputeKernelConfig().argument() == ComputeConfig()
+    assert WormholeComputeKernelConfig().argument() == ComputeConfig(fidelity_left_out=True)
 
 
 def test_fields_arrive_in_the_machines_types() -> None:

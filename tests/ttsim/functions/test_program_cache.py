@@ -1,0 +1,130 @@
+"""Which calls find programs in the cache: numbers of cached programs after each call, as ttnn 0.81.1 counts them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+from ttsim.runtime.device import Device
+
+HEIGHT = ttsim.TensorMemoryLayout.HEIGHT_SHARDED
+BLOCK = ttsim.TensorMemoryLayout.BLOCK_SHARDED
+
+
+@pytest.fixture
+def device() -> Any:
+    with ttsim.open_device(l1_small_size=32768, spec="wormhole_n150", values="off") as opened:
+        yield opened
+
+
+def image(device: Device, layout: ttsim.Layout = ttsim.TILE_LAYOUT, *shape: int) -> ttsim.Tensor:
+    host = ttsim.Tensor(np.zeros(shape or (1, 1, 128, 64), np.float32), ttsim.bfloat16, layout=layout)
+    return host.to(device, ttsim.L1_MEMORY_CONFIG)
+
+
+def convolved(device: Device, x: ttsim.Tensor, **changes: Any) -> ttsim.Tensor:
+    """Two images of 8x8 with 64 channels, through a kernel of 3x3; ``changes`` of a Conv2dConfig, or of the call."""
+    fields = ttsim.Conv2dConfig.__annotations__
+    config = {"shard_layout": HEIGHT} | {name: value for name, value in changes.items() if name in fields}
+    others = {name: value for name, value in changes.items() if name not in fields}
+    weight = ttsim.Tensor(np.zeros((64, 64, 3, 3), np.float32), ttsim.bfloat16)
+    made: ttsim.Tensor = ttsim.conv_transpose2d(
+        input_tensor=x, weight_tensor=weight, device=device, in_channels=64, out_channels=64, batch_size=2,
+        input_height=8, input_width=8, kernel_size=(3, 3), padding=(1, 1), stride=(1, 1),
+        conv_config=ttsim.Conv2dConfig(**config), **others,
+    )  # fmt: skip
+    return made
+
+
+def compute(**fields: Any) -> dict[str, Any]:
+    return {"compute_config": ttsim.WormholeComputeKernelConfig(**fields)}
+
+
+HIFI4 = ttsim.MathFidelity.HiFi4
+ALL_ANEW = 2  # halo and micro-op; the program that shards the input is always found
+CHANGES = {
+    "nothing": ({}, 0),
+    "activation": ({"activation": ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU)}, 1),
+    "weights": ({"weights_dtype": ttsim.bfloat8_b}, 1),
+    "rows": ({"output_layout": ttsim.ROW_MAJOR_LAYOUT}, 1),
+    "double activations": ({"enable_act_double_buffer": True}, 1),
+    "double weights": ({"enable_weights_double_buffer": True}, 1),
+    "a decided reader": ({"force_split_reader": False}, 1),
+    "the block that is chosen": ({"act_block_h_override": 32}, 0),
+    "the cores that are chosen": (
+        {
+            "override_sharding_config": True,
+            "core_grid": ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(3, 0))]),
+        },
+        0,
+    ),
+    "kernel rows of BLOCK": ({"full_inner_dim": True}, 0),
+    "where the halo goes": ({"reallocate_halo_output": False}, 0),
+    "index tensors": ({"config_tensors_in_dram": True}, ALL_ANEW),
+    "no fidelity": (compute(), ALL_ANEW),
+    "low fidelity": (compute(math_fidelity=ttsim.MathFidelity.LoFi), ALL_ANEW),
+    "the defaults": (compute(math_fidelity=HIFI4, math_approx_mode=True, packer_l1_acc=False), 0),
+    "exact functions": (compute(math_fidelity=HIFI4, math_approx_mode=False), ALL_ANEW),
+    "a wide Dst": (compute(math_fidelity=HIFI4, fp32_dest_acc_en=True), ALL_ANEW),
+    "sums in L1": (compute(math_fidelity=HIFI4, packer_l1_acc=True), ALL_ANEW),
+    "a whole Dst": (compute(math_fidelity=HIFI4, dst_full_sync_en=True), ALL_ANEW),
+    "slowed down": (compute(math_fidelity=HIFI4, throttle_level=ttsim.ThrottleLevel.LEVEL_1), ALL_ANEW),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_the_programs_of_a_convolution_are_told_apart_by(device: Device, change: str) -> None:
+    x = image(device)
+    convolved(device, x)
+    assert device.num_program_cache_entries() == 3
+    changes, programs = CHANGES[change]
+    convolved(device, x, **changes)
+    assert device.num_program_cache_entries() == 3 + programs
+
+
+def test_invalid_and_low_fidelity_are_two_though_they_compute_alike(device: Device) -> None:
+    x = image(device)
+    convolved(device, x, **compute())
+    convolved(device, x, **compute(math_fidelity=ttsim.MathFidelity.LoFi))
+    assert device.num_program_cache_entries() == 5
+
+
+def test_a_halo_of_a_convolutions_tiles_is_another_than_that_of_sharded_tiles(device: Device) -> None:
+    """An input is padded to whole shards on its way, a convolution's output to tiles; what the caller sharded, too."""
+    x = image(device)
+    y = convolved(device, x)
+    assert device.num_program_cache_entries() == 3
+    z = convolved(device, y)
+    assert device.num_program_cache_entries() == 4  # the halo
+    convolved(device, z)
+    assert device.num_program_cache_entries() == 4
+    four = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(3, 0))])
+    shards = ttsim.ShardSpec(four, (32, 64), ttsim.ShardOrientation.ROW_MAJOR)
+    own = ttsim.to_memory_config(x, ttsim.MemoryConfig(HEIGHT, ttsim.BufferType.L1, shards))
+    assert device.num_program_cache_entries() == 5  # a program that makes its output is another than one that fills it
+    convolved(device, own)
+    assert device.num_program_cache_entries() == 5
+
+
+def test_rows_are_the_same_to_a_halo_whoever_made_them(device: Device) -> None:
+    y = convolved(device, image(device), output_layout=ttsim.ROW_MAJOR_LAYOUT)
+    convolved(device, y)
+    assert device.num_program_cache_entries() == 5
+    convolved(device, image(device, ttsim.ROW_MAJOR_LAYOUT))
+    assert device.num_program_cache_entries() == 6  # the program that shards rows
+
+
+def test_an_input_that_was_moved_is_the_same_to_a_halo(device: Device) -> None:
+    convolved(device, image(device), deallocate_activation=True)
+    assert device.num_program_cache_entries() == 5  # two moves
+    convolved(device, image(device))
+    assert device.num_program_cache_entries() == 5
+
+
+def test_shards_that_stay_as_they_are_ask_for_no_other_program(device: Device) -> None:
+    """Another shard layout than that of the input is asked for, and left out of account."""
+    y = convolved(device, image(device))
+    convolved(device, y)
+    convolved(device, y, shard_layout=BLOCK)
+    assert device.num_program_cache_entries() == 4
