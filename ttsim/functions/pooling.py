@@ -57,7 +57,7 @@ def max_pool2d(
         dtype: Of the result.
         output_layout: Of the result.
         compute_kernel_config: Accepted as in ttnn; the largest number is the same whatever it says.
-        config_tensor_in_dram: Not simulated.
+        config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, not in L1_SMALL.
 
     Returns:
         [1, 1, N*OH*OW, C].
@@ -68,12 +68,6 @@ def max_pool2d(
         DeviceError: Sizes contradict each other, or windows do not fit.
         OutOfMemoryError: No room.
     """
-    require_left_out(
-        "max_pool2d",
-        dram_slice_config=dram_slice_config,
-        return_indices=return_indices,
-        config_tensor_in_dram=config_tensor_in_dram,
-    )
     device = required_device("max_pool2d", input_tensor)
     call = PoolArguments(
         source=input_tensor.spec,
@@ -91,6 +85,9 @@ def max_pool2d(
         reallocate_halo=reallocate_halo_output,
         data_format=dtype.format,
         tiled=output_layout is Layout.TILE,
+        config_tensor_in_dram=config_tensor_in_dram,
     )
     validate(call)
-    return carried_out("max_pool2d", kept_plan(plan_max_pool2d, device, call), input_tensor, device)
+    plan = kept_plan(plan_max_pool2d, device, call)
+    require_left_out("max_pool2d", dram_slice_config=dram_slice_config, return_indices=return_indices)
+    return carried_out("max_pool2d", plan, input_tensor, device)

@@ -10,8 +10,8 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.relaying.layouts import typecast_by
 from ops.meanings import MEANINGS
+from ops.programs.movement.typecasting import typecast_by
 from ops.programs.rand.work import EvenlyDistributed, rand_buffers
 from ops.programs.tiling.plan import in_other_layout
 

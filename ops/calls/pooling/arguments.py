@@ -32,6 +32,7 @@ class PoolArguments:
         reallocate_halo: The sticks are moved up into the room that it leaves.
         data_format: Of the result.
         tiled: The result is in tiles.
+        config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, and read from there.
     """
 
     source: TensorSpec
@@ -49,6 +50,7 @@ class PoolArguments:
     reallocate_halo: bool = True
     data_format: DataFormat = BFLOAT16
     tiled: bool = False
+    config_tensor_in_dram: bool = False
 
     @property
     def frame(self) -> Frame:
@@ -96,12 +98,20 @@ def validate(call: PoolArguments) -> None:
                 f"Pool2D: {name} must be greater than 0 in both dimensions, got ({pair[0]}, {pair[1]})",
                 "give two positive numbers",
             )
-    top, bottom, left, _ = call.padding
+    top, bottom, left, right = call.padding
     if max(top, bottom) > call.kernel[0] // 2 or left > call.kernel[1] // 2:
         _refuse(
             f"Pool2D: Padding ({top}, {bottom}, {left}) should not exceed half of kernel size "
             f"({call.kernel[0]}, {call.kernel[1]})",
             "padding: use less, or a larger kernel",
+        )
+    reach = tuple(spacing * (taps - 1) + 1 for spacing, taps in zip(call.dilation, call.kernel, strict=True))
+    room = (call.image[0] + top + bottom, call.image[1] + left + right)
+    if reach[0] > room[0] or reach[1] > room[1]:
+        _refuse(
+            f"Pool2D: Effective kernel size ({reach[0]}, {reach[1]}) cannot exceed padded input size "
+            f"({room[0]}, {room[1]})",
+            "kernel_size, dilation: give windows that fit the padded images",
         )
     try:
         outputs = call.frame.outputs

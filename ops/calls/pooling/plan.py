@@ -5,6 +5,7 @@ Rules: ttnn 0.81.1, compared with recorded plans.
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
+from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -26,16 +27,19 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     """Plan a call, validated; its images are the tensor "input"."""
     builder = PlanBuilder(spec, {"input": call.source})
     source = builder.tensor("input")
-    flat = reshaped(builder, source, flattened(call.source.shape), "input.flat")
-    if call.source.memory_config.shard_spec is None:
+    interleaved = call.source.memory_config.shard_spec is None
+    flat = reshaped(builder, source, flattened(call.source.shape), "input.flat") if interleaved else source
+    if interleaved:
         sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
+        if builder.is_own(flat):
+            builder.free(flat)
     else:
         sharded = flat
     shards = pool_shards(call, sharded_input(sharded.spec.memory_config))
     halo = _halo_arguments(call, sharded, shards, spec)
     sticks = _halo(builder, halo, sharded)
     own = builder.is_own(sharded)
-    if call.deallocate_input or call.source.memory_config.buffer_type is BufferType.DRAM:
+    if call.deallocate_input or (own and call.source.memory_config.buffer_type is BufferType.DRAM):
         builder.free(sharded)
     if call.reallocate_halo:
         move_up(builder, sticks)
@@ -48,8 +52,6 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     builder.free(sticks)
     if own and builder.is_live(sharded):
         builder.free(sharded)
-    if builder.is_own(flat) and builder.is_live(flat):
-        builder.free(flat)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
@@ -69,11 +71,14 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
         stick_alignment_bytes=spec.l1.alignment_bytes,
         tiled=sharded.spec.layout is Layout.TILE,
         input_matrix=sharded.spec.matrix,
+        config_tensors_in_dram=call.config_tensor_in_dram,
     )
 
 
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
+    images, made = sharded.spec.shape[:2], plan.output  # of an image of rows and columns, rows would be images again
+    TensorSpec((*images, *made.shape[2:]), made.data_format, made.layout, made.memory_config)
     work = HaloWork(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
@@ -82,6 +87,11 @@ def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> Pla
         output=PlanTensor("halo", plan.output),
         resident=[PlanTensor(name, one) for name, one in plan.resident],
         circular_buffers=plan.circular_buffers,
+        refused=(
+            None
+            if sharded.in_l1
+            else "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
+        ),
         key=("pool halo", work),
     )
 
@@ -114,6 +124,7 @@ def _pool(
         out_shard=(shards.rows, shards.columns),
         data_format=call.data_format,
         tiled=call.tiled,
+        config_tensor_in_dram=call.config_tensor_in_dram,
     )
     buffers = pool_buffers(
         sizes,
@@ -131,5 +142,19 @@ def _pool(
         output=made,
         resident=[indices],
         circular_buffers=buffers,
+        refused=_refusal(sticks.spec, shards),
         key=("pool", work, sticks.spec.memory_config, made.spec.memory_config),
     )
+
+
+def _refusal(sticks: TensorSpec, shards: PoolShards) -> str | None:
+    """Why the library does not build the program, if it does not."""
+    if sticks.data_format != BFLOAT16:
+        return "Only BFLOAT16 supported for now\ninput_tensor: typecast it to bfloat16"
+    width, parts = sticks.shape[-1], shards.config.channel_cores
+    if width % parts:
+        return (
+            f"For width and block sharding, input channels ({width}) should be divisible by num_shards ({parts})\n"
+            "input_tensor: shard it over as many cores as divide its channels"
+        )
+    return None

@@ -5,6 +5,7 @@ input or output is. Rules: tt-metal 0.81.1 (pool_utils, generic_pools), compared
 """
 
 from dataclasses import dataclass
+from math import prod
 
 from device.cores import first_cores
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardOrientation, ShardSpec
@@ -84,8 +85,8 @@ def chosen_cores(call: PoolArguments, grid: GridSpec) -> ParallelConfig:
 
 
 def input_memory(call: PoolArguments, config: ParallelConfig) -> MemoryConfig:
-    """Where the input goes."""
-    rows = call.batch * call.image[0] * call.image[1]
+    """Where the input goes; its rows are counted with the padding of every image, though that is cut off before."""
+    rows = prod(call.source.padded_shape[:-1])
     if config.scheme is not Scheme.WIDTH_SHARDED:
         unit = TILE if call.source.layout is Layout.TILE else 1
         rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores
@@ -112,4 +113,5 @@ def _l1_bytes(call: PoolArguments, config: ParallelConfig) -> int:
         out_shard=(rows, round_up(channels, TILE if call.tiled else FACE)),
         data_format=call.data_format,
         tiled=call.tiled,
+        config_tensor_in_dram=call.config_tensor_in_dram,
     ).l1_bytes

@@ -20,10 +20,11 @@ from device.numbers.integers import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.relaying.layouts import typecast_by
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
-from ops.programs.rearrange.filling import FillTiles, fill_buffers
+from ops.programs.movement.filling import fill_buffers
+from ops.programs.movement.typecasting import typecast_by
+from ops.programs.rearrange.filling import FillTiles
 from ops.programs.rearrange.padding import PadWith, pad_buffers, row_room_bytes, writes_halves
 
 KERNEL_RANK = 4  # axes that the program knows; those before the first of them count with it

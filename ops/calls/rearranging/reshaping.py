@@ -20,12 +20,12 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.rearranging.padding import fill_padding
-from ops.calls.relaying.layouts import typecast_by
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.reshape import is_view, moved_rows, moved_tiles
 from ops.programs.movement.resharding import dealt_anew
+from ops.programs.movement.typecasting import typecast_by
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.plan import dealt
 

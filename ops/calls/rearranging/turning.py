@@ -15,9 +15,9 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.relaying.layouts import typecast_by
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
+from ops.programs.movement.typecasting import typecast_by
 from ops.programs.rearrange.permuting import keeps_tiles, permute_buffers
 from ops.programs.rearrange.transposing import is_dataflow, swapped_shape, transpose_buffers
 from ops.programs.rearrange.turned_shards import LAST_TWO, MIDDLE_TWO, place_of_swap, with_shards

@@ -3,21 +3,15 @@
 Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
-from math import prod
-
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
-from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
-from device.plan import CircularBuffer, Plan
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
+from ops.builder import PlanBuilder
 from ops.meanings import MEANINGS
-from ops.programs.actions.pieces import tile_buffer
-from ops.programs.actions.work_cores import page_cores
-from ops.programs.eltwise.circular_buffers import BUFFERING
-from ops.programs.movement.work import Typecast
+from ops.programs.movement.typecasting import typecast_by
 from ops.programs.tiling.plan import (
     in_other_layout,
     require_whole_tiles,
@@ -128,53 +122,3 @@ def plan_typecast(
     builder = PlanBuilder(spec, {"input": source})
     result = typecast_by(builder, builder.tensor("input"), data_format, "output", place=place)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
-
-
-def typecast_by(
-    builder: PlanBuilder, read: PlanTensor, data_format: DataFormat, name: str, *, place: MemoryConfig | None = None
-) -> PlanTensor:
-    """A tensor in another format, in a place or where it is; raises DeviceError as `plan_typecast` says."""
-    source, spec = read.spec, builder.device_spec
-    where = source.memory_config if place is None else place
-    if source.memory_config.memory_layout is not where.memory_layout:
-        before, after = source.memory_config.memory_layout.name, where.memory_layout.name
-        raise DeviceError(
-            "Typecast operation requires Input and Output memory layout to match. Input layout: "
-            f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
-            "memory_config: leave it out, and move the result afterwards"
-        )
-    made = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
-    page_bytes = source.buffer(spec).page_bytes
-    ragged = source.memory_config.is_sharded() and page_bytes % spec.l1.alignment_bytes
-    return builder.run(
-        "TypecastDeviceOperation",
-        Typecast(source.data_format, data_format),
-        [read],
-        output=made,
-        circular_buffers=_typecast_buffers(read, made, spec),
-        dataflow=True,
-        refused=(
-            f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
-            f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
-            if ragged
-            else None
-        ),
-    )
-
-
-def _typecast_buffers(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Two tiles each on as many cores as there are tiles, column by column, or rows, row by row; or whole shards."""
-    source, shards = read.spec, read.spec.memory_config.shard_spec
-    as_large = source.data_format.tile_bytes == made.spec.data_format.tile_bytes
-    if shards is not None and as_large and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0):
-        tiles = prod(shards.shape) // TILE**2
-        return tuple(
-            tile_buffer(name, tiles, tensor.spec.data_format, shards.grid, tensor.name)
-            for name, tensor in (("argument", read), ("result", made))
-        )
-    pages = source.buffer(spec)
-    cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid, row_wise=source.layout is Layout.ROW_MAJOR)
-    return tuple(
-        tile_buffer(name, BUFFERING, tensor.spec.data_format, cores)
-        for name, tensor in (("argument", read), ("result", made))
-    )

@@ -14,12 +14,14 @@ from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import FACE, TILE
-from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat
+from device.numbers.formats import BFLOAT16, UINT32, Array
 from device.numbers.integers import div_up
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.movement.filling import fill_buffers
 from ops.programs.movement.reshape_buffers import map_tiles, most_segments, stick_buffers, tile_buffers
 from ops.programs.movement.resharding import dealt_anew
-from ops.programs.movement.work import Conversion, FillPad, Relayout, Reshape, Typecast
+from ops.programs.movement.typecasting import typecast_by
+from ops.programs.movement.work import Conversion, FillPad, Relayout, Reshape
 
 SEGMENT_WORDS = 4  # input page, offset in it, offset in the output page, elements
 SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
@@ -171,25 +173,18 @@ def _reshaped_block_floats(builder: PlanBuilder, source: PlanTensor, shape: tupl
     """Block floats move as bfloat16; padding is zeroed before the way back because it shares exponents."""
     spec, place = source.spec, memory_after(source.spec, shape)
     apart = _unsharded(builder, source, name)
-    wide = typecast(builder, apart, BFLOAT16, f"{name}.bfloat16")
+    wide = typecast_by(builder, apart, BFLOAT16, f"{name}.bfloat16")
     if apart.name != source.name:
         builder.free(apart)
     moved = moved_tiles(builder, wide, shape, wide.spec.memory_config, f"{name}.moved")
     if any(side % TILE for side in _three_axes(shape)[1:]):
-        builder.run("FillPadDeviceOperation", FillPad(), [moved])
-    narrow = typecast(builder, moved, spec.data_format, f"{name}.narrow" if place.is_sharded() else name)
+        buffers = fill_buffers(moved.spec, builder.device_spec)
+        builder.run("FillPadDeviceOperation", FillPad(), [moved], circular_buffers=buffers, dataflow=True)
+    narrow = typecast_by(builder, moved, spec.data_format, f"{name}.narrow" if place.is_sharded() else name)
     builder.free(moved)
     result = _sharded(builder, narrow, place, name)
     builder.free(wide)
     return result
-
-
-def typecast(builder: PlanBuilder, source: PlanTensor, data_format: DataFormat, name: str) -> PlanTensor:
-    """The tensor in another format; the source stays allocated."""
-    spec = source.spec
-    made = TensorSpec(spec.shape, data_format, spec.layout, spec.memory_config)
-    work = Typecast(spec.data_format, data_format)
-    return builder.run("TypecastDeviceOperation", work, [source], output=PlanTensor(name, made))
 
 
 def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:

@@ -14,6 +14,7 @@ from ops.programs.actions.pieces import buffer
 
 WIDEST = 8  # tiles of channels that are reduced at once
 BUFFERING = 2
+ENTRY_BYTES = 6  # of a list in DRAM for each row of the result, by the library's estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class PoolSizes:
         out_shard: Rows and columns of a shard of the result.
         data_format: Format of the result.
         tiled: The result is in tiles.
+        config_tensor_in_dram: The lists that say where windows begin are read from DRAM.
     """
 
     taps: int
@@ -33,6 +35,7 @@ class PoolSizes:
     out_shard: tuple[int, int]
     data_format: DataFormat
     tiled: bool
+    config_tensor_in_dram: bool = False
 
     @property
     def channel_tiles(self) -> int:
@@ -58,9 +61,9 @@ class PoolSizes:
     def l1_bytes(self) -> int:
         """Bytes of all that is no view of an input."""
         pre_tilized = BFLOAT16.tile_bytes * self.channel_tiles if self.tiled else 0
-        return (
-            3 * BFLOAT16.tile_bytes + 2 * BUFFERING * self.window_bytes + pre_tilized + round_up(self.out_bytes, TILE)
-        )
+        lists = ENTRY_BYTES * self.out_shard[0] + 2 if self.config_tensor_in_dram else 0
+        windows = 2 * BUFFERING * self.window_bytes
+        return 3 * BFLOAT16.tile_bytes + windows + pre_tilized + lists + round_up(self.out_bytes, TILE)
 
 
 def pool_buffers(
@@ -77,6 +80,7 @@ def pool_buffers(
         output: Name of the result.
         cores: Where the program runs.
     """
+    in_dram = sizes.config_tensor_in_dram
 
     def one_page(
         name: str, size_bytes: int, view_of: str | None = None, data_format: DataFormat = BFLOAT16
@@ -88,7 +92,12 @@ def pool_buffers(
         one_page("scalar", BUFFERING * tile),
         one_page("least", tile),
         one_page("sticks", halo_bytes, halo),
-        one_page("reader_indices", round_up(indices_bytes // 2, 4), indices, UINT16),
+        one_page(
+            "reader_indices",
+            indices_bytes if in_dram else round_up(indices_bytes // 2, 4),
+            None if in_dram else indices,
+            UINT16,
+        ),
         *(one_page(f"windows_{reader}", BUFFERING * sizes.window_bytes) for reader in (0, 1)),
     ]
     if sizes.tiled:

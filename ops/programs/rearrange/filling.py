@@ -1,4 +1,4 @@
-"""A number in the padding of tiles, where they are: what it computes, its buffers, and what it takes.
+"""A number in the padding of tiles, where they are: what it computes, and what it takes.
 
 Source: tt-metal 0.81.1 (data_movement/fill_pad), compared with recorded plans. Cycles are composed: each tile with
 padding is waited for, and written back as in measured copies.
@@ -10,15 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from device.memory.layouts import TensorSpec
-from device.memory.tiles import TILE
 from device.numbers.formats import Array
 from device.numbers.integers import div_up
-from device.plan import CircularBuffer, Work
+from device.plan import Work
 from device.spec.device_spec import DeviceSpec
 from ops.meaning import Ends
-from ops.programs.actions.pieces import BUFFERING, buffer
-from ops.programs.actions.work_cores import page_cores
+from ops.programs.movement.filling import ragged_tiles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import copy_movement
 from ops.programs.rearrange.composed import composed
@@ -45,22 +42,6 @@ def filled(work: FillTiles, values: Array) -> Array:
         values = values.reshape(work.padded_shape)[tuple(map(slice, work.shape))]
     behind = [(0, whole - side) for side, whole in zip(work.shape, work.padded_shape, strict=True)]
     return np.pad(values.reshape(work.shape), behind, constant_values=np.asarray(work.value, values.dtype))
-
-
-def ragged_tiles(shape: tuple[int, ...]) -> int:
-    """Tiles that hold padding."""
-    images, high, wide = prod(shape[:-2]), div_up(shape[-2], TILE), div_up(shape[-1], TILE)
-    whole = (shape[-2] // TILE) * (shape[-1] // TILE)
-    return images * (high * wide - whole)
-
-
-def fill_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of the program: tiles on both sides, and a mask for each side on which there is padding."""
-    data_format, shards = tensor.data_format, tensor.memory_config.shard_spec
-    cores = page_cores(ragged_tiles(tensor.shape), spec.grid) if shards is None else shards.grid
-    masks = [name for name, side in (("right", -1), ("bottom", -2)) if tensor.shape[side] % TILE]
-    sizes = {"read": BUFFERING, **dict.fromkeys(masks, 1), "written": BUFFERING}
-    return tuple(buffer(name, tiles * data_format.tile_bytes, data_format, cores) for name, tiles in sizes.items())
 
 
 def _movement(work: FillTiles, ends: Ends, spec: DeviceSpec) -> Movement:

@@ -1,9 +1,13 @@
 """max_pool2d as users call it: numbers, device operations, places, refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import high, wide
+from tests.ttsim.functions.captured import captured
 from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 
 IMAGE = np.arange(2 * 6 * 6 * 16, dtype=np.float32).reshape(2, 6, 6, 16) % 113 - 50  # whole numbers are exact
@@ -68,7 +72,14 @@ def test_every_program_takes_time(device):
     [
         ({"padding": (2, 1)}, r"^Pool2D: Padding \(2, 2, 1\) should not exceed half of kernel size \(3, 3\)"),
         ({"stride": (0, 1)}, r"^Pool2D: Stride must be greater than 0 in both dimensions, got \(0, 1\)"),
-        ({"kernel_size": (9, 9), "padding": (0, 0)}, "^Pool2D: Computed output dimensions must be positive"),
+        (
+            {"kernel_size": (9, 9), "padding": (0, 0)},
+            r"^Pool2D: Effective kernel size \(9, 9\) cannot exceed padded input",
+        ),
+        (
+            {"kernel_size": (2, 2), "padding": (0, 0), "dilation": (1, 6)},
+            r"^Pool2D: Effective kernel size \(2, 7\) can",
+        ),
         ({"dtype": ttnn.bfloat8_b}, "^BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout"),
     ],
 )
@@ -80,3 +91,52 @@ def test_refusals_begin_with_the_librarys_words(device, changes, first_line):
 def test_what_is_not_simulated_is_refused_by_name(device):
     with pytest.raises(ttnn.ArgumentError, match="return_indices is not simulated"):
         pooled(device, return_indices=True)
+
+
+def test_lists_in_dram_leave_l1_small_alone(device):
+    """The images, the lists of the halo, and the one of the pool lie in DRAM."""
+    names, result, nodes = captured(lambda: pooled(device, config_tensor_in_dram=True))
+    assert np.array_equal(result.to_numpy(), expected())
+    made = [node["params"]["type"] for node in nodes if node["node_type"] == "buffer_allocate"]
+    assert (names, made.count("DRAM"), "L1_SMALL" in made) == (
+        ["InterleavedToSharded", "Halo", "Move"],
+        1 + 4 + 1,
+        False,
+    )
+
+
+def test_numbers_of_32_bits_are_refused_once_they_are_haloed(device):
+    x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.float32, device=device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Only BFLOAT16 supported for now\n"):
+        ttnn.max_pool2d(x, 2, 6, 6, 16, (3, 3), (2, 2), (1, 1), (1, 1))
+    assert x.is_allocated()
+
+
+def test_channels_must_divide_over_the_cores(device):
+    with pytest.raises(ttnn.DeviceError, match=r"input channels \(16\) should be divisible by num_shards \(3\)"):
+        pooled(device, place=wide((72, 8), 3))
+
+
+def test_shards_in_dram_are_refused_and_stay(device):
+    place = replace(high((9, 16), 8), buffer_type=ttnn.BufferType.DRAM)
+    x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.bfloat16, device=device, memory_config=place)
+    with pytest.raises(ttnn.DeviceError, match=r"^Only L1 buffers can have an associated circular buffer!"):
+        ttnn.max_pool2d(x, 2, 6, 6, 16, (3, 3), (2, 2), (1, 1))
+    assert x.is_allocated()
+
+
+def test_shards_of_images_are_not_seen_as_rows(device):
+    x = ttnn.from_torch(IMAGE, ttnn.bfloat16, device=device, memory_config=high((9, 16), 8))
+    with pytest.raises(ttnn.DeviceError, match=r"^Number of shards along height 96 must not exceed number of cores 8"):
+        ttnn.max_pool2d(x, 2, 6, 6, 16, (3, 3), (2, 2), (1, 1))
+
+
+def test_tiled_images_are_dealt_by_their_rows_with_padding(device):
+    """Twelve rows of pixels are 384 rows of tiles, but lie in 72 rows once they are flattened."""
+    x = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    call = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1)}
+    by_height, by_width = (getattr(ttnn.TensorMemoryLayout, f"{name}_SHARDED") for name in ("HEIGHT", "WIDTH"))
+    result = ttnn.max_pool2d(x, 2, 6, 6, 16, **call, applied_shard_scheme=by_height)
+    assert np.array_equal(result.to_numpy(), expected())
+    with pytest.raises(ttnn.DeviceError, match=r"^Shard height 384 must match physical height 96 for width sharded"):
+        ttnn.max_pool2d(x, 2, 6, 6, 16, **call, applied_shard_scheme=by_width)
