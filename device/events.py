@@ -52,6 +52,7 @@ class OperationBegin(NamedTuple):
         hosts: Tensors on the host that a function reads, in order.
         spec: The device of a device operation; None for a function.
         dispatched: Whether a device operation runs; in a capture without dispatch it does not.
+        step: Index of the step in the plan whose operation it is; None for a function.
     """
 
     name: str
@@ -60,6 +61,7 @@ class OperationBegin(NamedTuple):
     hosts: tuple[TensorSpec, ...] = ()
     spec: DeviceSpec | None = None
     dispatched: bool = True
+    step: int | None = None
 
 
 class OperationEnd(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from device.events import Event, OperationBegin
 from device.plan import MOVE, Operation, Plan, Relocate, Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
@@ -71,7 +72,7 @@ def run_cycles(
     plan: Plan,
     spec: DeviceSpec,
     *,
-    ran: Iterable[str] | None = None,
+    ran: Iterable[int] | None = None,
     contention: bool = True,
     meanings: Meanings = MEANINGS,
 ) -> PlanCycles:
@@ -82,7 +83,7 @@ def run_cycles(
     Args:
         plan: The plan.
         spec: The device.
-        ran: Names of the operations that ran, as of `operations_of`.
+        ran: Steps that ran, as of `operations_of`.
         contention: Whether cores wait for each other at links and banks.
         meanings: What the plan's works mean.
     """
@@ -123,18 +124,16 @@ def timed_operation(
         return TimedOperation(name, None, str(error), phases, account)
 
 
-def operations_of(plan: Plan, ran: Iterable[str] | None = None) -> Iterator[Operation]:
+def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Operation]:
     """The device operations of a plan in order, a tensor that is to be relocated as the move that it may need.
 
     Args:
         plan: The plan.
-        ran: Names of those that ran, in order: a tensor may have stayed where it was, as only the memory reading knows.
-            None: it counts as moved.
+        ran: Indices of the steps that ran, in order, as of `steps_that_ran`: a tensor may have stayed where it was, as
+            only the memory reading knows. None: it counts as moved.
     """
-    if ran is not None:
-        yield from _that_ran(operations_of(plan), list(ran))
-        return
-    for step in plan.steps:
+    steps = plan.steps if ran is None else (plan.steps[index] for index in ran)
+    for step in steps:
         if isinstance(step, Operation):
             yield step
         elif isinstance(step, Relocate):
@@ -147,13 +146,10 @@ def operations_of(plan: Plan, ran: Iterable[str] | None = None) -> Iterator[Oper
             )
 
 
-def _that_ran(planned: Iterable[Operation], names: list[str]) -> Iterator[Operation]:
-    for one in planned:
-        if names and names[0] == one.name:
-            names.pop(0)
-            yield one
-        elif one.name != MOVE:
-            raise AssertionError(f"the plan's {one.name} did not run; next to run was {names[:1]}")
+def steps_that_ran(events: Iterable[Event]) -> tuple[int, ...]:
+    """Indices of a plan's steps whose device operations ran, in order, by the events of its memory reading."""
+    begun = (event.step for event in events if isinstance(event, OperationBegin))
+    return tuple(step for step in begun if step is not None)
 
 
 def _ends(step: Operation, plan: Plan) -> Ends:

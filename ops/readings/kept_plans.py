@@ -74,7 +74,7 @@ class KeptPlans:
         return plan
 
     def cycles_of(
-        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[str, ...], meanings: Meanings = MEANINGS
+        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...], meanings: Meanings = MEANINGS
     ) -> PlanCycles:
         """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
         if meanings is not MEANINGS:

@@ -29,7 +29,7 @@ ASSUMPTIONS: Final = (
 
 
 def launches_of(
-    plan: Plan, timed: Sequence[TimedOperation], spec: DeviceSpec, *, ran: Iterable[str] | None = None
+    plan: Plan, timed: Sequence[TimedOperation], spec: DeviceSpec, *, ran: Iterable[int] | None = None
 ) -> tuple[Launch, ...]:
     """The device operations of a plan as a queue of launches; one without a model of its cycles takes none.
 
@@ -37,7 +37,7 @@ def launches_of(
         plan: The plan.
         timed: The reading of its cycles, in the same order.
         spec: The device.
-        ran: Names of the operations that ran, as of `operations_of`.
+        ran: Steps that ran, as of `operations_of`.
     """
     return tuple(
         Launch(_program(step, one.cycles, spec), 0.0 if one.cycles is None else one.cycles.cycles)

@@ -34,8 +34,8 @@ def run_memory(
     """
     reading = _MemoryReading(device, dict(inputs), plan.tensors, dispatch=dispatch)
     try:
-        for step in plan.steps:
-            reading.take(step)
+        for index, step in enumerate(plan.steps):
+            reading.take(index, step)
     except BaseException:
         reading.undo(keep=inputs)
         raise
@@ -61,9 +61,11 @@ class _MemoryReading:
         self.tensors = tensors
         self.dispatch = dispatch
         self.unkept: list[Buffer] = []
+        self.index = 0
 
-    def take(self, step: Allocate | Free | Operation | Relocate) -> None:
+    def take(self, index: int, step: Allocate | Free | Operation | Relocate) -> None:
         """Do one step."""
+        self.index = index
         match step:
             case Allocate():
                 self._allocate(step)
@@ -113,7 +115,9 @@ class _MemoryReading:
 
     def _program(self, step: Operation) -> None:
         read, spec = self._read(step), self.device.spec
-        self.device.record(OperationBegin(step.name, step.work, read, spec=spec, dispatched=self.dispatch))
+        self.device.record(
+            OperationBegin(step.name, step.work, read, spec=spec, dispatched=self.dispatch, step=self.index)
+        )
         try:
             for output in step.outputs:
                 self._allocate(output)

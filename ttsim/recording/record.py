@@ -50,7 +50,7 @@ def record_of(profile: Profile, name: str) -> Record:
     operations = recorded_operations(
         [step for call, ran in zip(calls, read, strict=True) for step in _steps(call, ran)],
         network.operations,
-        cycles.operations,
+        cycles.calls,
         [launch for call in timed for launch in call.launches],
         spec,
     )

@@ -61,7 +61,11 @@ def call_of_operations(call: RanCall, ran: Sequence[TimedOperation], spec: Devic
             for one in ran
             if one.cycles is not None
         ),
-        untimed=tuple(UntimedOperation(name=one.name, reason=one.reason) for one in ran if one.cycles is None),
+        untimed=tuple(
+            UntimedOperation(name=one.name, reason=one.reason, position=position)
+            for position, one in enumerate(ran)
+            if one.cycles is None
+        ),
         useful_flops=call.useful_flops,
         decisions=call.plan.decisions,
         launches=partial(launches_of, call.plan, ran, spec, ran=call.ran),

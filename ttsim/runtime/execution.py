@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from device.errors import DeviceError
-from device.events import BufferAllocated, Event, MadeTensor, OperationBegin
+from device.events import BufferAllocated, Event, MadeTensor
 from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
@@ -18,6 +18,7 @@ from device.numbers.formats import Array
 from device.plan import Allocate, Plan
 from ops.calls.convolution.arguments import ConvArguments
 from ops.meaning import ValuesReading
+from ops.readings.cycles import steps_that_ran
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
 from ttsim.runtime.device import Device
@@ -215,7 +216,7 @@ def place(
     given = remembered(device.given) if profiled else ()  # before a tensor that it names is released
     events: list[Event] = []
 
-    def told(*, ran: tuple[str, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
+    def told(*, ran: tuple[int, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
         if not profiled:
             return
         call = RanCall(
@@ -241,7 +242,7 @@ def place(
         except DeviceError as error:
             told(error=str(error))
             raise
-    told(ran=tuple(event.name for event in events if isinstance(event, OperationBegin)), buffers=buffers)
+    told(ran=steps_that_ran(events), buffers=buffers)
     return buffers
 
 

@@ -15,8 +15,8 @@ class RanCall:
     Attributes:
         function: The function of the library that was called.
         plan: What it did.
-        ran: Names of the device operations that ran, in order: a tensor that is to be moved stays where it is if there
-            is no better place.
+        ran: Indices of the plan's steps whose device operations ran, in order: a tensor that is to be moved stays where
+            it is if there is no better place.
         useful_flops: Multiplications and additions of its definition; None if it has none of its own.
         asked: The arguments of a convolution, as its caller gave them; None for any other call.
         given: What the script gave to the function, by name or number, for `texts` to tell; none where nobody knows.
@@ -30,7 +30,7 @@ class RanCall:
 
     function: str
     plan: Plan
-    ran: tuple[str, ...]
+    ran: tuple[int, ...]
     useful_flops: int | None = None
     asked: ConvArguments | None = None
     given: tuple[tuple[str, object], ...] = ()

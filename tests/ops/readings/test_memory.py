@@ -98,7 +98,7 @@ def test_steps_in_order(device):
         "CircularBufferAllocated", "CircularBufferAllocated", "CircularBufferAllocated", "OperationEnd",
         "BufferFreed", "BufferFreed",
     ]  # fmt: skip
-    assert heard[1] == OperationBegin("Op", Multiply(), spec=SPEC)
+    assert heard[1] == OperationBegin("Op", Multiply(), spec=SPEC, step=1)
     assert names(heard, BufferAllocated) == ["w", "y", "config"]
     assert names(heard, BufferFreed) == ["x", "w"]
     assert list(results) == ["y"]

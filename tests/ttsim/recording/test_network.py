@@ -12,6 +12,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16
 from device.plan import Plan
 from device.spec.device_spec import load_spec
+from ops.readings.cycles import operations_of
 from ttsim.recording.network import fullest_moments, places
 from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.sites import CallSite
@@ -92,7 +93,9 @@ def made():
 def test_every_operation_is_told_in_order(made) -> None:
     report, calls = made.network(), made.report()
     assert isinstance(report, ttnn.NetworkReport)
-    assert [one.name for one in report.operations] == [name for ran in made.calls for name in ran.ran]
+    assert [one.name for one in report.operations] == [
+        operation.name for ran in made.calls for operation in operations_of(ran.plan, ran.ran)
+    ]
     assert [one.cycles for one in report.operations if not one.untimed] == [one.cycles for one in calls.operations]
     assert (report.cycles, report.nanoseconds) == (calls.cycles, calls.nanoseconds)
     assert report.launches == calls.launches

@@ -1,10 +1,13 @@
 """Hand-made cycles: a halo whose cores differ, and a convolution on a device of 64 cores at 1 GHz."""
 
+from dataclasses import replace
+
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
 from ttsim.report.cycles.report import cycle_report
 
@@ -65,3 +68,10 @@ def call(halo, conv):
 @pytest.fixture
 def report(call, spec):
     return cycle_report([call], spec)
+
+
+@pytest.fixture
+def report_with_a_move(call, spec):
+    """The same, with a move between the two that no model knows."""
+    missing = UntimedOperation(name="MoveDeviceOperation", reason="nobody knows", position=1)
+    return cycle_report([replace(call, untimed=(missing,))], spec)

@@ -94,7 +94,7 @@ class Evaluator:
 
     def __init__(self) -> None:
         self.timed = 0
-        self._timings: OrderedDict[tuple[str, tuple[str, ...], DeviceSpec], Timing] = OrderedDict()
+        self._timings: OrderedDict[tuple[str, tuple[int, ...], DeviceSpec], Timing] = OrderedDict()
         self._exact: tuple[Layer, Inputs, Doubles | None] | None = None
 
     def row(self, point: Point) -> Row:

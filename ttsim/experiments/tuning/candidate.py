@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from device.errors import DeviceError
-from device.events import OperationBegin, usage_per_core
+from device.events import usage_per_core
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import MOVE, Plan
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.l1_path import CONV2D
 from ops.meanings import MEANINGS
-from ops.readings.cycles import run_cycles
+from ops.readings.cycles import run_cycles, steps_that_ran
 from ttsim.fitting.trial import Ground, attempt
 from ttsim.report.cycles.whole import whole
 
@@ -37,7 +37,7 @@ class Candidate:
     l1_peak_bytes: int
     rms_error: float
     plan: Plan
-    ran: tuple[str, ...]
+    ran: tuple[int, ...]
 
     @property
     def output(self) -> TensorSpec:
@@ -54,7 +54,7 @@ def evaluate(call: ConvArguments, ground: Ground, *, rms_error: float = 0.0) -> 
     trial = attempt(call, ground, returns_weights=False)
     if trial.error is not None or trial.plan is None:
         raise DeviceError(trial.error or "it was not planned")
-    ran = tuple(event.name for event in trial.events if isinstance(event, OperationBegin))
+    ran = steps_that_ran(trial.events)
     timed = run_cycles(trial.plan, ground.machine.spec, ran=ran, meanings=MEANINGS).operations
     took = [(one.name, whole(one.cycles.cycles)) for one in timed if one.cycles is not None]
     return Candidate(

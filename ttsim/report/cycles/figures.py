@@ -258,10 +258,12 @@ class UntimedOperation:
     Attributes:
         name: Which.
         reason: Why.
+        position: Where it stands among the device operations of its call, timed or not, from 0.
     """
 
     name: str
     reason: str
+    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,3 +285,10 @@ class CallTime:
     operations: tuple[OperationTime, ...]
     untimed: tuple[UntimedOperation, ...] = ()
     decisions: tuple[Decision, ...] = ()
+
+    @property
+    def in_order(self) -> tuple[OperationTime | UntimedOperation, ...]:
+        """All device operations that ran, those that no model knows at their places."""
+        timed, untimed = iter(self.operations), {one.position: one for one in self.untimed}
+        count = len(self.operations) + len(self.untimed)
+        return tuple(untimed[place] if place in untimed else next(timed) for place in range(count))

@@ -20,8 +20,8 @@ NO_REFERENCE: Final = "Not known: what a network should give, only its script kn
 def page_of_calls(report: CycleReport) -> Page:
     """The page of a report on cycles alone."""
     operations, total, calls = report.operations, report.total, report.calls
-    callers = [call.name for call in calls for _ in call.operations]
-    ran = deeds([(one.name, 0, 0) for one in operations], operations, (), 0)
+    callers = [call.name for call in calls for _ in call.in_order]
+    ran = deeds([(one.name, 0, 0) for call in calls for one in call.in_order], calls, 0)
     found = tuple(replace(deed, place=caller) for deed, caller in zip(ran, callers, strict=True))
     ran_in = counted(len(operations), "device operation")
     told = f"{cycles(total.cycles)} cycles, {time(total.nanoseconds)} of kernel time, in {ran_in}"

@@ -50,7 +50,7 @@ def page_of_network(
         spec: The device.
         sources: Its convolutions as Python.
     """
-    found = deeds_of_pass(network.operations, spec.l1.usable_bytes, report.operations)
+    found = deeds_of_pass(network.operations, spec.l1.usable_bytes, report.calls)
     part = replace(
         part_of_pass(network),
         deeds=found,
@@ -71,10 +71,8 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
     summary = result.summary
     operations = result.reached if summary is None else summary.operations
     report = None if summary is None else summary.cycles
-    timed, calls = ((), ()) if report is None else (report.operations, report.calls)
-    found = deeds(
-        [(one.name, one.circular_bytes, one.buffer_bytes) for one in operations], timed, calls, spec.l1.usable_bytes
-    )
+    calls = None if report is None else report.calls
+    found = deeds([(one.name, one.circular_bytes, one.buffer_bytes) for one in operations], calls, spec.l1.usable_bytes)
     memory = l1_map([_held(one) for one in operations], spec)
     return Part(
         name=result.layer.name,
@@ -83,7 +81,7 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
         error=result.error,
         deeds=found,
         total=report.total if report is not None and report.operations else None,
-        calls=calls,
+        calls=calls or (),
         memory=operations,
         l1=memory,
         grid=grid_of(spec, () if report is None else report.total.cores, memory),

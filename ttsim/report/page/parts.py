@@ -5,7 +5,7 @@ from typing import Final
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ttsim.report.cycles.figures import CallTime, CoreTime, OperationTime
+from ttsim.report.cycles.figures import CallTime, CoreTime, OperationTime, UntimedOperation
 from ttsim.report.memory.l1_map import CIRCULAR, L1Map
 from ttsim.report.network.figures import PassOperation
 from ttsim.report.page.figures import Cell, CoreMap, Deed, Excess, Grid, Roof, Tick
@@ -17,65 +17,56 @@ MOST_TIMES: Final = 6
 UNITS: Final = ((1e6, "ms"), (1e3, "us"), (1.0, "ns"))  # nanoseconds of each
 
 
-def deeds(
-    ran: Sequence[tuple[str, int, int]], timed: Iterable[OperationTime], calls: Sequence[CallTime], usable_bytes: int
-) -> tuple[Deed, ...]:
+def deeds(ran: Sequence[tuple[str, int, int]], calls: Sequence[CallTime] | None, usable_bytes: int) -> tuple[Deed, ...]:
     """Device operations one after the other, each with what it takes.
 
     Args:
         ran: Name, bytes of circular buffers and bytes of buffers of each that ran, in order.
-        timed: Those of them that models know, in order.
-        calls: What ran them.
+        calls: The cycles of the calls that ran all of them, in order; None where no cycles are known.
         usable_bytes: L1 that a program can use.
     """
-    waiting = list(timed)
-    reasons = [one for call in calls for one in call.untimed]
-    whole = sum(one.nanoseconds for one in waiting)
+    each = [None] * len(ran) if calls is None else [one for call in calls for one in call.in_order]
+    whole = sum(one.nanoseconds for one in each if isinstance(one, OperationTime))
     found: list[Deed] = []
     before = 0.0
-    for number, (name, circular_bytes, buffer_bytes) in enumerate(ran):
-        untimed = next((one for one in reasons if one.name == name), None)
-        here = waiting[0] if waiting and waiting[0].name == name and untimed is None else None
-        if here is not None:
-            waiting.pop(0)
-        elif untimed is not None:
-            reasons.remove(untimed)
-        taken = 0.0 if here is None else here.nanoseconds
+    for (name, circular_bytes, buffer_bytes), taken in zip(ran, each, strict=True):
+        time = taken if isinstance(taken, OperationTime) else None
+        here = 0.0 if time is None else time.nanoseconds
         found.append(
             Deed(
-                number=number,
+                number=len(found),
                 name=name,
                 place="",
                 start_nanoseconds=before,
                 left_share=before / whole if whole else 0.0,
-                width_share=taken / whole if whole else 0.0,
-                cycles=None if here is None else here.cycles,
-                nanoseconds=taken,
-                bound_by="" if here is None else here.bound_by,
-                core_count=0 if here is None else here.core_count,
-                time=here,
-                untimed="" if here is not None else "no cycles" if untimed is None else untimed.reason,
+                width_share=here / whole if whole else 0.0,
+                cycles=None if time is None else time.cycles,
+                nanoseconds=here,
+                bound_by="" if time is None else time.bound_by,
+                core_count=0 if time is None else time.core_count,
+                time=time,
+                untimed=taken.reason if isinstance(taken, UntimedOperation) else "no cycles" if taken is None else "",
                 circular_bytes=circular_bytes,
                 buffer_bytes=buffer_bytes,
                 l1_bytes=circular_bytes + buffer_bytes,
                 l1_share=(circular_bytes + buffer_bytes) / usable_bytes if usable_bytes else 0.0,
             )
         )
-        before += taken
+        before += here
     return tuple(found)
 
 
 def deeds_of_pass(
-    operations: Sequence[PassOperation], usable_bytes: int, timed: Iterable[OperationTime] | None = None
+    operations: Sequence[PassOperation], usable_bytes: int, calls: Sequence[CallTime] | None = None
 ) -> tuple[Deed, ...]:
     """The device operations of a network, each with what it takes; the pass itself says which have a model.
 
     Args:
         operations: In order.
         usable_bytes: L1 that a program can use.
-        timed: Details of those that have a model, in order; None where only their sums are known.
+        calls: The cycles of the calls that ran all of them, in order; None where only their sums are known.
     """
-    models = None if timed is None else iter(timed)
+    each = [None] * len(operations) if calls is None else [one for call in calls for one in call.in_order]
     whole = sum(one.nanoseconds for one in operations)
     return tuple(
         Deed(
@@ -89,14 +80,14 @@ def deeds_of_pass(
             nanoseconds=one.nanoseconds,
             bound_by=one.bound_by,
             core_count=one.core_count,
-            time=None if one.untimed or models is None else next(models),
+            time=time if isinstance(time, OperationTime) else None,
             untimed=one.untimed,
             circular_bytes=one.circular_bytes,
             buffer_bytes=one.buffer_bytes,
             l1_bytes=one.l1_bytes,
             l1_share=one.l1_bytes / usable_bytes,
         )
-        for one in operations
+        for one, time in zip(operations, each, strict=True)
     )
 
 

@@ -9,7 +9,7 @@ from device.memory.layouts import TensorSpec
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 from device.time.stages import nanoseconds
 from ops.launch.queue import Launch, Replay, gaps_nanoseconds
-from ttsim.report.cycles.figures import OperationTime
+from ttsim.report.cycles.figures import CallTime, OperationTime
 from ttsim.report.network.figures import PassOperation
 from ttsim.report.record.figures import CoreSpan, DeviceFigures, KernelTime, RecordedOperation
 
@@ -42,7 +42,7 @@ class RanStep:
 def recorded_operations(
     steps: Sequence[RanStep],
     passed: Sequence[PassOperation],
-    times: Iterable[OperationTime],
+    calls: Iterable[CallTime],
     launches: Sequence[Launch],
     spec: DeviceSpec,
 ) -> tuple[RecordedOperation, ...]:
@@ -51,14 +51,16 @@ def recorded_operations(
     Args:
         steps: What ran.
         passed: The same operations in the report on the network.
-        times: Those of them that a model knows, in the report on cycles.
+        calls: The calls that ran them, in the report on cycles.
         launches: Of the same operations.
         spec: The device.
     """
     programs: dict[Hashable, int] = {}
-    known, found, now = iter(times), [], 0
-    for step, one, gap in zip(steps, passed, gaps_nanoseconds(launches, spec, Replay.TRACE), strict=True):
-        time = None if one.untimed else next(known)
+    found, now = [], 0
+    times = (one for call in calls for one in call.in_order)
+    gaps = gaps_nanoseconds(launches, spec, Replay.TRACE)
+    for step, one, taken, gap in zip(steps, passed, times, gaps, strict=True):
+        time = taken if isinstance(taken, OperationTime) else None
         now += round(gap * spec.clock_hz / 1e9)
         spans = () if time is None else core_spans(time)
         found.append(

@@ -51,7 +51,7 @@ def test_calls_without_operations(spec):
 
 
 def test_operations_without_a_model_are_named(conv, spec):
-    unknown = UntimedOperation(name="SortDeviceOperation", reason="nothing is known of it")
+    unknown = UntimedOperation(name="SortDeviceOperation", reason="nothing is known of it", position=1)
     report = cycle_report([TimedCall(name="f", operations=(conv,), untimed=(unknown,))], spec)
     line = "- Not counted: SortDeviceOperation, nothing is known of it"
     assert line in report.explain().splitlines()
@@ -61,7 +61,10 @@ def test_operations_without_a_model_are_named(conv, spec):
 
 def test_what_is_not_counted_is_said_first(conv, spec):
     """Each name once; a report of which nothing is missing does not mention it."""
-    missing = [UntimedOperation(name=name, reason="no model") for name in ("Sort", "Fold", "Sort")]
+    missing = [
+        UntimedOperation(name=name, reason="no model", position=position)
+        for position, name in enumerate(("Sort", "Fold", "Sort"))
+    ]
     calls = [
         TimedCall(name="f", operations=(conv,), untimed=(missing[0],)),
         TimedCall(name="g", operations=(), untimed=tuple(missing)),

@@ -8,21 +8,21 @@ from ttsim.report.page.pages import page_of_network
 from ttsim.report.writers.html.document import page_html
 
 
-def test_a_network_is_one_part(report, spec) -> None:
+def test_a_network_is_one_part(report_with_a_move, spec) -> None:
     operations = [
         ran("HaloDeviceOperation", 1000, where="net.py:<3>"),
         ran("Move", None),
         ran("Conv2dDeviceOperation", 4000),
     ]
     network = network_report(operations, (), spec)
-    (part,) = page_of_network(network, report, spec).parts
+    (part,) = page_of_network(network, report_with_a_move, spec).parts
     assert [one.time and one.time.cycles for one in part.deeds] == [1000, None, 4000]
     assert [one.left_share for one in part.deeds] == [0.0, 0.2, 0.2]
     assert part.deeds[1].untimed == "nobody knows"
     assert part.verdict[0].startswith(
         "It ran: 5,000 cycles, 5.00 us of kernel time, in 3 device operations of one call"
     )
-    document = page_html(page_of_network(network, report, spec))
+    document = page_html(page_of_network(network, report_with_a_move, spec))
     assert "net.py:&lt;3&gt;" in document
     assert "nobody knows" in document
 

@@ -12,8 +12,23 @@ RAN = [("HaloDeviceOperation", 60, 40), ("MoveDeviceOperation", 0, 50), ("Conv2d
 
 
 def told(report):
-    call = replace(report.calls[0], untimed=(UntimedOperation(name="MoveDeviceOperation", reason="nobody knows"),))
-    return deeds(RAN, call.operations, [call], 1000)
+    missing = UntimedOperation(name="MoveDeviceOperation", reason="nobody knows", position=1)
+    return deeds(RAN, [replace(report.calls[0], untimed=(missing,))], 1000)
+
+
+def test_operations_of_one_name_are_told_apart_by_their_places(report) -> None:
+    """The second of three moves is the one that no model knows; names alone would make it the first."""
+    (call,) = report.calls
+    moves = [replace(one, name="MoveDeviceOperation") for one in call.operations]
+    missing = UntimedOperation(name="MoveDeviceOperation", reason="nobody knows", position=1)
+    ran = [("MoveDeviceOperation", 0, 50)] * 3
+    found = deeds(ran, [replace(call, operations=tuple(moves), untimed=(missing,))], 1000)
+    assert [one.time for one in found] == [moves[0], None, moves[1]]
+    assert [one.untimed for one in found] == ["", "nobody knows", ""]
+
+
+def test_operations_without_cycles_say_so() -> None:
+    assert [(one.time, one.untimed) for one in deeds(RAN, None, 1000)] == [(None, "no cycles")] * 3
 
 
 def test_operations_stand_one_after_the_other(report) -> None:

@@ -13,7 +13,7 @@ FLOPS = 32 * 50 * 65536  # issued, in 4000 cycles, with 100,000 bytes of DRAM
 @pytest.fixture
 def found(report):
     operations = report.operations
-    return deeds([(one.name, 0, 0) for one in operations], operations, report.calls, 1000)
+    return deeds([(one.name, 0, 0) for one in operations], report.calls, 1000)
 
 
 def test_what_multiplies_and_moves_bytes_of_dram_is_a_point(found) -> None:

@@ -1,5 +1,7 @@
 """Figures of a record, by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from device.events import MadeTensor
@@ -8,7 +10,9 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from ops.launch.program import LaunchedProgram
 from ops.launch.queue import Launch, Replay, gaps_nanoseconds
-from ttsim.report.cycles.figures_of import operation_time
+from ttsim.report.cycles.figures import UntimedOperation
+from ttsim.report.cycles.figures_of import TimedCall, operation_time
+from ttsim.report.cycles.report import cycle_report
 from ttsim.report.network.figures import PassOperation
 from ttsim.report.record.figures import CoreSpan
 from ttsim.report.record.figures_of import (
@@ -50,10 +54,10 @@ def test_operations_follow_each_other_with_their_gaps(halo, spec):
     ]
     program = LaunchedProgram(name="A", cores=1, processors=1, binaries=1, binary_bytes=256)
     launches = [Launch(program, 1000), Launch(program, 0), Launch(program, 1000)]
-    time = operation_time(halo, spec, of_cycles=1000)
-    first, second, third = recorded_operations(
-        steps, [passed(0, "A", 1000), passed(1, "B", 0, "nobody knows"), passed(2, "A", 1000)], [time, time], launches,
-        spec)  # fmt: skip
+    (call,) = cycle_report([TimedCall(name="f", operations=(halo, halo))], spec).calls
+    missing = UntimedOperation(name="B", reason="nobody knows", position=1)
+    passes = [passed(0, "A", 1000), passed(1, "B", 0, "nobody knows"), passed(2, "A", 1000)]
+    first, second, third = recorded_operations(steps, passes, [replace(call, untimed=(missing,))], launches, spec)
     gaps = [round(one) for one in gaps_nanoseconds(launches, spec, Replay.TRACE)]
     assert [one.gap_nanoseconds for one in (first, second, third)] == gaps
     assert (first.start_cycle, first.end_cycle) == (gaps[0], gaps[0] + 1000)

@@ -47,7 +47,7 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture
-def page_named(report, spec):
+def page_named(report_with_a_move, spec):
     """The page of a network where everything that a script can name is called so."""
     cores = first_cores(4, 8, 8)
 
@@ -63,7 +63,7 @@ def page_named(report, spec):
             for kind, taken in (("HaloDeviceOperation", 1000), (name, None), ("Conv2dDeviceOperation", 4000))
         ]  # fmt: skip
         sources = (Source(name=name, text=name), Source(name=name, text=f"x = {name!r}"))
-        return page_of_network(network_report(operations, (), spec), report, spec, sources)
+        return page_of_network(network_report(operations, (), spec), report_with_a_move, spec, sources)
 
     return named
 
