@@ -103,11 +103,13 @@ def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
 
 def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
     """Dst rounded to the format, in place."""
+    if relu:
+        dst = np.maximum(dst, np.float32(0), out=dst)
     if fmt == BFLOAT16 and fp32_dest:
         round_half_up(dst)
     elif fmt.is_block:
         dst = share(dst, fmt.mantissa_bits)
-    return np.maximum(dst, np.float32(0), out=dst) if relu else dst
+    return dst
 
 
 def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool) -> Array:

@@ -143,9 +143,9 @@ def settle(
     if how[4]:
         _pack(part, kinds[0], sharing)
         _cut(part, mask)
-    _pack(part, kinds[1], sharing_out)
     if how[5]:
         _rectify(part)
+    _pack(part, kinds[1], sharing_out)
     bits = part.view(np.int32)
     for one in range(outer):
         for other in range(inner):

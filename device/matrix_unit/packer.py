@@ -75,7 +75,8 @@ def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) ->
         dst: [..., cols]; bfloat16 values if Dst is 16 bits wide. Block floats group 16 neighbors of the last axis.
         fmt: float32, bfloat16 or a block float.
         fp32_dest: Whether Dst is 32 bits wide.
-        relu: Whether negative results become zero.
+        relu: Whether negative numbers become zero. That happens on the way in, so that a block float's shared exponent
+            is the largest of those that stay.
 
     Returns:
         float32, the same shape, values exact in ``fmt``.
@@ -295,7 +296,7 @@ def _share_exponents(bits: Array, fmt: DataFormat, *, rounds_first: bool, relu: 
         bits: [..., cols] bit patterns, of 11 significant bits at most where they are not rounded first.
         fmt: A block float; one of fewer than 7 magnitude bits loses the lower ones.
         rounds_first: Whether each is rounded to seven significant bits before, half up.
-        relu: Whether negative numbers become zero.
+        relu: Whether negative numbers become zero before the exponent is picked.
     """
     if bits.shape[-1] % GROUP:
         raise ValueError(
@@ -308,8 +309,7 @@ def _share_exponents(bits: Array, fmt: DataFormat, *, rounds_first: bool, relu: 
         twins.share_exponents(signed(bits.reshape(out.shape)), rounds_first, dropped, relu, out)
         return out.view(np.float32).reshape(bits.shape)
     bits = flushed(bits if not rounds_first else _seven_bits(bits))
-    packed = _shared(bits, dropped)
-    return np.maximum(packed, np.float32(0)) if relu else packed
+    return _shared(np.where(bits & SIGN, np.uint32(0), bits) if relu else bits, dropped)
 
 
 def _seven_bits(bits: Array) -> Array:

@@ -152,7 +152,7 @@ def share_exponents(bits: Array, rounds_first: bool, dropped: int, relu: bool, o
         bits: int32 bit patterns [groups, 16].
         rounds_first: Whether each is rounded to seven significant bits before, half up, NaN as infinity.
         dropped: Lowest bits of a magnitude that are cut.
-        relu: Whether negative numbers become zero.
+        relu: Whether negative numbers become zero before the exponent is picked.
         out: int32 [groups, 16], written.
     """
     for group in range(len(bits)):
@@ -162,6 +162,8 @@ def share_exponents(bits: Array, rounds_first: bool, dropped: int, relu: bool, o
             if rounds_first:
                 value = int32(int32(_flushed(_without_nan(value)) + int32(1 << 16)) & int32(-(1 << 17)))
             value = _flushed(value)
+            if relu and value < 0:
+                value = int32(0)
             out[group, n] = value
             largest = max(largest, int32(value & int32(_INFINITY)))
         shared = int32(largest >> 23)
@@ -173,7 +175,7 @@ def share_exponents(bits: Array, rounds_first: bool, dropped: int, relu: bool, o
             magnitude = int32(int32(magnitude >> dropped) << dropped)
             packed = _scaled(magnitude, shared, int32(_BIAS + _BLOCK_FRACTION_BITS))
             positive = value >= 0 or magnitude == 0
-            out[group, n] = packed if positive else int32(0) if relu else int32(packed | int32(_SIGN))
+            out[group, n] = packed if positive else int32(packed | int32(_SIGN))
 
 
 @called_with(f"({_GIVEN}, {_GIVEN}, boolean, int32[:,::1])")
