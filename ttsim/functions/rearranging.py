@@ -11,6 +11,7 @@ from ops.calls.rearranging.plan import (
     axis_of,
     plan_convert_to_chw,
     plan_convert_to_hwc,
+    require_written_channels,
 )
 from ops.calls.rearranging.turning import plan_permute, plan_transpose, require_known_numbers
 from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
@@ -119,7 +120,8 @@ def convert_to_hwc(
 ) -> Tensor:
     """[1, B, C, H*W] as [1, 1, B*H*W, C], with channels up to a multiple of 16 bytes.
 
-    The channels behind those of the tensor are zeros here; on a device they are what lay in memory before.
+    The channels behind those of the tensor are what lay in memory before: a strict device refuses them, and else they
+    are zeros here.
 
     Args:
         input: Rows in WIDTH shards, in L1 or DRAM.
@@ -127,12 +129,15 @@ def convert_to_hwc(
         dtype: Of the result; None for that of the tensor.
 
     Raises:
+        ArgumentError: On a strict device, C fills no multiple of 16 bytes.
         DeviceError: The tensor is sharded in another way, or on the host.
         OutOfMemoryError: No room.
     """
     device = required_device("convert_to_hwc", input)
     data_format = None if dtype is None else dtype.format
     plan = plan_convert_to_hwc(input.spec, device.spec, place=memory_config, data_format=data_format)
+    if device.strict:
+        require_written_channels(input.spec, plan.tensors["output"])
     return carried_out("experimental.convert_to_hwc", plan, input, device)
 
 

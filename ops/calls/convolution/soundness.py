@@ -11,6 +11,8 @@ from typing import Final
 import numpy as np
 
 from device.errors import ArgumentError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
 from device.numbers.integers import Integers, div_up
 from device.plan import Allocate, Operation, Plan, Work
@@ -21,9 +23,11 @@ from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.prepared import misfit
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.programs.conv2d.work import ConvWork
-from ops.programs.movement.work import SliceWrite, Window
+from ops.programs.movement.placement import whole_shards
+from ops.programs.movement.work import Conversion, Relayout, SliceWrite, Window
 from ops.programs.phase_conv2d.work import PhaseConvWork
 
+DEALS_ROWS: Final = frozenset({Conversion.INTERLEAVED_TO_SHARDED, Conversion.RESHARD, Conversion.COPY})
 MOST_IDLE: Final = 8  # one core in so many may be idle in a slice of the caller's cores
 
 
@@ -49,7 +53,7 @@ def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
     if any(one.refused or one.unfinished for one in operations):  # the real library ends with an error of its own
         return None
     works = [one.work for one in operations]
-    faults = chain(_misused(plan, call), _faults(works, call))
+    faults = chain(_misused(plan, call), _faults(works, call), _unwritten_channels(plan, operations))
     return next((f"{call.rules.function}: {text}" for text in faults), None)
 
 
@@ -72,6 +76,40 @@ def _misused(plan: Plan, call: ConvArguments) -> Iterator[str]:
                     f"{role}_tensor: {text}: the real library reads it as it lies and computes something else; "
                     "prepare it with the arguments of this call, or pass it raw on the host"
                 )
+
+
+def _unwritten_channels(plan: Plan, operations: list[Operation]) -> Iterator[str]:
+    """Rows of channels that do not fill their shards, under an output whose activations are block floats.
+
+    The program that deals the rows writes their channels and leaves the rest of the shards as L1 was. The rest meets
+    zero weights; but 16 columns of a K block that becomes a block float share an exponent, the largest of all. Source:
+    tt-metal 0.81.1 (reader of InterleavedToSharded; PaddedSlice writes zeros behind the channels); recorded: 3, 5, 12
+    and 20 channels with a bfloat8_b output give other numbers in another order of calls, 8, 16, 24, 32 and 40 do not.
+    """
+    width = held = 0
+    for step in operations:
+        if isinstance(step.work, Relayout) and step.work.conversion in DEALS_ROWS:
+            source, target = (plan.tensors[name] for name in (step.inputs[0], (*step.inputs, *_made(step))[-1]))
+            ragged = target.layout is Layout.ROW_MAJOR and _held_columns(source) < _held_columns(target)
+            width, held = (source.shape[-1], _held_columns(target)) if ragged else (0, 0)
+        elif isinstance(step.work, ConvWork) and width and step.work.problem.out_format.is_block:
+            yield (
+                f"input_tensor: its rows of {width} channels are dealt to shards that hold {held}, and what is behind "
+                f"the channels stays as L1 was; an output in {step.work.problem.out_format} makes block floats of all "
+                "of it, which share exponents, so that the real library's numbers change with what lay in memory "
+                f"before; pad input_tensor and the weights with zeros to {held} channels, give input_tensor in "
+                "TILE_LAYOUT, or ask for dtype=bfloat16"
+            )
+
+
+def _made(step: Operation) -> Iterator[str]:
+    return (one.tensor for one in step.outputs)
+
+
+def _held_columns(spec: TensorSpec) -> int:
+    """Columns that a tensor has room for: of shards all of them."""
+    place = spec.memory_config
+    return whole_shards(place)[1] if place.shard_spec is not None else spec.shape[-1]
 
 
 def _faults(works: list[Work | None], call: ConvArguments) -> Iterator[str]:

@@ -56,6 +56,21 @@ def plan_convert_to_hwc(
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
+def require_written_channels(source: TensorSpec, made: TensorSpec) -> None:
+    """Raises ArgumentError for channels of the result that the library never writes: those behind the tensor's own.
+
+    Source: tt-metal 0.81.1 (convert_to_hwc reads the tensor's channels alone into a buffer that nothing clears);
+    recorded: 3 channels give other numbers in another order of calls.
+    """
+    channels, held = source.shape[-2], made.shape[-1]
+    if channels != held:
+        raise ArgumentError(
+            f"experimental.convert_to_hwc: the result has {held} channels, and the tensor {channels}: the real library "
+            f"leaves the last {held - channels} as memory was before; pad the tensor to {held} channels with "
+            "ttnn.pad first"
+        )
+
+
 def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
     """Why the library does not put channels last, if it does not; said once the result is allocated."""
     given, held = source.memory_config.shard_spec, made.memory_config.shard_spec

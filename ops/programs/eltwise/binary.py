@@ -69,7 +69,7 @@ class Binary(Work):
         if not self.left_format.is_float:
             return True
         if self.operation is BinaryOperation.MULTIPLY and not self.fast:
-            return self.right_format in (None, self.left_format)
+            return self.right_format in (None, self.left_format) and not self.left_format.is_block
         return self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
 
     @property
