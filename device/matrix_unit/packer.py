@@ -113,8 +113,10 @@ def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: 
     if source == FLOAT32:
         wide = fp32_dest and (target == FLOAT32 or keeps_tf32)
         values = unpack(values, source, fp32_dest=wide)
-    if target == FLOAT32 or (target == BFLOAT16 and source != FLOAT32):
+    if target == FLOAT32:
         return np.asarray(values, np.float32)
+    if target == BFLOAT16 and source != FLOAT32:
+        return without_nan(_bits(values)).view(np.float32)
     if target.is_block and fp32_dest and not keeps_tf32:
         return share_exponents(values, target)
     return pack(values, target, fp32_dest=fp32_dest)
@@ -217,7 +219,10 @@ def _exponents(bits: Array) -> Array:
 
 
 def without_nan(bits: Array) -> Array:
-    """Infinity for every NaN; the packer makes them so."""
+    """Infinity for every NaN; the packer makes them so.
+
+    Recorded of bfloat16 alone: `ttnn.max_pool2d` of a NaN, and a matmul of rows that a program tilized before.
+    """
     magnitudes = bits & ~SIGN
     if magnitudes.max(initial=0) <= INFINITY:
         return bits
@@ -239,14 +244,15 @@ def signed(bits: Array) -> Array:
 
 
 def _to_bfloat16(bits: Array, *, rounds: bool, relu: bool) -> Array:
-    """Half up where Dst is wider; float32 values."""
+    """Half up where Dst is wider, NaN as infinity; float32 values."""
     twins = _loops(bits)
     if twins is not None:
         out = np.empty(bits.size, np.int32)
         twins.to_bfloat16(signed(bits.reshape(-1)), rounds, relu, out)
         return out.view(np.float32).reshape(bits.shape)
+    bits = without_nan(bits)
     if rounds:
-        bits = (without_nan(bits) + np.uint32(0x8000)) & BFLOAT16_MASK
+        bits = (bits + np.uint32(0x8000)) & BFLOAT16_MASK
     packed = flushed(bits).view(np.float32)
     return np.maximum(packed, np.float32(0)) if relu else packed
 

@@ -126,7 +126,7 @@ def cut(bits: Array, mask: np.int32, out: Array) -> None:
 @called_with(f"({readonly('int32', 1)}, boolean, boolean, int32[::1])")
 @compiled
 def to_bfloat16(bits: Array, rounds: bool, relu: bool, out: Array) -> None:
-    """bfloat16, half up, NaN as infinity; or what is bfloat16 already, with its NaN. Zeros and denormals are +0.
+    """bfloat16, half up, NaN as infinity. Zeros and denormals are +0.
 
     Args:
         bits: int32 bit patterns [elements].
@@ -135,12 +135,11 @@ def to_bfloat16(bits: Array, rounds: bool, relu: bool, out: Array) -> None:
         out: int32 [elements], written.
     """
     for n in range(len(bits)):
-        value = bits[n]
+        value = _without_nan(bits[n])
         if rounds:
-            value = int32(int32(_without_nan(value) + int32(0x8000)) & int32(-0x10000))
+            value = int32(int32(value + int32(0x8000)) & int32(-0x10000))
         value = _flushed(value)
-        negative = value < 0 and int32(value & int32(_MAGNITUDE)) <= int32(_INFINITY)
-        out[n] = int32(0) if relu and negative else value
+        out[n] = int32(0) if relu and value < 0 else value
 
 
 @called_with(f"({_GIVEN}, boolean, int64, boolean, int32[:,::1])")

@@ -34,7 +34,7 @@ from ops.programs.movement.movements import (
     slice_write_movement,
     written_part,
 )
-from ops.programs.movement.values import converted, folded_windows, padded_image, padded_slice, written_slice
+from ops.programs.movement.values import converted, folded_windows, laid_out, padded_image, padded_slice, written_slice
 from ops.programs.movement.work import (
     Conversion,
     FillPad,
@@ -113,7 +113,7 @@ def _slice_write(work: SliceWrite, read: TensorSpec, written: TensorSpec, spec: 
 
 
 MEANINGS: Final = (
-    _moves(Relayout, values_of_first(unchanged), _relayout),
+    _moves(Relayout, values_of_first(laid_out), _relayout),
     _moves(Reshape, values_of_first(_reshaped), _reshape),
     _moves(Typecast, values_of_first(converted), _cast),
     _moves(FillPad, values_of_first(unchanged), _copy),

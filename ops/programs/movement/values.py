@@ -1,15 +1,41 @@
 """What the data movement operations do to numbers, on logical arrays in the storage type of their format.
 
-Padding is not part of a logical array, so that sharding, moving and tilizing change nothing. A view (a tensor under
+Padding is not part of a logical array, so that sharding and moving change nothing. A view (a tensor under
 another shape) has no operation of its own: arrays keep their elements in order, and every reader gives them the shape
 that it needs.
 """
 
+from typing import Final
+
 import numpy as np
 
+from device.matrix_unit.packer import without_nan
 from device.matrix_unit.typecast import typecast
-from device.numbers.formats import Array
-from ops.programs.movement.work import FoldWindows, PaddedSlice, PadImage, SliceWrite, Typecast, Window
+from device.numbers.formats import BFLOAT16, Array
+from ops.programs.movement.work import (
+    Conversion,
+    FoldWindows,
+    PaddedSlice,
+    PadImage,
+    Relayout,
+    SliceWrite,
+    Typecast,
+    Window,
+)
+
+TILIZES: Final = frozenset({Conversion.TILIZE, Conversion.TILIZE_WITH_VAL_PADDING})
+
+
+def laid_out(work: Relayout, values: Array) -> Array:
+    """The same numbers; where rows become tiles, the packer makes infinities of NaNs in bfloat16."""
+    return packed_tiles(values) if work.conversion in TILIZES else values
+
+
+def packed_tiles(values: Array) -> Array:
+    """Numbers of bfloat16, whose NaNs are infinities once a packer wrote them; of other formats as they are."""
+    if values.dtype != BFLOAT16.storage or not np.isnan(values).any():
+        return values
+    return without_nan(values.astype(np.float32).view(np.uint32)).view(np.float32).astype(values.dtype)
 
 
 def converted(work: Typecast, values: Array) -> Array:

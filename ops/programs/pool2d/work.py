@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.host.parts import parts_of
+from device.matrix_unit.packer import without_nan
 from device.numbers.block_floats import whole_groups
 from device.numbers.formats import Array, DataFormat
 from device.plan import Work
@@ -42,7 +43,10 @@ class MaxPool(Work):
 
 
 def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
-    """[1, 1, N*OH*OW, C] in storage of the result's format, of sticks [..., C]."""
+    """[1, 1, N*OH*OW, C] in storage of the result's format, of sticks [..., C].
+
+    A NaN is larger than infinity, or less than its negative, and packed as that.
+    """
     rows, columns, batch = work.frame.rows, work.frame.columns, work.frame.batch
     sticks = given(inputs[0]).reshape(-1, given(inputs[0]).shape[-1])[:, : work.channels]
     sticks = sticks[: batch * rows.input_length * columns.input_length]
@@ -70,11 +74,16 @@ def _framed(image: Array, frame: Frame, first: int, outputs: int) -> Array:
     end = begin + (outputs - 1) * rows.step + rows.reach + 1
     inside = slice(max(begin, 0), max(min(end, rows.input_length), 0))
     if (inside.start, inside.stop) == (begin, end) and not columns.before and not columns.after:
-        return image[inside].astype(np.float32)
+        return _ordered(image[inside].astype(np.float32))
     framed = np.full((end - begin, columns.length, image.shape[-1]), -np.inf, np.float32)
     part = image[inside]
     framed[inside.start - begin :, columns.before :][: len(part), : columns.input_length] = part
-    return framed
+    return _ordered(framed)
+
+
+def _ordered(values: Array) -> Array:
+    """float32 with the infinity of its sign for every NaN."""
+    return without_nan(values.view(np.uint32)).view(np.float32)
 
 
 def _largest(framed: Array, frame: Frame, outputs: int) -> Array:

@@ -16,6 +16,7 @@ from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.meaning import UNMEASURED
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import relayout_movement
+from ops.programs.movement.values import TILIZES, packed_tiles
 from ops.programs.movement.work import Conversion
 
 
@@ -43,7 +44,7 @@ def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading
     if work.kept is not None:
         values = values[tuple(slice(side) for side in work.kept)]
     if work.source_format == work.data_format:
-        return values
+        return packed_tiles(values) if work.conversion in TILIZES else values
     return typecast(values, work.source_format, work.data_format)
 
 
