@@ -17,7 +17,7 @@ from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
 from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import on_device, require_allocated, run
+from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
@@ -159,7 +159,7 @@ def convolved(
 def _require_valid(call: ConvArguments, device: Device) -> None:
     """Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds."""
     validate(call)
-    require_possible(call)
+    require_possible(call, free_l1_bytes=free_l1_bytes(device))
     require_addressable(call, device.spec)
     if device.strict:
         require_sane(call)

@@ -1,7 +1,7 @@
 """ttnn.max_pool2d."""
 
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
-from ops.calls.pooling.arguments import PoolArguments, validate
+from ops.calls.pooling.arguments import PoolArguments, require_numbers, validate
 from ops.calls.pooling.plan import plan_max_pool2d
 from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import on_device
@@ -38,7 +38,8 @@ def max_pool2d(
     """The largest number under every window of images, channel by channel.
 
     Args:
-        input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, rows or tiles, interleaved or sharded.
+        input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, bfloat16 or block floats, rows or tiles,
+            interleaved or sharded.
         batch_size: N.
         input_h: H.
         input_w: W.
@@ -65,7 +66,7 @@ def max_pool2d(
     Raises:
         ArgumentTypeError: An argument is unknown, missing or of the wrong type.
         ArgumentError: What is not simulated is asked for.
-        DeviceError: Sizes contradict each other, or windows do not fit.
+        DeviceError: Sizes contradict each other, windows do not fit, or the images are not bfloat16 or block floats.
         OutOfMemoryError: No room.
     """
     device = required_device("max_pool2d", input_tensor)
@@ -88,6 +89,8 @@ def max_pool2d(
         config_tensor_in_dram=config_tensor_in_dram,
     )
     validate(call)
+    if device.strict:
+        require_numbers(call)
     plan = kept_plan(plan_max_pool2d, device, call)
     require_left_out("max_pool2d", dram_slice_config=dram_slice_config, return_indices=return_indices)
     return carried_out("max_pool2d", plan, input_tensor, device)

@@ -71,6 +71,11 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         require_type_or_none("Tensor", MemoryConfig, mem_config=mem_config)
         data_format = chosen.format
         order = layout or (Layout.TILE if data_format.is_block else Layout.ROW_MAJOR)
+        if data_format.is_block and order is not Layout.TILE:
+            raise DeviceError(
+                "Layout must be Layout::TILE for bfloat8_b or bfloat4_b!\n"
+                f"layout: {data_format} has no rows; use TILE_LAYOUT, or bfloat16"
+            )
         self.spec = TensorSpec(values.shape, data_format, order)
         self._values: Array | None = frozen(rounded(values, data_format))
         self._storage: DeviceStorage | None = None

@@ -21,6 +21,7 @@ from ops.calls.convolution.sanity import (
     refuse_first,
     sizes_given,
 )
+from ops.calls.convolution.slice_choice import require_outputs
 from ops.calls.convolution.slicing import output_slices
 from ops.calls.convolution.validation import (
     BIAS_SHAPE_CHECKS,
@@ -84,13 +85,18 @@ def validate_prepared_blocks(call: ConvArguments) -> None:
     raise_first(call, () if is_matmul(call) else (rows_of_block_operands,))
 
 
-def require_possible(call: ConvArguments) -> None:
+def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that the real library crashes on, and the ways to compute it that are not simulated.
+
+    Args:
+        call: The call.
+        free_l1_bytes: Free bytes of every L1 bank; None where nothing is computed yet.
 
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    refuse_first("conv2d", call, (sizes_given, groups_divide, groups_given, dilation_given, _output_size))
+    refuse_first("conv2d", call, (sizes_given, groups_divide, groups_given, dilation_given))
+    require_outputs(call, output_size(call), next(_output_size(call), None), free_l1_bytes)
     refuse_first("conv2d", call, SIMULATED_CHECKS)
 
 
@@ -127,7 +133,7 @@ def _output_size(call: ConvArguments) -> Iterator[str]:
     height, width = output_size(call)
     if height < 1 or width < 1:
         yield (
-            f"kernel_size {call.kernel_size} with dilation {call.dilation} does not fit an image of "
+            f"conv2d: kernel_size {call.kernel_size} with dilation {call.dilation} does not fit an image of "
             f"{call.input_height} x {call.input_width} with padding {call.padding}; pad more"
         )
 

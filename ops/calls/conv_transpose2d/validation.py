@@ -20,6 +20,7 @@ from ops.calls.convolution.sanity import (
     refuse_first,
     sizes_given,
 )
+from ops.calls.convolution.slice_choice import require_outputs
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.calls.convolution.soundness import way_out
 from ops.calls.convolution.validation import (
@@ -70,13 +71,18 @@ def validate_bias_preparation(call: ConvArguments) -> None:
     raise_first(call, (_bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, BIAS_CHECKS)
 
 
-def require_possible(call: ConvArguments) -> None:
+def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that the real library crashes on, or never returns from.
+
+    Args:
+        call: The call.
+        free_l1_bytes: Free bytes of every L1 bank; None where nothing is computed yet.
 
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    refuse_first("conv_transpose2d", call, (sizes_given, groups_divide, _output_size))
+    refuse_first("conv_transpose2d", call, (sizes_given, groups_divide))
+    require_outputs(call, output_size(call), next(_output_size(call), None), free_l1_bytes)
 
 
 def require_sane(call: ConvArguments) -> None:
@@ -108,7 +114,10 @@ def output_size(call: ConvArguments) -> tuple[int, int]:
 def _output_size(call: ConvArguments) -> Iterator[str]:
     height, width = output_size(call)
     if height < 1 or width < 1:
-        yield (f"padding {call.padding} leaves no output: it would be {height} high and {width} wide; pad less")
+        yield (
+            f"conv_transpose2d: padding {call.padding} leaves no output: it would be {height} high and {width} wide; "
+            "pad less"
+        )
 
 
 def _padding(call: ConvArguments) -> Iterator[str]:

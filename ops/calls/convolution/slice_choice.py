@@ -7,13 +7,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from device.errors import OutOfMemoryError
+from device.errors import ArgumentError, OutOfMemoryError
 from device.memory.memory_config import Layout
+from device.numbers.integers import div_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, SliceConfig, SliceType
-from ops.calls.convolution.problem import frame_of
-from ops.calls.convolution.slicing import most_slices_of, output_slices, slice_l1_bytes, sliced_length
+from ops.calls.convolution.problem import frame_of, takes_l1_path
+from ops.calls.convolution.slicing import (
+    most_slices_of,
+    output_slices,
+    rounding_of,
+    slice_l1_bytes,
+    sliced_length,
+    too_many_line,
+)
 from ops.frame.axis import NoWindowError
 from ops.frame.frame import Frame
 
@@ -80,11 +88,7 @@ def choose_slices(
     Raises:
         OutOfMemoryError: No number of slices fits, with the real library's text.
     """
-    if call.slice_config is not None:
-        kinds = [call.slice_config.slice_type]
-    else:
-        guess = guess_slice_type(call)
-        kinds = [guess, SliceType.DRAM_WIDTH if guess is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT]
+    kinds = _kinds(call)
     need = cache(
         lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several)
     )  # most slices are alike
@@ -98,14 +102,60 @@ def choose_slices(
                 return _chosen(config, refused, free_l1_bytes)
             if excess:
                 refused.append((config, excess))
-    axis = "height" if kinds[-1] is SliceType.DRAM_HEIGHT else "width"
+    most, length = most_slices_of(call, frame, kinds[-1]), sliced_length(frame, kinds[-1])
     raise OutOfMemoryError(
-        "DRAM Auto slice could not find valid slice configuration. "
-        f"Tried up to {most_slices_of(call, frame, kinds[-1])} slices for {axis}-slicing "
-        f"on output dimension {sliced_length(frame, kinds[-1])}. Available L1: {free_l1_bytes} bytes. "
-        "Operation requires more memory than available even with maximum slicing.\n"
+        f"{_none_found(kinds[-1], most, length, free_l1_bytes)}\n"
         "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "
         "shard_layout take less; other live L1 tensors may be released first"
+    )
+
+
+def require_outputs(
+    call: ConvArguments, outputs: tuple[int, int], refusal: str | None, free_l1_bytes: int | None
+) -> None:
+    """Raises ArgumentError for a call without outputs, with the real library's first line where it has one.
+
+    Args:
+        call: The call.
+        outputs: Height and width of its output.
+        refusal: What we say of a call without outputs; None if it has some.
+        free_l1_bytes: Of every L1 bank; None where nothing is computed yet.
+    """
+    if refusal is None:
+        return
+    first = None if free_l1_bytes is None else _slices_of_nothing(call, outputs, free_l1_bytes)
+    raise ArgumentError(refusal if first is None else f"{first}\n{refusal}")
+
+
+def _slices_of_nothing(call: ConvArguments, outputs: tuple[int, int], free_l1_bytes: int) -> str | None:
+    """What the real library says of a call without outputs: that it finds no slices. None where it crashes instead.
+
+    It says so where the axis that is cut has no outputs, and, if it is to choose the axis, where neither has.
+    """
+    if takes_l1_path(call) or min(outputs) < 0:
+        return None
+    kinds, given = _kinds(call), call.slice_config.num_slices if call.slice_config is not None else 0
+    lengths = [outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds]
+    if given:
+        most = div_up(lengths[0], rounding_of(call, kinds[0]))
+        return too_many_line(given, most) if given > most else None
+    return None if any(lengths) else _none_found(kinds[-1], 0, 0, free_l1_bytes)
+
+
+def _kinds(call: ConvArguments) -> list[SliceType]:
+    """The axes along which slices are looked for, in order."""
+    if call.slice_config is not None:
+        return [call.slice_config.slice_type]
+    guess = guess_slice_type(call)
+    return [guess, SliceType.DRAM_WIDTH if guess is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT]
+
+
+def _none_found(kind: SliceType, most: int, length: int, free_l1_bytes: int) -> str:
+    axis = "height" if kind is SliceType.DRAM_HEIGHT else "width"
+    return (
+        f"DRAM Auto slice could not find valid slice configuration. Tried up to {most} slices for {axis}-slicing "
+        f"on output dimension {length}. Available L1: {free_l1_bytes} bytes. "
+        "Operation requires more memory than available even with maximum slicing."
     )
 
 

@@ -76,7 +76,8 @@ def _filling(call: ConvArguments, part: OutputSlice) -> int:
     return -(part.columns[1] - part.columns[0]) % TILE
 
 
-def _rounding(call: ConvArguments, slice_type: SliceType) -> int:
+def rounding_of(call: ConvArguments, slice_type: SliceType) -> int:
+    """Outputs along the axis that is cut of which slices take whole multiples."""
     return TILE if call.conv_config.output_layout is Layout.TILE and slice_type is SliceType.DRAM_WIDTH else 1
 
 
@@ -92,7 +93,7 @@ def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
 
 def most_slices_of(call: ConvArguments, frame: Frame, slice_type: SliceType) -> int:
     """The same, of a call whose frame is at hand."""
-    return div_up(sliced_length(frame, slice_type), _rounding(call, slice_type))
+    return div_up(sliced_length(frame, slice_type), rounding_of(call, slice_type))
 
 
 def output_slices(call: ConvArguments, config: SliceConfig, frame: Frame | None = None) -> Iterator[OutputSlice]:
@@ -103,7 +104,7 @@ def output_slices(call: ConvArguments, config: SliceConfig, frame: Frame | None 
         config: Their axis and number.
         frame: The call's, where it is at hand.
     """
-    frame, rounding = frame or frame_of(call), _rounding(call, config.slice_type)
+    frame, rounding = frame or frame_of(call), rounding_of(call, config.slice_type)
     length, uncut = sliced_length(frame, config.slice_type), _uncut_window(call, frame, config.slice_type)
     base, rest = divmod(div_up(length, rounding), config.num_slices)
     start = 0
@@ -120,7 +121,7 @@ def output_slices(call: ConvArguments, config: SliceConfig, frame: Frame | None 
 
 def first_slice(call: ConvArguments, config: SliceConfig) -> OutputSlice:
     """The slice that weights are prepared for: the first, as high or as wide as any, and rounded up."""
-    frame, rounding = frame_of(call), _rounding(call, config.slice_type)
+    frame, rounding = frame_of(call), rounding_of(call, config.slice_type)
     size = rounding * div_up(div_up(sliced_length(frame, config.slice_type), rounding), config.num_slices)
     return _slice(call, frame, config.slice_type, (0, size), _uncut_window(call, frame, config.slice_type))
 
@@ -180,11 +181,18 @@ def check_slice_count(call: ConvArguments, config: SliceConfig, frame: Frame) ->
     most = most_slices_of(call, frame, config.slice_type)
     if config.num_slices > most:
         raise DeviceError(
-            f"Number of slices ({config.num_slices}) exceeds the maximum allowed ({most}) "
-            "for the given output dimension and alignment.\n"
+            f"{too_many_line(config.num_slices, most)}\n"
             f"dram_slice_config: at most {most} slices of type {config.slice_type.name} fit this output; "
             "0 finds the number by itself"
         )
+
+
+def too_many_line(slices: int, most: int) -> str:
+    """The real library's first line of more slices than there can be."""
+    return (
+        f"Number of slices ({slices}) exceeds the maximum allowed ({most}) "
+        "for the given output dimension and alignment."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

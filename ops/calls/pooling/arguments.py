@@ -6,7 +6,7 @@ from typing import NoReturn
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import MemoryConfig, ShardOrientation, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT16, INT32, UINT32, DataFormat
 from device.numbers.integers import div_up
 from ops.frame.axis import FrameAxis, NoWindowError
 from ops.frame.frame import Frame
@@ -78,6 +78,11 @@ def validate(call: PoolArguments) -> None:
     Raises:
         DeviceError: A size is zero, the windows do not fit, or the formats do not go together.
     """
+    if call.data_format != BFLOAT16 and not call.data_format.is_block:
+        _refuse(
+            "Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported",
+            f"dtype: a pool gives no {call.data_format}; leave it out, and typecast the result",
+        )
     if not call.tiled and call.data_format.is_block:
         _refuse(
             "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout",
@@ -133,6 +138,19 @@ def validate(call: PoolArguments) -> None:
         )
     if shards is not None and shards.orientation is not ShardOrientation.ROW_MAJOR:
         _refuse("Only row major orientation is supported.", "input_tensor: reshard it")
+
+
+def require_numbers(call: PoolArguments) -> None:
+    """Refuses what the real library accepts and gets wrong: integers of 32 bits, which it takes for bfloat16.
+
+    Raises:
+        DeviceError: The images hold such integers.
+    """
+    if call.source.data_format in (INT32, UINT32):
+        raise DeviceError(
+            f"max_pool2d: input_tensor holds {call.source.data_format}, whose bytes the real library takes for "
+            "bfloat16; typecast it to bfloat16 first"
+        )
 
 
 def _refuse(first: str, way_out: str) -> NoReturn:

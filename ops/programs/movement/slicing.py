@@ -6,7 +6,7 @@ Rules: tt-metal 0.81.1 (padded_slice, slice_write, untilize), compared with reco
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up, round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.circular_buffers import (
@@ -23,7 +23,9 @@ WIDE_ROW_BYTES = 800_000  # two rows of bfloat16 tiles beyond this are left to t
 def sliced_input(
     builder: PlanBuilder, image: PlanTensor, window: Window, config: MemoryConfig, name: str
 ) -> PlanTensor:
-    """A window of an image tensor in DRAM as row-major shards in L1; block floats arrive as bfloat16.
+    """A window of an image tensor in DRAM as row-major shards in L1; bfloat8_b arrives as bfloat16.
+
+    bfloat4_b stays what it is, which has no rows: the real library refuses that, and so does the layout here.
 
     Args:
         builder: The plan.
@@ -33,7 +35,7 @@ def sliced_input(
         name: Name of the slice.
     """
     batch, rows, cols, channels = window.window_shape
-    data_format = BFLOAT16 if image.spec.data_format.is_block else image.spec.data_format
+    data_format = BFLOAT16 if image.spec.data_format == BFLOAT8_B else image.spec.data_format
     shape = (1, 1, batch * rows * cols, channels)
     padded = (1, 1, *_padded_slice(shape[2], channels, config))
     made = TensorSpec(shape, data_format, Layout.ROW_MAJOR, config, padded)

@@ -96,6 +96,12 @@ def test_packing_is_exact(seed, fmt, fp32_dest, relu):
     assert np.array_equal(fast.pack(dst.copy(), fmt, fp32_dest=fp32_dest, relu=relu), want)
 
 
+def test_relu_comes_before_the_shared_exponent():
+    values = np.zeros((1, 16), np.float32)
+    values[0, :3] = -100, 65 / 64, 98 / 64
+    assert fast.pack(values, BFLOAT8_B, fp32_dest=True, relu=True)[0, :3].tolist() == [0, 65 / 64, 98 / 64]
+
+
 @given(seeds, st.sampled_from([FLOAT32, BFLOAT16]), st.sampled_from(FORMATS), st.booleans(), st.booleans())
 def test_tilizing_is_exact(seed, source, target, fp32_dest, keeps_tf32):
     """As far as the matrix unit sees it: a float32 target is cut when it is read.

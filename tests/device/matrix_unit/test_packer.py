@@ -92,7 +92,14 @@ def test_float32_dst_to_bfloat16_is_half_up(seed, spread):
 def test_special_values_to_bfloat16():
     values = np.array([np.inf, -np.inf, np.nan, 3.4e38, 1e-40, -0.0], np.float32)
     assert same_bits(pack(values, BFLOAT16, fp32_dest=True), [np.inf, -np.inf, np.inf, np.inf, 0.0, 0.0])
-    assert same_bits(pack(values[[0, 1, 4, 5]], BFLOAT16, fp32_dest=False), [np.inf, -np.inf, 0.0, 0.0])
+    assert same_bits(pack(values[[0, 1, 2, 4, 5]], BFLOAT16, fp32_dest=False), [np.inf, -np.inf, np.inf, 0.0, 0.0])
+
+
+@each_width
+def test_tilizing_makes_an_infinity_of_a_nan(fp32_dest):
+    values = np.array([np.nan, -np.nan, 1.5], np.float32)
+    got = tilize(values, BFLOAT16, BFLOAT16, fp32_dest=fp32_dest, keeps_tf32=True)
+    assert got.tolist() == [np.inf, -np.inf, 1.5]
 
 
 @each_width
@@ -150,11 +157,32 @@ def test_infinity_leaves_only_large_neighbors():
     assert not got[3:].any()
 
 
-@pytest.mark.parametrize("fmt", [FLOAT32, BFLOAT16, BFLOAT8_B])
-def test_relu_of_the_packer(fmt):
-    values = numbers(4, 2, (2, 16))
-    plain = pack(values, fmt, fp32_dest=True)
-    assert same_bits(pack(values, fmt, fp32_dest=True, relu=True), np.where(plain > 0, plain, 0))
+@each_width
+@pytest.mark.parametrize("fmt", [FLOAT32, BFLOAT16, BFLOAT8_B, BFLOAT4_B])
+@examples
+@each_seed
+def test_relu_of_the_packer(fmt, fp32_dest, seed, spread):
+    """The same as packing what ReLU leaves: a negative number has no part in a shared exponent."""
+    values = numbers(seed, spread, (2, 16), cut=0 if fp32_dest else 16)
+    rectified = np.where(values > 0, values, np.float32(0))
+    got = pack(values, fmt, fp32_dest=fp32_dest, relu=True)
+    assert same_bits(got, pack(rectified, fmt, fp32_dest=fp32_dest))
+
+
+@each_width
+@pytest.mark.parametrize(
+    ("fmt", "plain", "rectified"),
+    [
+        (BFLOAT8_B, [-100.0, 1.0, 2.0], [0.0, 1.015625, 1.53125]),  # units of 1, then of 1/64
+        (BFLOAT4_B, [-96.0, 0.0, 0.0], [0.0, 1.0, 1.5]),  # units of 16, then of 1/4
+    ],
+    ids=str,
+)
+def test_relu_comes_before_the_shared_exponent(fmt, plain, rectified, fp32_dest):
+    values = np.zeros(16, np.float32)
+    values[:3] = -100, 65 / 64, 98 / 64
+    assert pack(values, fmt, fp32_dest=fp32_dest)[:3].tolist() == plain
+    assert pack(values, fmt, fp32_dest=fp32_dest, relu=True)[:3].tolist() == rectified
 
 
 def test_pack_names_what_does_not_fit():

@@ -68,6 +68,15 @@ def test_neighbors_share_an_exponent(at_once):
     assert second == [0] * 16
 
 
+@needs_loops
+def test_negative_outputs_have_no_part_in_a_shared_exponent(at_once):
+    """Beside -64 there would be whole numbers; without it 1.515625 stays."""
+    weights = np.zeros((1, 16), np.float32)
+    weights[0, :2] = -64, 1.515625
+    (first,) = outputs(trips(BFLOAT8_B, relu=True), np.array([[1]], np.float32), weights, [1])[:1]
+    assert first == [0, 1.515625] + [0] * 14
+
+
 def test_what_loops_do_not_store_goes_step_by_step(at_once, monkeypatch):
     assert whole_runs.whole_runs(trips(FLOAT16), 1) is None
     monkeypatch.setattr(whole_runs, "sgemm_address", lambda: None)

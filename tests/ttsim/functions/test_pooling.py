@@ -80,12 +80,44 @@ def test_every_program_takes_time(device):
             {"kernel_size": (2, 2), "padding": (0, 0), "dilation": (1, 6)},
             r"^Pool2D: Effective kernel size \(2, 7\) can",
         ),
+        (
+            {"dtype": ttnn.float32},
+            "^Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported",
+        ),
         ({"dtype": ttnn.bfloat8_b}, "^BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout"),
     ],
 )
 def test_refusals_begin_with_the_librarys_words(device, changes, first_line):
     with pytest.raises(ttnn.DeviceError, match=first_line):
         pooled(device, **changes)
+
+
+@pytest.mark.parametrize("dtype", [ttnn.float32, ttnn.uint16])
+def test_only_bfloat16_and_block_floats_are_pooled(device, dtype):
+    x = ttnn.Tensor(np.ones((1, 1, 16, 16)), dtype, device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Only BFLOAT16 supported for now\ninput_tensor: "):
+        ttnn.max_pool2d(x, 1, 4, 4, 16, (2, 2), (2, 2), (0, 0))
+
+
+def test_a_strict_device_refuses_integers_whose_bytes_are_taken_for_bfloat16():
+    for strict in (True, False):
+        with ttnn.open_device(l1_small_size=32768, strict=strict) as device:
+            x = ttnn.Tensor(np.ones((1, 1, 16, 16)), ttnn.int32, device)
+            if not strict:
+                assert ttnn.max_pool2d(x, 1, 4, 4, 16, (2, 2), (2, 2), (0, 0)).dtype is ttnn.bfloat16
+                continue
+            with pytest.raises(ttnn.DeviceError, match=r"^max_pool2d: input_tensor holds int32, whose bytes"):
+                ttnn.max_pool2d(x, 1, 4, 4, 16, (2, 2), (2, 2), (0, 0))
+
+
+def test_a_nan_is_larger_than_infinity_and_packed_as_it(device):
+    """A negative one is less than all others."""
+    image = np.zeros((1, 1, 16, 16), np.float32)
+    image[0, 0, 0, :4] = np.nan, -np.nan, 5, np.inf
+    image[0, 0, 1, :3] = 7, 7, np.nan
+    image[0, 0, [0, 1, 4, 5], 4] = -np.nan
+    pooled = ttnn.max_pool2d(ttnn.Tensor(image, ttnn.bfloat16, device), 1, 4, 4, 16, (2, 2), (2, 2), (0, 0))
+    assert pooled.to_numpy()[0, 0, 0, :6].tolist() == [np.inf, 7, np.inf, np.inf, -np.inf, 0]
 
 
 def test_what_is_not_simulated_is_refused_by_name(device):

@@ -47,6 +47,18 @@ def test_channels_last_and_first_again(device):
     assert np.array_equal(first.to_numpy()[:, :, :8], pixels)
 
 
+@pytest.mark.parametrize(("dtype", "channels", "held"), [(ttnn.bfloat16, 3, 8), (ttnn.float32, 6, 8)])
+def test_channels_last_that_are_never_written_are_refused(dtype, channels, held):
+    for strict in (True, False):
+        with ttnn.open_device(strict=strict) as device:
+            pixels = ttnn.Tensor(np.ones((1, 1, channels, 128)), dtype, device, mem_config=wide((channels, 64), 2))
+            if not strict:
+                assert ttnn.experimental.convert_to_hwc(pixels).shape == [1, 1, 128, held]
+                continue
+            with pytest.raises(ttnn.ArgumentError, match=f"the result has {held} channels, and the tensor {channels}:"):
+                ttnn.experimental.convert_to_hwc(pixels)
+
+
 def test_refusals_name_the_rule(device):
     tiles = placed(device, layout=ttnn.TILE_LAYOUT)
     with pytest.raises(ttnn.DeviceError, match=r"^ttnn\.pad: on device tile padding does not support front padding"):

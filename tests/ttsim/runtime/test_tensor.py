@@ -63,7 +63,7 @@ def test_what_no_tensor_is_made_of() -> None:
         Tensor("x", ttsim.uint16)
     with pytest.raises(TypeError, match="data_type must be a DataType"):
         Tensor(np.ones(2), "bfloat16")  # type: ignore[arg-type]
-    with pytest.raises(DeviceError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
+    with pytest.raises(DeviceError, match=r"^Layout must be Layout::TILE for bfloat8_b or bfloat4_b!\nlayout: "):
         Tensor(np.ones((2, 2)), ttsim.bfloat8_b, layout=ttsim.ROW_MAJOR_LAYOUT)
 
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from device.errors import ArgumentError
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, TensorMemoryLayout
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
@@ -109,3 +111,23 @@ def test_the_way_out_leaves_out_only_what_was_given():
         require_sound(plan, made)
     with pytest.raises(ArgumentError, match="give a dram_slice_config with another number"):
         require_sound(plan, replace(made, slice_config=None))
+
+
+@pytest.mark.parametrize(
+    ("channels", "out_format", "layout", "slices", "right"),
+    [
+        *((channels, BFLOAT8_B, Layout.ROW_MAJOR, None, False) for channels in (3, 5, 12, 20)),  # recorded, both ways
+        *((channels, BFLOAT8_B, Layout.ROW_MAJOR, None, True) for channels in (8, 16, 24, 32, 40)),
+        (3, BFLOAT4_B, Layout.ROW_MAJOR, None, False),
+        (3, BFLOAT16, Layout.ROW_MAJOR, None, True),  # what is not written meets zero weights
+        (3, BFLOAT8_B, Layout.TILE, None, True),  # tiles are full of zeros
+        (3, BFLOAT8_B, Layout.ROW_MAJOR, 2, True),  # slices are cut with zeros behind their channels
+    ],
+)
+def test_channels_that_no_program_writes_share_exponents(channels, out_format, layout, slices, right):
+    made = call(channels, slices=slices and (SliceType.DRAM_HEIGHT, slices))
+    spec = TensorSpec(made.input.spec.shape, BFLOAT16, layout, made.input.spec.memory_config)
+    made = replace(made, input=replace(made.input, spec=spec), out_format=out_format)
+    found = fault(made)
+    assert (found is None) is right
+    assert right or f"its rows of {channels} channels are dealt to shards that hold {-(-channels // 8) * 8}" in found

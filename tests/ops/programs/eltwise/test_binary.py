@@ -50,6 +50,14 @@ def test_a_product_of_two_formats_takes_four_phases():
     assert result(mixed, -0.466796875, 0.6875) == -330 / 1024
 
 
+def test_a_product_of_block_floats_is_the_matrix_units():
+    blocks = work(BinaryOperation.MULTIPLY, left_format=BFLOAT8_B, right_format=BFLOAT8_B)
+    assert result(blocks, -0.4375, 0.6875) == -0.30078125  # -77 / 256 exactly
+    number = work(BinaryOperation.MULTIPLY, left_format=BFLOAT8_B, scalar=0.7)  # as bfloat16 179 / 256
+    # -0.984375 has 6 bits in the first activation part: -63 / 64 * 179 / 256 = -11277 / 16384 is -176.2 / 256
+    assert result(number, -0.984375) == -176 / 256
+
+
 def test_a_fast_product_of_one_format_is_the_matrix_units():
     fast = work(BinaryOperation.MULTIPLY, right_format=BFLOAT16, fast=True)
     assert result(fast, -0.466796875, 0.6875) == -330 / 1024  # as above; rounded once it is -328.625, which is 328

@@ -1,0 +1,146 @@
+"""Formats, activations, widths of Dst, fidelities, shards and biases in equal numbers, against fractions.
+
+The numbers have so few bits, and so few of them meet, that Dst holds every product exactly in any fidelity. What is
+left is what happens on the way out, which `packed` writes down once more: an activation, and the packer.
+"""
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+
+SPECS = ("wormhole_n150", "blackhole_p150")
+OUTPUTS = ("bfloat16", "bfloat8_b", "bfloat4_b", "float32")
+ACTIVATIONS: dict[str, Any] = {
+    "none": (None, lambda value: value),
+    "relu": (ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU), lambda value: max(value, Fraction(0))),
+    "relu6": (ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU6), lambda value: min(max(value, Fraction(0)), Fraction(6))),
+    "leaky_relu": (
+        ttsim.UnaryWithParam(ttsim.UnaryOpType.LEAKY_RELU, 0.5),
+        lambda value: value if value > 0 else value / 2,
+    ),
+}
+FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+SHARDS = ("HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED")
+PIXELS, CHANNELS = 8, 32
+MAGNITUDES = {"bfloat8_b": 7, "bfloat4_b": 3}  # bits
+
+
+def half_up(value: Fraction) -> int:
+    magnitude = int(abs(value) + Fraction(1, 2))
+    return magnitude if value >= 0 else -magnitude
+
+
+def binade(value: Fraction) -> Fraction:
+    """The power of two that is not larger."""
+    return Fraction(2) ** int(np.floor(np.log2(float(abs(value)))))
+
+
+def packed(row: list[Fraction], dtype: str) -> list[Fraction]:
+    """Sixteen neighbors as the packer writes them to a format."""
+    if dtype not in MAGNITUDES:
+        return row  # eight bits are enough
+    seven = [half_up(value / (binade(value) / 64)) * binade(value) / 64 if value else value for value in row]
+    if not any(seven):
+        return seven
+    unit, dropped = max(binade(value) for value in seven if value) / 64, 2 ** (7 - MAGNITUDES[dtype])
+    magnitudes = (min(half_up(abs(value) / unit), 127) // dropped * dropped for value in seven)
+    return [magnitude * unit * (-1 if value < 0 else 1) for magnitude, value in zip(magnitudes, seven, strict=True)]
+
+
+def numbers(seed: int) -> tuple[Any, Any]:
+    """One channel of every pixel, of three bits, and weights of four bits and many binades."""
+    rng = np.random.default_rng(seed)
+    pixels = np.zeros((1, 1, PIXELS, CHANNELS), np.float32)
+    signs = rng.choice([-1, 1], PIXELS)
+    pixels[0, 0, :, 0] = signs * rng.integers(4, 8, PIXELS) * 2.0 ** rng.integers(-3, 4, PIXELS)
+    weights = np.zeros((CHANNELS, CHANNELS, 1, 2), np.float32)
+    shape = (CHANNELS, 2)
+    weights[0, :, 0] = rng.choice([-1, 1], shape) * rng.integers(8, 16, shape) * 2.0 ** rng.integers(-8, 1, shape)
+    return pixels, weights
+
+
+def expected(pixels: Any, weights: Any, dtype: str, activation: str, *, trips: bool) -> list[list[float]]:
+    """Rows of outputs; with trips, what becomes of sums that were packed before, by way of other K blocks or a bias."""
+    rows = []
+    for pixel, tap in product(pixels[0, 0, :, 0], range(2)):
+        sums = [Fraction(float(pixel)) * Fraction(float(weight)) for weight in weights[0, :, 0, tap]]
+        made: list[Fraction] = []
+        for begin in range(0, CHANNELS, 16):
+            group = sums[begin : begin + 16]
+            group = packed(group, dtype) if trips else group
+            made += packed([ACTIVATIONS[activation][1](value) for value in group], dtype)
+        rows.append([float(value) for value in made])
+    return rows
+
+
+@pytest.mark.parametrize("values", ["exact", "fast"])
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("dtype", OUTPUTS)
+def test_a_convolution(dtype: str, activation: str, spec: str, values: str) -> None:
+    with ttsim.open_device(spec=spec, l1_small_size=32768, values=values) as device:
+        for seed, (shards, wide, bias) in enumerate(product(SHARDS, (False, True), (False, True))):
+            pixels, weights = numbers(seed)
+            place = OUTPUTS.index(dtype) + list(ACTIVATIONS).index(activation) + seed + seed // 4
+            fidelity = FIDELITIES[place % len(FIDELITIES)]
+            output = ttsim.conv_transpose2d(
+                input_tensor=ttsim.Tensor(pixels, ttsim.bfloat16, device, mem_config=ttsim.L1_MEMORY_CONFIG),
+                weight_tensor=ttsim.Tensor(weights, ttsim.bfloat16),
+                bias_tensor=ttsim.Tensor(np.zeros((1, 1, 1, CHANNELS)), ttsim.bfloat16) if bias else None,
+                device=device,
+                in_channels=CHANNELS,
+                out_channels=CHANNELS,
+                batch_size=1,
+                input_height=1,
+                input_width=PIXELS,
+                kernel_size=(1, 2),
+                stride=(1, 2),
+                dtype=getattr(ttsim, dtype),
+                conv_config=ttsim.Conv2dConfig(
+                    shard_layout=getattr(ttsim.TensorMemoryLayout, shards), activation=ACTIVATIONS[activation][0]
+                ),
+                compute_config=ttsim.init_device_compute_kernel_config(
+                    device.arch(), math_fidelity=getattr(ttsim.MathFidelity, fidelity), fp32_dest_acc_en=wide
+                ),
+            )
+            got = output.cpu().to_numpy()[0, 0].astype(float).tolist()
+            trips = bias or shards == "BLOCK_SHARDED"  # whose cores have eight channels each: four K blocks
+            assert got == expected(pixels, weights, dtype, activation, trips=trips), (shards, wide, bias, fidelity)
+
+
+@pytest.mark.parametrize("values", ["exact", "fast"])
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("dtype", OUTPUTS)
+def test_linear_and_addition(dtype: str, spec: str, values: str) -> None:
+    """The same sums by a matmul, whose ReLU is an operation of its own, and with zeros added, where it is fused."""
+    with ttsim.open_device(spec=spec, values=values) as device:
+        for seed, (relu, wide, fidelity) in enumerate(product((False, True), (False, True), FIDELITIES)):
+            pixels, weights = numbers(seed)
+            rows = np.repeat(pixels[0, 0], 2, axis=0)
+            columns = weights[:, :, 0, 0]
+            taps, name = np.repeat(weights[..., :1], 2, axis=3), "relu" if relu else "none"
+            left, right, zeros = (
+                ttsim.Tensor(one, ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
+                for one in (rows, columns, np.zeros((2 * PIXELS, CHANNELS)))
+            )
+            compute = ttsim.init_device_compute_kernel_config(
+                device.arch(), math_fidelity=getattr(ttsim.MathFidelity, fidelity), fp32_dest_acc_en=wide
+            )
+            made = ttsim.linear(
+                left, right, dtype=getattr(ttsim, dtype), activation="relu" if relu else None,
+                compute_kernel_config=compute,
+            )  # fmt: skip
+            want = expected(pixels, taps, dtype, name, trips=True)
+            assert made.to_numpy().astype(float).tolist() == want, (relu, wide, fidelity)
+            sums = ttsim.linear(left, right, compute_kernel_config=compute)
+            added = ttsim.add(
+                sums, zeros, dtype=getattr(ttsim, dtype),
+                activations=[ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU)] if relu else None,
+            )  # fmt: skip
+            want = expected(pixels, taps, dtype, name, trips=False)
+            assert added.to_numpy().astype(float).tolist() == want, (relu, wide, fidelity)
