@@ -37,6 +37,12 @@ def test_tiles_become_rows_of_windows():
     assert sizes(image((1, 64, 64, 16), Layout.TILE, data_format=BFLOAT8_B), (1, 2))[0] == (2 * 1088, 64)
 
 
+def test_windows_are_shared_evenly():
+    """A hundred parts on 64 cores: two for each of 50, not one or two for each of 64."""
+    assert sizes(image((1, 20, 20, 16)), (2, 2)) == [(2 * 4 * 32, 50)]
+    assert [cores for _, cores in sizes(image((1, 200, 64, 16), Layout.TILE), (2, 2))] == [50, 50, 50]
+
+
 def test_shards_are_folded_where_they_lie():
     """Sticks of six bytes lie 16 apart, four of them, 24 bytes, 32."""
     assert sizes(image((1, 8, 8, 3), place=high((64, 3), 1)), (2, 2), high((16, 12), 1)) == [

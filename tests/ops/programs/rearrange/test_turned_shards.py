@@ -92,3 +92,15 @@ def test_even_shards_on_the_grid():
     assert (held.shape, held.grid.bounding_box().rows, held.grid.bounding_box().cols) == ([32, 96], 4, 7)
     turned = even_shards((1, 1, 128, 640), BLOCK, ShardOrientation.COL_MAJOR, SPEC.grid)
     assert (turned.shape, turned.grid.bounding_box().rows, turned.grid.bounding_box().cols) == ([32, 96], 7, 4)
+
+
+def test_even_shards_are_whole_tiles_on_fewer_cores_where_tiles_do_not_share_out():
+    """Of 3200 rows (100 tiles) 64 cores have 50 each, which is two tiles: 50 cores hold them all."""
+    along, around = ShardOrientation.ROW_MAJOR, ShardOrientation.COL_MAJOR
+    assert even_shards((1, 1, 3200, 64), HEIGHT, along, SPEC.grid) == shards(50, 64, 64)
+    assert even_shards((2, 50, 32, 40), HEIGHT, along, SPEC.grid) == shards(50, 64, 64)
+    assert even_shards((1, 1, 40, 3200), WIDTH, along, SPEC.grid) == shards(50, 64, 64)
+    held = even_shards((1, 1, 3200, 64), HEIGHT, around, SPEC.grid)
+    assert held == ShardSpec(first_cores(50, 8, 8, row_wise=False), (64, 64), around)
+    blocks = even_shards((1, 1, 300, 300), BLOCK, along, SPEC.grid)  # 38 rows and columns a core are two tiles
+    assert (blocks.shape, blocks.grid.bounding_box().rows, blocks.grid.bounding_box().cols) == ([64, 64], 5, 5)

@@ -2,7 +2,11 @@
 
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from tests.ttsim.report.page.ran_operations import ran
+from ttsim.report.cycles.figures_of import OperationReading, TimedCall
+from ttsim.report.cycles.report import cycle_report
 from ttsim.report.network.report import network_report
 from ttsim.report.page.pages import page_of_network
 from ttsim.report.page.trace import Level, Trace, trace_of
@@ -44,3 +48,20 @@ def test_halos_flow_into_the_next_operation_on_every_core(trace) -> None:
 def test_levels_end_empty(trace) -> None:
     assert len(trace.levels) == 3
     assert trace.levels[-1] == Level(start_nanoseconds=5000.0, circular_bytes=0, buffer_bytes=0)
+
+
+def test_a_multicast_arrives_when_its_sender_has_sent(spec) -> None:
+    """One core sends for 300 of 1000 cycles, at 2 GHz, to the first core of the group that receives."""
+    fast = spec.replace(clock_hz=2_000_000_000)
+    sends = CoreGroupCycles(cores=first_cores(1, 8, 8), cycles=1000, stages=(StageCycles(Stage.WEIGHT_MULTICAST, 300),))
+    rest = CoreRangeSet(CoreRange(CoreCoord(1, 0), CoreCoord(3, 0)))
+    receives = CoreGroupCycles(cores=rest, cycles=1000, stages=(StageCycles(Stage.MATH, 700),))
+    cycles = OperationCycles(cycles=1000, groups=(sends, receives), bound_by=Stage.MATH)
+    reading = OperationReading(name="Conv2dDeviceOperation", cycles=cycles)
+    report = cycle_report([TimedCall(name="f", operations=(reading, reading))], fast)
+    network = network_report([ran("Conv2dDeviceOperation", 1000), ran("Conv2dDeviceOperation", 1000)], (), fast)
+    flows = trace_of(page_of_network(network, report, fast).parts[0], fast).flows
+    assert [(one.name, one.source, one.source_stage, one.target) for one in flows] == [
+        ("weight multicast", (0, 0), "weight multicast", (1, 0))
+    ] * 2
+    assert [(one.start_nanoseconds, one.end_nanoseconds) for one in flows] == [(0.0, 150.0), (500.0, 650.0)]

@@ -64,21 +64,33 @@ def test_dram_and_buffers_of_no_tensor_are_left_out(spec):
     assert list(chunks.of([allocated(7, TENSOR, spec), allocated(8, TENSOR, spec)])) == []
 
 
+def runs(read, made, spec):
+    return (
+        OperationBegin("Op", read=tuple(ReadTensor(one, TENSOR.buffer(spec)) for one in read)),
+        OperationEnd("Op", made=made),
+    )
+
+
+def test_a_given_tensor_that_is_written_into_was_made_before(spec):
+    given = MadeTensor(1, 64, TENSOR)
+    before = (allocated(1, TENSOR, spec),)
+    call = SeenCall(number=1, before=before, at=("a.py", 3), events=runs([given], (given,), spec))
+    (found,) = lifetimes([call], {given: 1})
+    assert (found.made, found.made_at, found.last_read) == (None, ("", 0), 1)
+
+
 def test_tensors_are_made_read_and_freed(spec):
     given, inner, out = (MadeTensor(number, 64 * number, TENSOR) for number in (1, 2, 3))
     buffers = [allocated(number, TENSOR, spec) for number in (1, 2, 3)]
 
-    def runs(read, made):
-        return (
-            OperationBegin("Op", read=tuple(ReadTensor(one, TENSOR.buffer(spec)) for one in read)),
-            OperationEnd("Op", made=made),
-        )
-
     first = SeenCall(
         number=1, before=(buffers[0],), at=("a.py", 3),
-        events=(buffers[1], *runs([given], (inner,)), buffers[2], *runs([inner], (out,)), BufferFreed(*buffers[1])),
+        events=(
+            buffers[1], *runs([given], (inner,), spec),
+            buffers[2], *runs([inner], (out,), spec), BufferFreed(*buffers[1]),
+        ),
     )  # fmt: skip
-    second = SeenCall(number=2, before=(buffers[2],), at=("b.py", 4), events=runs([out], (out,)))  # in place
+    second = SeenCall(number=2, before=(buffers[2],), at=("b.py", 4), events=runs([out], (out,), spec))  # in place
     nowhere, line_3, line_4 = ("", 0), ("a.py", 3), ("b.py", 4)
     assert lifetimes([first, second], {given: 1, inner: 2, out: 3}) == (
         Lifetime(tensor=1, made=None, last_read=1, freed=1, made_at=nowhere, last_read_at=line_3),  # behind the call
