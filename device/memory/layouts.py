@@ -111,6 +111,12 @@ class TensorSpec:
         object.__setattr__(self, "alignment", aligned)
         if memory_config.shard_spec is not None:
             check_shards(*self.matrix, layout, memory_config.memory_layout, memory_config.shard_spec)
+            rows = memory_config.shard_spec.shape[0]
+            if len(logical) == 1 and layout is Layout.ROW_MAJOR and rows != 1:
+                raise DeviceError(
+                    "Shard shape must be 1D for 1D tensor!\n"
+                    f"memory_config: shards of a tensor of one axis have one row, not {rows}"
+                )
 
     @property
     def volume(self) -> int:

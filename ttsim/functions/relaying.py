@@ -19,6 +19,7 @@ from ops.calls.relaying.places import (
     plan_reshard,
     plan_sharded_to_interleaved,
 )
+from ops.programs.tiling.plan import keeps_padding
 from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
@@ -255,22 +256,29 @@ def untilize(
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Tiles as rows, padding included; block floats become bfloat16.
+    """Tiles as rows of the same shape; block floats become bfloat16.
 
     Args:
-        input_tensor: Tiles on the device, without padding.
+        input_tensor: Tiles on the device.
         memory_config: Where the rows go; None for where the tiles are.
         use_multicore: False has one core do it.
         sub_core_grids: Not simulated.
 
     Raises:
-        ArgumentError: What is not simulated is asked for, or the tiles have padding.
+        ArgumentError: What is not simulated is asked for, or (on a strict device) the library would take rows of
+            padding between the images of shards for rows of the tensor.
+        DeviceError: Shards do not hold the rows.
         OutOfMemoryError: No room.
     """
     require_left_out("untilize", sub_core_grids=sub_core_grids)
-    if tuple(input_tensor.shape) != tuple(input_tensor.padded_shape):
-        raise ArgumentError("untilize: padding would become values, which is not simulated; to_layout leaves it out")
     device = required_device("untilize", input_tensor)
+    place = input_tensor.spec.memory_config if memory_config is None else memory_config
+    if device.strict and keeps_padding(input_tensor.spec, place):
+        raise ArgumentError(
+            f"untilize: images of {input_tensor.shape[-2]} rows are padded to {input_tensor.padded_shape[-2]} in the "
+            "shards, and the library takes the padding for rows of the result; move the tensor to interleaved memory "
+            "first, or open the device with strict=False"
+        )
     plan = kept_plan(plan_untilize, device, input_tensor.spec, place=memory_config, on_one_core=not use_multicore)
     return carried_out("untilize", plan, input_tensor, device)
 
@@ -291,7 +299,7 @@ def untilize_with_unpadding(
         input_tensor: Tiles on the device.
         output_tensor_end: The last index that is kept, on each axis; padding is not.
         memory_config: Where the rows go; None for where the tiles are.
-        use_multicore: Of True alone the program is simulated.
+        use_multicore: False has one core do it, between interleaved places.
         sub_core_grids: Not simulated.
 
     Raises:
@@ -300,14 +308,13 @@ def untilize_with_unpadding(
         OutOfMemoryError: No room.
     """
     require_left_out("untilize_with_unpadding", sub_core_grids=sub_core_grids)
-    if not use_multicore:
-        raise ArgumentError("untilize_with_unpadding: use_multicore=False is not simulated; leave it out")
     shape = tuple(end + 1 for end in _integers("output_tensor_end", output_tensor_end))
     sides = tuple(input_tensor.shape)
     if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
         raise ArgumentError(f"untilize_with_unpadding: output_tensor_end must lie within {list(sides)}, before padding")
     device = required_device("untilize_with_unpadding", input_tensor)
-    plan = plan_untilize_with_unpadding(input_tensor.spec, shape, device.spec, place=memory_config)
+    one = not use_multicore
+    plan = plan_untilize_with_unpadding(input_tensor.spec, shape, device.spec, place=memory_config, on_one_core=one)
     return carried_out("untilize_with_unpadding", plan, input_tensor, device)
 
 

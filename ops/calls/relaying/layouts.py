@@ -3,14 +3,17 @@
 Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
-from device.errors import DeviceError
+from math import prod
+
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
-from device.plan import Plan
+from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder
+from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
+from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.tiling.plan import (
     in_other_layout,
@@ -20,6 +23,8 @@ from ops.programs.tiling.plan import (
     unpadded_by,
     untilized_by,
 )
+
+RANK = 4  # axes that the programs of the library take at most
 
 
 def plan_to_layout(
@@ -93,22 +98,79 @@ def plan_tilize(
 def plan_untilize(
     source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None, on_one_core: bool = False
 ) -> Plan:
-    """Plan the tiles of the tensor "input" as rows, padding included."""
+    """Plan the tiles of the tensor "input" as rows of the same shape.
+
+    Interleaved tiles lose their padding. Tiles in shards keep it: as padding of interleaved rows, and between the
+    images of rows in shards.
+
+    Raises:
+        DeviceError: The rows do not fit their shards, or the library can not give them more than four axes back.
+    """
     builder = PlanBuilder(spec, {"input": source})
-    where = source.memory_config if place is None else place
-    made = rows_of(source, source.padded_shape, where)
-    result = untilized_by(builder, builder.tensor("input"), made, "output", on_one_core=on_one_core)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    read, where = builder.tensor("input"), source.memory_config if place is None else place
+    cut = source.shape != source.padded_shape and not source.memory_config.is_sharded()
+    if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
+        result = unpadded_by(builder, read, source.shape, where, "output", on_one_core=on_one_core)
+    else:
+        padded = source.padded_shape if source.memory_config.is_sharded() and not where.is_sharded() else None
+        made = rows_of(source, source.shape, where, padded)
+        result = untilized_by(builder, read, made, "output", on_one_core=on_one_core)
+    return _viewed(builder, result, source.padded_shape)
+
+
+def _viewed(builder: PlanBuilder, rows: PlanTensor, padded: tuple[int, ...]) -> Plan:
+    """The finished plan of rows, which the library views in a padded shape if their program is built."""
+    plan = builder.finish({"output": rows.name}, known_works=MEANINGS)
+    if not any(isinstance(step, Operation) and step.refused for step in plan.steps):
+        _check_axes(rows.spec, padded, builder.device_spec)
+    return plan
+
+
+def _check_axes(rows: TensorSpec, padded: tuple[int, ...], spec: DeviceSpec) -> None:
+    """Raises DeviceError if the library, which untilizes four axes, can not view the rows in more axes.
+
+    Args:
+        rows: The rows.
+        padded: The shape, with padding, that the library views them in.
+        spec: The device.
+    """
+    width, way_out = rows.padded_shape[-1], "input_tensor: reshape it to four axes first"
+    if len(padded) <= RANK or padded == rows.padded_shape:
+        return
+    if rows.memory_config.is_sharded():
+        if padded[-1] == width:
+            return
+        if rows.shards.shape[1] != width:
+            squeezed = [prod(padded[: 1 - RANK]), *rows.padded_shape[1 - RANK :]]
+            raise DeviceError(
+                "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the "
+                f"input last dimension. Input shape: Shape({squeezed}), New shape: Shape({list(padded)}), Shard width: "
+                f"{rows.shards.shape[1]}\n{way_out}"
+            )
+    page_bytes, size = row_bytes(rows, padded[-1]), rows.buffer(spec).size_bytes
+    if size % page_bytes:
+        raise DeviceError(
+            f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size}. For "
+            f"interleaved-buffers, buffer size should be divisible by the page size\n{way_out}"
+        )
+    if not rows.memory_config.is_sharded():
+        raise DeviceError(f"MeshBuffer must be large enough to hold the tensor.\n{way_out}")
+    raise ArgumentError(f"untilize: shards wider than their columns, in {len(padded)} axes, are not simulated; reshape")
 
 
 def plan_untilize_with_unpadding(
-    source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
+    source: TensorSpec,
+    shape: tuple[int, ...],
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    on_one_core: bool = False,
 ) -> Plan:
     """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
-    result = unpadded_by(builder, builder.tensor("input"), shape, where, "output")
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    result = unpadded_by(builder, builder.tensor("input"), shape, where, "output", on_one_core=on_one_core)
+    return _viewed(builder, result, shape)
 
 
 def plan_typecast(

@@ -57,7 +57,7 @@ def tiling_buffers(
     depth = BUFFERING if core_rows > 1 and untilizes and not on_one_core else 1
     if on_one_core:
         cores = first_cores(1, spec.grid.cols, spec.grid.rows)
-        across = _shard_tiles(read.spec)[1] if untilizes and read.spec.memory_config.is_sharded() else across
+        across = _shard_tiles(made.spec)[1] if untilizes and made.spec.memory_config.is_sharded() else across
     return (
         tile_buffer("argument", depth * across, read.spec.data_format, cores),
         tile_buffer("result", depth * across, made.spec.data_format, cores),

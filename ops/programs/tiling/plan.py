@@ -11,6 +11,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
+from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.circular_buffers import untilize_codegen_buffers
@@ -59,9 +60,12 @@ def in_other_layout(
     return untilized_by(builder, source, rows_of(spec, spec.shape, where), name)
 
 
-def rows_of(spec: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> TensorSpec:
+def rows_of(
+    spec: TensorSpec, shape: tuple[int, ...], place: MemoryConfig, padded: tuple[int, ...] | None = None
+) -> TensorSpec:
     """What tiles become as rows: bfloat8_b becomes bfloat16; raises DeviceError for other block floats."""
-    return TensorSpec(shape, BFLOAT16 if spec.data_format == BFLOAT8_B else spec.data_format, Layout.ROW_MAJOR, place)
+    data_format = BFLOAT16 if spec.data_format == BFLOAT8_B else spec.data_format
+    return TensorSpec(shape, data_format, Layout.ROW_MAJOR, place, padded)
 
 
 def tilized_by(
@@ -105,22 +109,34 @@ def tilized_by(
 
 
 def unpadded_by(
-    builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, name: str
+    builder: PlanBuilder,
+    source: PlanTensor,
+    shape: tuple[int, ...],
+    place: MemoryConfig,
+    name: str,
+    *,
+    on_one_core: bool = False,
 ) -> PlanTensor:
-    """Rows of tiles without the padding, in a shape that is no larger; shards are cut to it."""
+    """Rows of tiles without the padding, in a shape that is no larger; shards are cut to it.
+
+    One core does all only between interleaved places.
+    """
     made = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
     refused = unpadding_refusal(source.spec, made, place)
-    return _converted(builder, Conversion.UNTILIZE_WITH_UNPADDING, source, made, name, refused=refused)
+    alone = on_one_core and not source.spec.memory_config.is_sharded() and not place.is_sharded()
+    conversion = Conversion.UNTILIZE_WITH_UNPADDING
+    return _converted(builder, conversion, source, made, name, on_one_core=alone, refused=refused)
 
 
 def untilized_by(
     builder: PlanBuilder, source: PlanTensor, made: TensorSpec, name: str, *, on_one_core: bool = False
 ) -> PlanTensor:
-    """Rows of tiles, padding included."""
+    """Rows of tiles that keep their padding, but for generated code, which cuts it off."""
     places = (source.spec.memory_config, made.memory_config)
     generated = not any(place.is_sharded() for place in places) and source.spec.data_format in GENERATED_FORMATS
     if not generated or on_one_core:
-        return _converted(builder, Conversion.UNTILIZE, source, made, name, on_one_core=on_one_core)
+        refused = _untilize_refusal(source.spec, made, builder.device_spec, on_one_core=on_one_core)
+        return _converted(builder, Conversion.UNTILIZE, source, made, name, on_one_core=on_one_core, refused=refused)
     conversion = Conversion.UNTILIZE_CODEGEN
     return builder.run(
         f"{conversion.value}DeviceOperation",
@@ -129,6 +145,24 @@ def untilized_by(
         output=PlanTensor(name, made),
         circular_buffers=untilize_codegen_buffers(source.spec, made, builder.device_spec),
     )
+
+
+def _untilize_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec, *, on_one_core: bool) -> str | None:
+    """Why the library does not untilize a tensor in shards, or into shards, if it does not."""
+    shards, wanted = source.memory_config.shard_spec, made.memory_config.shard_spec
+    if on_one_core and shards is not None:
+        for side, whole, part in zip(("height", "width"), source.matrix, shards.shape, strict=True):
+            if whole % part:
+                return (
+                    f"Uneven input shard {side} {part} for tensor {side} {whole} not supported for single core "
+                    "implementation\nuse_multicore: leave it out"
+                )
+    if wanted is not None and row_bytes(made, wanted.shape[1]) % spec.l1.alignment_bytes:
+        return (
+            f"Output shard row size {row_bytes(made, wanted.shape[1])} bytes must be aligned to "
+            f"{spec.l1.alignment_bytes} bytes buffer alignment requirement\nmemory_config: give wider shards"
+        )
+    return None
 
 
 def require_whole_tiles(spec: TensorSpec) -> None:
@@ -230,10 +264,18 @@ def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: 
     )
 
 
+def keeps_padding(source: TensorSpec, place: MemoryConfig) -> bool:
+    """Whether Untilize leaves rows of padding between the images of shards, where they become rows of the result."""
+    sharded = source.memory_config.is_sharded() and place.is_sharded()
+    return sharded and prod(source.padded_shape[:-2]) > 1 and source.shape[-2] != source.padded_shape[-2]
+
+
 def _work(conversion: Conversion, source: PlanTensor, made: TensorSpec) -> LayOut:
+    keeps = conversion is Conversion.UNTILIZE and keeps_padding(source.spec, made.memory_config)
     return LayOut(
         conversion=conversion,
         source_format=source.spec.data_format,
         data_format=made.data_format,
         kept=None if made.shape == source.spec.shape else made.shape,
+        padded=source.spec.padded_shape if keeps else None,
     )

@@ -17,7 +17,8 @@ BLOCK = TensorMemoryLayout.BLOCK_SHARDED
 def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
     """The place of rows of a shape: cores share them in whole tiles, so far as their scheme cuts them.
 
-    Shards stay on the cores of the tiles. HEIGHT shards of several whole images keep as many.
+    Shards stay on the cores of the tiles. HEIGHT shards of several whole images keep as many; HEIGHT shards of tiles
+    that are in another scheme are as wide as asked for.
 
     Args:
         source: The tiles.
@@ -31,7 +32,8 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
     match place.memory_layout:
         case TensorMemoryLayout.HEIGHT_SHARDED:
             images = images_of_shard(source)
-            shard = (images * shape[-2] if images else _part(rows, grid.num_cores()), columns)
+            wide = columns if source.memory_config.memory_layout is HEIGHT else place.shard_spec.shape[1]
+            shard = (images * shape[-2] if images else _part(rows, grid.num_cores()), wide)
         case TensorMemoryLayout.WIDTH_SHARDED:
             shard = (rows, _part(columns, grid.num_cores()))
         case _:

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Final
+
+import numpy as np
 
 from device.matrix_unit.typecast import typecast
 from device.numbers.formats import Array, DataFormat
@@ -29,6 +32,7 @@ class LayOut(Work):
         source_format: Format of the source.
         data_format: Format of the result.
         kept: Shape of what is kept of the source, from its first element on; None for all.
+        padded: Padded shape of the source if the result takes its rows of padding for rows of its own; None if not.
         on_one_core: One core does all.
     """
 
@@ -36,6 +40,7 @@ class LayOut(Work):
     source_format: DataFormat
     data_format: DataFormat
     kept: tuple[int, ...] | None = None
+    padded: tuple[int, ...] | None = None
     on_one_core: bool = False
 
 
@@ -43,9 +48,18 @@ def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading
     values = given(inputs[0])
     if work.kept is not None:
         values = values[tuple(slice(side) for side in work.kept)]
+    if work.padded is not None:
+        values = _with_padding(values, work.padded)
     if work.source_format == work.data_format:
         return packed_tiles(values) if work.conversion in TILIZES else values
     return typecast(values, work.source_format, work.data_format)
+
+
+def _with_padding(values: Array, padded: tuple[int, ...]) -> Array:
+    """As many rows as there were, with zeros below each image, which pushes the last images out."""
+    below = [(0, 0)] * (values.ndim - 2) + [(0, padded[-2] - values.shape[-2]), (0, 0)]
+    rows = np.pad(values, below).reshape(-1, values.shape[-1])
+    return rows[: prod(values.shape[:-1])].reshape(values.shape)
 
 
 def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles:

@@ -61,8 +61,6 @@ def test_shards_are_dealt_anew_into_a_tensor_that_is_there(device):
 def test_tiles_are_cut_to_the_rows_that_are_asked_for(device):
     names, result, _ = captured(lambda: ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49]))
     assert names == ["UntilizeWithUnpadding"]
-    with pytest.raises(ttnn.ArgumentError, match="use_multicore=False is not simulated"):
-        ttnn.untilize_with_unpadding(placed(device), [0, 0, 39, 49], use_multicore=False)
     assert np.array_equal(result.to_numpy(), VALUES[:, :, :40, :50])
 
 

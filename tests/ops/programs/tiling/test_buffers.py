@@ -67,7 +67,8 @@ def test_tiles_become_rows(before, after, expected):
 def test_one_core_has_one_row_of_tiles_on_its_way():
     alone = [(4, 1, False), (4, 1, False)]
     assert made(Conversion.UNTILIZE, DRAM_MEMORY_CONFIG, DRAM_MEMORY_CONFIG, on_one_core=True) == alone
-    assert made(Conversion.UNTILIZE, WIDE, DRAM_MEMORY_CONFIG, on_one_core=True) == [(1, 1, False), (1, 1, False)]
+    assert made(Conversion.UNTILIZE, WIDE, DRAM_MEMORY_CONFIG, on_one_core=True) == alone
+    assert made(Conversion.UNTILIZE, DRAM_MEMORY_CONFIG, WIDE, on_one_core=True) == [(1, 1, False), (1, 1, False)]
 
 
 def test_rows_of_an_image_are_on_their_way_where_padding_is_cut_off():

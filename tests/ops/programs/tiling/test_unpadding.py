@@ -36,6 +36,12 @@ def test_shards_stay_on_the_cores_of_the_tiles():
     assert unpadded_place(tiles(DRAM_MEMORY_CONFIG), (1, 1, 100, 100), elsewhere).shard_spec.shape == [32, 100]
 
 
+def test_shards_of_interleaved_tiles_are_as_wide_as_asked_for():
+    wider = in_box(HEIGHT, (16, 128), 8)
+    assert unpadded_place(tiles(DRAM_MEMORY_CONFIG), (1, 1, 100, 100), wider).shard_spec.shape == [32, 128]
+    assert unpadded_place(tiles(PLACES["HEIGHT"]), (1, 1, 100, 100), wider).shard_spec.shape == [64, 100]
+
+
 @pytest.mark.parametrize(
     ("shape", "rows", "images"),
     [((1, 4, 50, 100), 128, 2), ((1, 6, 7, 130), 64, 2), ((1, 2, 50, 100), 64, 0), ((1, 3, 33, 64), 96, 0)],
