@@ -1,12 +1,13 @@
 """The plan of ttnn.concat.
 
-Rules: ttnn 0.81.1, compared with recorded plans. Shards are joined where they are along axes that they are whole on;
-along others they are gathered first. Rows that end within what memory aligns are turned, joined, and turned back.
+Rules: ttnn 0.81.1, compared with recorded plans. Tiles that end within the axis become rows before they are joined,
+and rows that end within what memory aligns are turned before, and back afterwards. What is left is joined: shards where
+they are, along axes that they are whole on; others once they are gathered; and interleaved tensors page by page.
 """
 
 from collections.abc import Sequence
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -16,19 +17,26 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.memory.tiles import TILE
-from device.plan import Plan
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.concatenation.refusals import joins_in_place, require_one_shape, shards_refusal
-from ops.calls.rearranging.turning import permuted_by
+from ops.calls.concatenation.refusals import (
+    joins_in_place,
+    require_all_interleaved,
+    require_one_shape,
+    shards_refusal,
+)
+from ops.calls.rearranging.turning import seen, transposed_by
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.concat.buffers import page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.concat.work import Concatenate
-from ops.programs.tiling.plan import in_other_layout, unpadded_by
+from ops.programs.movement.work import Conversion
+from ops.programs.tiling.plan import dealt, tilized_by, unpadded_by
 
 CONCAT = "ConcatDeviceOperation"
+MOST_BANDS = 32  # tensors whose rows of tiles one program joins
 
 
 def plan_concat(
@@ -54,11 +62,39 @@ def plan_concat(
     where = DRAM_MEMORY_CONFIG if place is None else place
     if len(inputs) == 1:
         result = placed(builder, inputs[0], where, "output")
-    elif sources[0].memory_config.is_sharded():
-        result = _of_shards(builder, inputs, axis, where, groups)
+    elif not _is_ragged(sources, axis):
+        result, spent = _aligned(builder, inputs, axis, where, groups, "output")
+        builder.free(*spent)
+    elif _joins_bands(sources, axis, where, groups, spec):
+        result = _paged(builder, inputs, axis, where, "output", ragged=True)
     else:
-        result = _interleaved(builder, inputs, axis, where)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+        rows = [unpadded_by(builder, one, one.spec.shape, one.spec.memory_config, f"{one.name}.rows") for one in inputs]
+        joined, spent = _aligned(builder, rows, axis, where, groups, "output.rows", consumed=True)
+        result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)
+        builder.free(joined, *spent)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:
+    """Whether tiles hold padding along an axis."""
+    lasts = [len(one.padded_shape) - len(one.shape) + axis for one in sources]  # a vector has padded rows in front
+    return any(
+        one.layout is Layout.TILE and one.shape[axis] != one.padded_shape[last]
+        for one, last in zip(sources, lasts, strict=True)
+    )
+
+
+def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, groups: int, spec: DeviceSpec) -> bool:
+    """Whether one program joins the rows of interleaved tiles with padding; of L1 it must find room for its buffers."""
+    rank, places = len(sources[0].shape), [place, *(one.memory_config for one in sources)]
+    if groups != 1 or not 2 <= len(sources) <= MOST_BANDS or rank < 2 or axis != rank - 1:
+        return False
+    if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(one.is_sharded() for one in places):
+        return False
+    made = _joined(sources, axis, place)
+    held = [one.buffer(spec) for one in (*sources, made)]
+    taken = sum(one.bank_bytes for one in held if one.buffer_type is BufferType.L1)
+    return taken + sum(one.size_bytes for one in ragged_buffers(sources, made, spec)) <= spec.l1.usable_bytes
 
 
 def _ends_unaligned(inputs: Sequence[PlanTensor], axis: int, spec: DeviceSpec) -> bool:
@@ -73,92 +109,132 @@ def _ends_unaligned(inputs: Sequence[PlanTensor], axis: int, spec: DeviceSpec) -
     return False
 
 
-def _joined(inputs: Sequence[PlanTensor], axis: int, place: MemoryConfig) -> TensorSpec:
+def _aligned(
+    builder: PlanBuilder,
+    inputs: list[PlanTensor],
+    axis: int,
+    place: MemoryConfig,
+    groups: int,
+    name: str,
+    *,
+    consumed: bool = False,
+) -> tuple[PlanTensor, list[PlanTensor]]:
+    """The tensors joined, and what is to be released once nothing needs it, in order.
+
+    The last two axes are swapped before and after if rows would end unaligned behind one another. The inputs belong to
+    the plan if they are ``consumed``.
+    """
+    if not _ends_unaligned(inputs, axis, builder.device_spec):
+        result = _joined_in_place(builder, inputs, axis, place, groups, name)
+        return result, inputs if consumed else []
+    matrices = [seen(one, (1, *one.spec.shape)) if axis == 0 else one for one in inputs]
+    last = max(axis, 1)
+    turned = [transposed_by(builder, one, (last - 1, last), None, f"{one.name}.turned") for one in matrices]
+    given = {one.name for one in inputs}
+    made = [one for one in turned if consumed or one.name not in given]  # a single element stays where it is
+    if consumed:
+        kept = {one.name for one in turned}
+        builder.free(*(one for one in inputs if one.name not in kept))
+    joined = _joined_in_place(builder, turned, last - 1, place, groups, f"{name}.turned")
+    result = transposed_by(builder, joined, (last - 1, last), place, name)
+    if axis == 0:
+        result = seen(result, result.spec.shape[1:])
+    return result, [*([joined] if joined.name != result.name else []), *made]
+
+
+def _joined_in_place(
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int, name: str
+) -> PlanTensor:
+    """Tensors joined as they are: shards on their cores, or gathered first, and others page by page."""
     first = inputs[0].spec
+    if not first.memory_config.is_sharded():
+        return _interleaved(builder, inputs, axis, place, name)
+    all_sharded = all(one.spec.memory_config.is_sharded() for one in inputs)
+    if not all_sharded and not place.is_sharded() and not _cuts_rows(first):
+        require_all_interleaved([one.spec for one in inputs])
+    if place.is_sharded() or (all_sharded and joins_in_place(first, axis)):
+        return _of_shards(builder, inputs, axis, place, groups, name)
+    gathered = [placed(builder, one, place, f"{one.name}.interleaved") for one in inputs]
+    result = _interleaved(builder, gathered, axis, place, name)
+    given = {one.name for one in inputs}
+    builder.free(*(one for one in gathered if one.name not in given))
+    return result
+
+
+def _cuts_rows(tensor: TensorSpec) -> bool:
+    """Whether a page is a part of a row."""
+    by_columns = (TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
+    return tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in by_columns
+
+
+def _joined(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig) -> TensorSpec:
+    first = sources[0]
     shape = list(first.shape)
-    shape[axis] = sum(one.spec.shape[axis] for one in inputs)
+    shape[axis] = sum(one.shape[axis] for one in sources)
     return TensorSpec(shape, first.data_format, first.layout, place)
 
 
 def _of_shards(
-    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int, name: str
 ) -> PlanTensor:
     """Shards are joined on their cores; an interleaved result is dealt by a program of its own."""
     last, tiled = len(inputs[0].spec.shape) - 1, inputs[0].spec.layout is Layout.TILE
-    ragged = tiled and any(one.spec.shape[axis] != one.spec.padded_shape[axis] for one in inputs)
-    if ragged or _ends_unaligned(inputs, axis, builder.device_spec):
-        raise ArgumentError(
-            "concat: shards that end within a tile, or rows within 16 bytes, are not simulated; "
-            "move them to interleaved memory first"
-        )
-    if not place.is_sharded() and not joins_in_place(inputs[0].spec, axis):
-        gathered = [placed(builder, one, place, f"{one.name}.interleaved") for one in inputs]
-        result = _paged(builder, gathered, axis, place, "output")
-        builder.free(*gathered)
-        return result
+    specs = [one.spec for one in inputs]
     sharded = place if place.is_sharded() else _shards_of_result(inputs, axis == last)
-    made = PlanTensor("output" if place.is_sharded() else "output.sharded", _joined(inputs, axis, sharded))
-    refused = shards_refusal(
-        [one.spec for one in inputs], made.spec, axis, groups, builder.device_spec.l1.alignment_bytes
-    )
+    made = PlanTensor(name if place.is_sharded() else f"{name}.sharded", _joined(specs, axis, sharded))
+    refused = shards_refusal(specs, made.spec, axis, groups, builder.device_spec.l1.alignment_bytes)
     by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     pair = len(inputs) == 2 and by_height and axis == last
-    buffers = turned_buffers if pair and tiled else shard_views
-    work = Concatenate(axis=axis, shapes=tuple(one.spec.shape for one in inputs), groups=groups if pair else 1)
+    work = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs), groups=groups if pair else 1)
     builder.run(
         CONCAT,
         work,
         inputs,
         output=made,
-        circular_buffers=() if refused else buffers(inputs, made, builder.device_spec),
+        circular_buffers=() if refused else _shard_buffers(inputs, made, builder.device_spec, turns=pair and tiled),
         dataflow=pair,
-        key=("concat", work, tuple(one.spec for one in inputs), made.spec),
+        key=("concat", work, tuple(specs), made.spec),
         refused=refused,
     )
     if place.is_sharded():
         return made
-    result = placed(builder, made, place, "output")
+    result = placed(builder, made, place, name)
     builder.free(made)
     return result
 
 
+def _shard_buffers(
+    inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec, *, turns: bool
+) -> tuple[CircularBuffer, ...]:
+    """Buffers of the programs that join shards; vectors are joined page by page."""
+    if len(made.spec.shape) == 1:
+        return page_buffers([one.spec for one in inputs], made.spec, spec)
+    return turned_buffers(inputs, made, spec) if turns else shard_views(inputs, made, spec)
+
+
 def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:
     """The cores of the first tensor, with all columns (or rows) side by side."""
-    if any(one.spec.memory_config.shard_spec is None for one in inputs):
-        raise DeviceError("bad optional access\nconcat: shard all tensors, or none")
     first, shards = inputs[0].spec.memory_config, inputs[0].spec.shards
     rows, columns = zip(*(one.spec.shards.shape for one in inputs), strict=True)
     shape = (rows[0], sum(columns)) if by_columns else (sum(rows), columns[0])
     return MemoryConfig(first.memory_layout, first.buffer_type, ShardSpec(shards.grid, shape, shards.orientation))
 
 
-def _interleaved(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig) -> PlanTensor:
-    """Pages are joined as they are; what is ragged goes through rows, and what is not aligned is turned."""
-    rank = len(inputs[0].spec.shape)
-    tiled = inputs[0].spec.layout is Layout.TILE
-    ragged = tiled and axis >= rank - 2 and any(one.spec.shape[axis] % TILE for one in inputs)
-    if ragged and (axis == rank - 2 or inputs[0].spec.data_format.is_block):
-        rows = [unpadded_by(builder, one, one.spec.shape, one.spec.memory_config, f"{one.name}.rows") for one in inputs]
-        joined = _aligned(builder, rows, axis, place, "output.rows")
-        result = in_other_layout(builder, joined, Layout.TILE, "output")
-        builder.free(joined, *rows)
-        return result
-    if ragged:
-        return _paged(builder, inputs, axis, place, "output", ragged=True)
-    return _aligned(builder, inputs, axis, place, "output")
-
-
-def _aligned(builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str) -> PlanTensor:
-    """Pages as they are; the last two axes are swapped before and after if these would end unaligned."""
-    if not _ends_unaligned(inputs, axis, builder.device_spec):
+def _interleaved(
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str
+) -> PlanTensor:
+    """Pages are joined; rows that are to lie in columns of shards are dealt to them afterwards."""
+    if _ends_unaligned(inputs, axis, builder.device_spec) and inputs[0].spec.layout is Layout.ROW_MAJOR:
+        raise DeviceError(
+            "Current concat implementation requires aligned last dim when concatting on last dim\n"
+            "concat: move the tensors to interleaved memory before, or give rows of whole alignments"
+        )
+    if not _cuts_rows(_joined([one.spec for one in inputs], axis, place)):
         return _paged(builder, inputs, axis, place, name)
-    if axis == 0:
-        raise ArgumentError("concat: tensors of one axis are not simulated; give them another one")
-    swapped = (*range(axis - 1), axis, axis - 1)
-    turned = [permuted_by(builder, one, swapped, one.spec.memory_config, f"{one.name}.turned") for one in inputs]
-    joined = _paged(builder, turned, axis - 1, place, f"{name}.turned")
-    result = permuted_by(builder, joined, swapped, place, name)
-    builder.free(joined, *turned)
+    joined = _paged(builder, inputs, axis, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
+    made = TensorSpec(joined.spec.shape, joined.spec.data_format, joined.spec.layout, place)
+    result = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, joined, made, name)
+    builder.free(joined)
     return result
 
 
@@ -171,9 +247,9 @@ def _paged(
     *,
     ragged: bool = False,
 ) -> PlanTensor:
-    made = PlanTensor(name, _joined(inputs, axis, place))
-    spec = builder.device_spec
-    specs = [one.spec for one in inputs]
+    specs, spec = [one.spec for one in inputs], builder.device_spec
+    made = PlanTensor(name, _joined(specs, axis, place))
+    require_all_interleaved(specs)
     work = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs))
     return builder.run(
         CONCAT,

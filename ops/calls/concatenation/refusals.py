@@ -32,8 +32,12 @@ def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
             raise DeviceError("All Tensors should have same layouts.\nconcat: bring them to one layout first")
         if other.data_format != first.data_format:
             raise DeviceError("All Tensors should have same dtypes.\nconcat: typecast them first")
-        if other.memory_config.is_sharded() and not first.memory_config.is_sharded():
-            raise DeviceError("All tensors must be sharded or all must be interleaved\nconcat: move them to one place")
+
+
+def require_all_interleaved(sources: Sequence[TensorSpec]) -> None:
+    """Raises DeviceError for shards behind a tensor without shards."""
+    if any(one.memory_config.is_sharded() for one in sources):
+        raise DeviceError("All tensors must be sharded or all must be interleaved\nconcat: move them to one place")
 
 
 def joins_in_place(source: TensorSpec, axis: int) -> bool:

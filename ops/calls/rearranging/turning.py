@@ -71,7 +71,7 @@ def plan_transpose(
     """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`."""
     _check_place("transpose", place)
     builder = PlanBuilder(spec, {"input": source})
-    result = _transposed(builder, builder.tensor("input"), (first, second), place, "output")
+    result = transposed_by(builder, builder.tensor("input"), (first, second), place, "output")
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 
@@ -96,7 +96,7 @@ def _check_place(owner: str, place: MemoryConfig | None) -> None:
         raise ArgumentError(f"{owner}: a sharded memory_config without a shard_spec is not simulated; give one")
 
 
-def _seen(tensor: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
+def seen(tensor: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
     """The tensor under a shape with more or fewer sides of 1 in front."""
     spec = tensor.spec
     return PlanTensor(tensor.name, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config))
@@ -134,8 +134,8 @@ def permuted_by(
         _check_rows(given, place, builder.device_spec)
     more = max(0, RANK - len(axes))
     order = (*range(more), *(axis + more for axis in axes))
-    made = _ordered(builder, _seen(source, (*[1] * more, *given.shape)), order, place, name)
-    return _seen(made, made.spec.shape[more:])
+    made = _ordered(builder, seen(source, (*[1] * more, *given.shape)), order, place, name)
+    return seen(made, made.spec.shape[more:])
 
 
 def _check_rows(given: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> None:
@@ -181,7 +181,7 @@ def _by_swaps(
     current, between = source, []
     for number, swapped in enumerate(swaps, 1):
         is_last = number == len(swaps)
-        made = _transposed(
+        made = transposed_by(
             builder, current, swapped, place if is_last else None, name if is_last else f"{name}.{number}"
         )
         if current.name not in (source.name, made.name):
@@ -198,14 +198,14 @@ def _as_before(builder: PlanBuilder, source: PlanTensor, wide: PlanTensor, made:
     return result
 
 
-def _transposed(
+def transposed_by(
     builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], place: MemoryConfig | None, name: str
 ) -> PlanTensor:
     """Two axes swapped, as ttnn.transpose does it."""
     given, rank = source.spec, len(source.spec.shape)
     if _in_columns(given):
         gathered = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
-        result = _transposed(builder, gathered, swapped, place, name)
+        result = transposed_by(builder, gathered, swapped, place, name)
         if result.name != gathered.name:
             builder.free(gathered)
         return result
@@ -215,7 +215,7 @@ def _transposed(
         return permuted_by(builder, source, tuple(order), place, name)
     more = RANK - rank
     first, second = sorted(axis + more for axis in swapped)
-    four = _seen(source, (*[1] * more, *given.shape))
+    four = seen(source, (*[1] * more, *given.shape))
     converts = given.data_format == BFLOAT8_B and (first, second) not in (FIRST_TWO, LAST_TWO)
     read = typecast_by(builder, four, BFLOAT16, f"{name}.bfloat16") if converts else four
     last = f"{name}.turned" if converts else name
@@ -230,7 +230,7 @@ def _transposed(
     else:
         made = _swapped(builder, read, (first, second), place, last)
     result = _as_before(builder, four, read, made, name) if converts else made
-    return _seen(result, result.spec.shape[more:])
+    return seen(result, result.spec.shape[more:])
 
 
 def _cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:

@@ -27,7 +27,7 @@ def turned_movement(source: TensorSpec, target: TensorSpec, axes: tuple[int, ...
     Args:
         source: What it reads.
         target: What it writes.
-        axes: The axis of the source that each axis of the target is.
+        axes: The axis of the source that each axis of the target is; those before its own have one element.
         spec: The machine.
     """
     in_tiles, last_stays = source.layout is Layout.TILE, axes[-1] == len(axes) - 1
@@ -52,7 +52,8 @@ def _blocks(ends: Ends, source: TensorSpec, axes: tuple[int, ...], spec: DeviceS
 
     What is written of a tile is whole: the padding of a ragged one, too.
     """
-    moved, columns = source.shape[axes[-1]], source.shape[-1]
+    shape = (1,) * (len(axes) - len(source.shape)) + source.shape
+    moved, columns = shape[axes[-1]], shape[-1]
     others = prod(source.shape[:-1]) // moved
     high, wide = div_up(moved, TILE), div_up(columns, TILE)
     blocks = others * high * wide

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import high
+from tests.shards import high, wide
 from tests.ttsim.functions.captured import captured, operations
 
 
@@ -77,3 +77,93 @@ def test_what_does_not_go_together_is_refused(device):
         ttnn.concat(wide, 2)
     with pytest.raises(ttnn.ArgumentError, match="not simulated"):
         ttnn.concat([wide, narrow], 3, output_tensor=wide)
+
+
+@pytest.mark.parametrize("layout", [ttnn.TILE_LAYOUT, ttnn.ROW_MAJOR_LAYOUT])
+@pytest.mark.parametrize(("sides", "axis"), [((7, 21), 0), ((1, 1), 0), ((32, 32, 5), 0)])
+def test_vectors_are_joined(device, layout, sides, axis):
+    arrays = [values(side, first=n) for n, side in enumerate(sides)]
+    tensors = [placed(device, one, layout) for one in arrays]
+    result = ttnn.concat(tensors, axis)
+    assert np.array_equal(result.to_numpy(), np.concatenate(arrays))
+    assert all(one.is_allocated() for one in tensors)
+
+
+@pytest.mark.parametrize("shape", [(38, 24), (3, 38, 24)])
+def test_turned_tensors_keep_their_rank(device, shape):
+    arrays = [values(*shape), values(*shape, first=7)]
+    result = ttnn.concat([placed(device, one, ttnn.ROW_MAJOR_LAYOUT) for one in arrays], -1)
+    assert np.array_equal(result.to_numpy(), np.concatenate(arrays, -1))
+
+
+def test_what_lies_where_the_result_goes_is_not_released(device):
+    """The first tensor is gathered in DRAM, where the second lies."""
+    arrays = [values(1, 1, 64, 64), values(1, 1, 64, 64, first=7)]
+    first = placed(device, arrays[0], ttnn.ROW_MAJOR_LAYOUT, wide((64, 32), 2))
+    second = placed(device, arrays[1], ttnn.ROW_MAJOR_LAYOUT)
+    names, result, _ = captured(lambda: ttnn.concat([first, second], 3))
+    assert (names, second.is_allocated()) == (["ShardedToInterleaved", "Concat"], True)
+    assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 3))
+
+
+@pytest.mark.parametrize("layout", [ttnn.TILE_LAYOUT, ttnn.ROW_MAJOR_LAYOUT])
+def test_shards_of_whole_rows_or_tiles_do_not_go_with_interleaved_tensors(device, layout):
+    sharded = placed(device, values(1, 1, 64, 64), layout, high((32, 64), 2))
+    apart = placed(device, values(1, 1, 64, 64), layout)
+    for pair in ([sharded, apart], [apart, sharded]):
+        with pytest.raises(ttnn.DeviceError, match=r"^All tensors must be sharded or all must be interleaved"):
+            ttnn.concat(pair, 2)
+    assert sharded.is_allocated()
+    assert apart.is_allocated()
+
+
+def test_ragged_shards_go_through_rows_that_are_turned(device):
+    arrays = [values(288, 33), values(288, 96)]
+    tensors = [placed(device, one, place=high((32, width), 64)) for one, width in zip(arrays, (64, 96), strict=True)]
+    names, result, _ = captured(lambda: ttnn.concat(tensors, -1))
+    assert names == [
+        *["UntilizeWithUnpadding"] * 2, *["Transpose"] * 2, *["ShardedToInterleaved"] * 2, "Concat", "Permute",
+        "TilizeWithValPadding",
+    ]  # fmt: skip
+    assert np.array_equal(result.to_numpy(), np.concatenate(arrays, -1))
+
+
+@pytest.mark.parametrize(
+    ("widths", "names"),
+    [
+        ((32, 32), ["Concat", "InterleavedToSharded"]),
+        ((30, 34), ["Permute", "Permute", "Concat", "InterleavedToSharded", "Transpose"]),
+    ],
+)
+def test_rows_are_dealt_to_columns_of_shards_once_they_are_joined(device, widths, names):
+    arrays = [values(64, width, first=width) for width in widths]
+    tensors = [placed(device, one, ttnn.ROW_MAJOR_LAYOUT) for one in arrays]
+    found, result, _ = captured(lambda: ttnn.concat(tensors, 1, memory_config=wide((64, 32), 2)))
+    assert (found, result.memory_config()) == (names, wide((64, 32), 2))
+    assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 1))
+
+
+def test_ragged_tiles_for_shards_become_rows(device):
+    arrays = [values(64, 30), values(64, 34)]
+    found, result, _ = captured(
+        lambda: ttnn.concat([placed(device, one) for one in arrays], 1, memory_config=high((32, 64), 2))
+    )
+    assert found == [
+        *["UntilizeWithUnpadding"] * 2, *["Permute"] * 2, "Concat", "Transpose", "TilizeWithValPadding",
+    ]  # fmt: skip
+    assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 1))
+
+
+def test_rows_of_shards_that_are_gathered_must_end_aligned(device):
+    """150 columns of 2 bytes lie in shards of 32 columns, which are padded to 320 bytes until they are gathered."""
+    tensors = [placed(device, values(170, 150), place=wide((192, 32), 5)) for _ in range(2)]
+    with pytest.raises(ttnn.DeviceError, match=r"^Current concat implementation requires aligned last dim when"):
+        ttnn.concat(tensors, 1)
+
+
+def test_ragged_block_floats_become_bfloat16(device):
+    array = values(64, 40)
+    tensor = ttnn.from_torch(array, ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device)
+    result = ttnn.concat([tensor, tensor], 1)
+    assert result.dtype == ttnn.bfloat16
+    assert np.array_equal(result.to_numpy(), np.concatenate([tensor.to_numpy()] * 2, 1))
