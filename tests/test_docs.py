@@ -113,3 +113,20 @@ def test_paths_and_links_exist(name):
     anchors = {re.sub(r"[^\w\- ]", "", line).lower().replace(" ", "-") for line in re.findall(r"^#+ (.+)$", text, re.M)}
     for anchor in re.findall(r"\]\(#([^)]+)\)", text):
         assert anchor in anchors, anchor
+
+
+def defects() -> list[list[str]]:
+    """The cells of every row of docs/real-defects.md."""
+    rows = [line for line in TEXTS["real-defects.md"].splitlines() if line.startswith("| ") and "::" in line]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows]
+
+
+def test_every_defect_of_the_real_library_names_tests_that_exist():
+    assert len(defects()) >= 20
+    for row in defects():
+        assert len(row) == 4, row
+        assert re.match("(refuses|copies|differs)", row[2]), row
+        for named in row[3].split(", "):
+            path, name = named.split("::")
+            text = (ROOT / path).read_text(encoding="utf-8")
+            assert re.search(rf"^( {{4}})?def {re.escape(name)}\(", text, flags=re.MULTILINE), named
