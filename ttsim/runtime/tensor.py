@@ -5,6 +5,7 @@ A host tensor keeps its values in logical order, rounded to its format. A device
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -204,6 +205,9 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         """What is stored, without padding."""
         if stored.size == self.spec.volume:
             return frozen(stored.reshape(self.spec.shape))
+        sides = self.spec.shape
+        if len(sides) > 1 and prod(sides[:-2]) == prod(stored.shape[:-2]):  # a view of tiles that were filled up
+            stored = stored.reshape(*sides[:-2], *stored.shape[-2:])
         lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(self.spec.shape))
         return frozen(stored[lead + tuple(slice(side) for side in self.spec.shape)])
 

@@ -36,6 +36,15 @@ def test_sides_of_one(device):
     assert ttnn.unsqueeze_to_4D(ttnn.squeeze(tensor)).shape == [1, 3, 40, 64]
 
 
+@pytest.mark.parametrize("shape", [(1, 6, 40, 64), (1, 1, 6, 40, 64), (3, 2, 40, 64)])
+def test_a_view_of_tiles_that_were_filled_up(device, shape):
+    rows = ttnn.from_torch(IMAGE[:, :, :37].reshape(6, 37, 64), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    filled = ttnn.pad(rows, ((0, 0), (0, 3), (0, 0)), 5.0)
+    seen = ttnn.reshape(filled, shape)
+    assert seen.buffer_address() == filled.buffer_address()
+    assert np.array_equal(seen.to_numpy(), filled.to_numpy().reshape(shape))
+
+
 def test_what_is_not_simulated(device):
     tensor = ttnn.from_torch(IMAGE, ttnn.bfloat16, device=device)
     with pytest.raises(ttnn.DeviceError, match=r"^Invalid arguments to reshape"):
