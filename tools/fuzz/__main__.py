@@ -3,8 +3,9 @@
 usage: python -m tools.fuzz [--kind KIND ...] [--seed N] [--count N] [--first N]
 
 Kinds: calls on strict devices (the usual kind), exact (the same, bit for bit), twins (the same made in other ways, to
-compare), odd arguments of public functions, damaged files (specs, layers, rows), interrupts, and threads on one
-device. Every fault is printed with its seed, its index and what makes it happen again; exit status 1 if there is any.
+compare), odd arguments of public functions, damaged files (specs, layers, rows), interrupts, threads on one device,
+and sequences of 20 calls of all exported operations on one device. Every fault is printed with its seed, its index and
+what makes it happen again (a sequence is shortened first); exit status 1 if there is any.
 """
 
 import argparse
@@ -33,15 +34,19 @@ def run_kind(kind: str, seed: int, first: int, count: int) -> int:
     """Makes trials of a kind and sums them up; returns 1 if something does not hold, else 0."""
     gc.freeze()  # collections look only at what trials make
     outcomes: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     slowest = 0.0
     for index in range(first, first + count):
         found = KINDS[kind](seed, index)
         outcomes[found.outcome] += 1
+        calls += found.calls
         slowest = max(slowest, found.seconds)
         if found.outcome == "fault":
             print(f"{kind}, seed {seed}, index {index}: {found.text}\n{found.again}", flush=True)
     faults = outcomes.pop("fault", 0)
     told = ", ".join(f"{name} {number}" for name, number in sorted(outcomes.items()))
+    if calls:
+        told += f" ({calls.total():,} calls: " + ", ".join(f"{name} {calls[name]:,}" for name in sorted(calls)) + ")"
     print(f"{kind}, seed {seed}: {count} trials: {told}, fault {faults}; the slowest took {slowest:.1f} s", flush=True)
     return int(faults > 0)
 

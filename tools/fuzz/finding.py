@@ -1,9 +1,10 @@
 """What came of one random trial, whatever its kind, and what every error must be like."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from cProfile import Profile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import ttsim
 from device.memory.memory_config import BufferType
@@ -25,12 +26,14 @@ class Finding:
         text: What does not hold, or the error.
         again: What makes it happen again: Python that can be pasted, or the text of a file.
         seconds: What it took.
+        calls: Of a trial of several calls, how often they ended in which way.
     """
 
     outcome: str
     text: str = ""
     again: str = ""
     seconds: float = 0.0
+    calls: Counter[str] = field(default_factory=Counter)
 
 
 def block_tables(device: ttsim.Device) -> Table:

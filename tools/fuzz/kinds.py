@@ -11,6 +11,7 @@ from tools.fuzz.finding import Finding
 from tools.fuzz.making import pasteable
 from tools.fuzz.metamorphic import disagreements
 from tools.fuzz.oracles import judge
+from tools.fuzz.sequences.check import check as check_sequence
 
 Check = Callable[[int, int], Finding]
 
@@ -50,5 +51,6 @@ KINDS: Final[Mapping[str, Check]] = MappingProxyType(
         "rows": files.check_rows,
         "interrupts": interrupts.check,
         "threads": threads.check,
+        "sequences": check_sequence,
     }
 )

@@ -1,0 +1,386 @@
+"""Runs a sequence: draws its steps, makes the calls, and looks at everything after each of them."""
+
+import gc
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+import ttsim
+from tools.fuzz.finding import MEMORIES, block_tables, unreadable
+from tools.fuzz.sequences.choices import Choices
+from tools.fuzz.sequences.operations import OPERATIONS, WEIGHTS
+from tools.fuzz.sequences.state import PRELUDE, Draft, Shadow, State, exactly
+from tools.fuzz.sequences.steps import Expected, Step
+
+DEVICES: Final = ("wormhole_n150", "blackhole_p150")
+SMALL_SIZES: Final = (32768, 32768, 32768, 16384, 65536, 8192, 1024, 0)
+LARGEST: Final = 1e30  # tensors of larger numbers, infinities or NaN take no part in what follows
+MOST_LIVE: Final = 9  # tensors on the device
+MOST_ON_HOST: Final = 3
+NAMES: Final = tuple(OPERATIONS)
+ODDS: Final = np.cumsum([WEIGHTS.get(name, 1.0) for name in NAMES])
+
+
+class Fault(Exception):  # noqa: N818 - found, not raised to a user
+    """Something does not hold.
+
+    Attributes:
+        operation: Which call.
+        kind: What does not hold, in a word or two: the same for the same fault in a shorter sequence.
+    """
+
+    def __init__(self, operation: str, kind: str, text: str) -> None:
+        super().__init__(f"{operation}: {kind}: {text}")
+        self.operation = operation
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The choices of a sequence, from which it can be run again.
+
+    Attributes:
+        seed: Of the generator that draws steps which are not recorded; None to replay recorded steps only.
+        opening: Choices of the device.
+        steps: Choices of each step by its number.
+    """
+
+    seed: tuple[int, ...] | None
+    opening: tuple[int, ...] = ()
+    steps: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a sequence.
+
+    Attributes:
+        record: All choices that were made.
+        script: The calls as Python.
+        counts: How often calls ended in which way.
+        accepted: How often each operation was accepted.
+        needed: The steps that the last one depends on, itself included.
+        fault: What does not hold; None if everything does.
+    """
+
+    record: Record
+    script: str
+    counts: Counter[str]
+    accepted: Counter[str]
+    needed: frozenset[int]
+    fault: Fault | None
+
+
+class Run:
+    """One run of a sequence on a device of its own."""
+
+    def __init__(self, opening: Choices) -> None:
+        spec, small = opening.pick(DEVICES), opening.pick(SMALL_SIZES)
+        strict, values = not opening.chance(0.25), "exact" if opening.chance(0.3) else "fast"
+        self.opened = (
+            f'device = ttsim.open_device(spec="{spec}", l1_small_size={small}, strict={strict}, values="{values}")\n'
+        )
+        names: dict[str, Any] = {}
+        exec(PRELUDE + self.opened, names)
+        self.state = State(names, {}, {})
+        self.before = block_tables(self.state.device)
+        self.lines: list[str] = []
+        self.texts: dict[int, str] = {}
+        self.counts: Counter[str] = Counter()
+        self.accepted: Counter[str] = Counter()
+
+    @property
+    def script(self) -> str:
+        """All calls as Python that can be pasted."""
+        return PRELUDE + self.opened + "\n".join(self.lines) + "\n"
+
+    def step(self, number: int, choices: Choices) -> None:
+        """Draws a step, makes the call and looks at what came of it; raises Fault."""
+        name = NAMES[_drawn_name(choices)]
+        if not self.state.shadows:
+            name = "from_numpy"
+        step = OPERATIONS[name](Draft(choices, self.state, number))
+        if step is None:
+            self.counts["none"] += 1
+        else:
+            self.carry_out(name, step, number)
+
+    def carry_out(self, name: str, step: Step, number: int) -> None:
+        """Makes the call of a step and looks at what came of it; raises Fault."""
+        self.lines.append(step.text)
+        self.texts[number] = step.text
+        outcome = self._made(name, step)
+        self.counts[outcome] += 1
+        if outcome == "right":
+            self.accepted[name] += 1
+            if step.contradictory and self.state.device.strict:
+                raise Fault(name, "accepted", f"{step.contradictory} on a strict device")
+            self._take(name, step, number)
+        else:
+            self.lines[-1] = _commented(step.text, outcome)
+            for made in (*step.results, *step.opaque, *step.facts):
+                if made not in self.state.shadows:
+                    self.state.names.pop(made, None)
+        self._look(name, step)
+        self._tidy()
+
+    def close(self) -> None:
+        """Frees everything; raises Fault if something stays."""
+        device = self.state.device
+        self.state.names.clear()
+        self.state.shadows.clear()
+        self.state.prepared.clear()
+        gc.collect(1)
+        device.clear_program_cache()
+        left = [buffer.name for buffer in device.machine.memory.live()]
+        if left or block_tables(device) != self.before:
+            raise Fault("the end", "a leak", f"blocks stay when all is freed: {left[:3]}")
+        device.close()
+
+    def _made(self, name: str, step: Step) -> str:
+        """Makes the call; what came of it in words."""
+        try:
+            exec(step.text, self.state.names)
+        except (ttsim.OutOfMemoryError, ttsim.CircularBufferError) as error:
+            outcome, text = "does not fit", str(error)
+        except ttsim.TTSimError as error:
+            outcome, text = "refused", str(error)
+        except Exception as error:
+            where = _place_of(error)
+            raise Fault(name, f"undocumented {type(error).__name__}", f"{error} ({where})") from None
+        else:
+            return "right"
+        wrong = unreadable(text)
+        if wrong:
+            raise Fault(name, "an unreadable error", wrong)
+        return outcome
+
+    def _take(self, name: str, step: Step, number: int) -> None:
+        """Looks at the results of a call that was accepted, and gives them shadows."""
+        state = self.state
+        for fact, answer in step.facts.items():
+            found = state.names.pop(fact)
+            if (list(found) if isinstance(answer, list) else found) != answer:
+                raise Fault(name, "a wrong answer", f"{found} instead of {answer}")
+        for place, (result, expect) in enumerate(step.results.items()):
+            tensor = state.names.get(result)
+            if not isinstance(tensor, ttsim.Tensor):
+                raise Fault(name, "a wrong type", f"{result} is {type(tensor).__name__}")
+            opaque = result in step.opaque
+            if not tensor.is_allocated():
+                if result in step.frees:
+                    continue
+                raise Fault(name, "a result without memory", result)
+            values = self._read(name, result, tensor)
+            expected = expect()
+            if any(other.tensor._storage is tensor._storage for other in state.shadows.values() if other.on_device):
+                expected = replace(expected, place=None)  # there was nothing to do: the input is returned where it is
+            wrong = _wrong_shape(tensor, expected) if not opaque or expected.shape else ""
+            if wrong:
+                raise Fault(name, "a wrong shape", wrong)
+            if not opaque and expected.values is not None:
+                self._compare(name, values, expected, step)
+            old = state.shadows.get(result)
+            if old is not None:
+                for other in state.sharing(result):
+                    if other.values.size == values.size:
+                        other.values = values.reshape(other.values.shape)
+            stable = old.number if old is not None else 8 * number + place
+            wild = not (np.abs(values) < LARGEST).all()
+            state.shadows[result] = Shadow(stable, result, tensor, values, opaque or wild)
+
+    def _read(self, name: str, which: str, tensor: ttsim.Tensor) -> Any:
+        """The values of a tensor; raises Fault where they cannot be read."""
+        try:
+            return exactly(tensor)
+        except Exception as error:
+            raise Fault(name, f"{type(error).__name__} of to_numpy", f"{which}: {error} ({_place_of(error)})") from None
+
+    def _compare(self, name: str, values: Any, expected: Expected, step: Step) -> None:
+        wrong = wrong_values(values, expected)
+        if not wrong:
+            return
+        device = self.state.device
+        if not device.strict and self._refused_by_strict(step):
+            return  # what the real library gets wrong, a device that is not strict computes as the library does
+        raise Fault(name, "wrong values", wrong)
+
+    def _refused_by_strict(self, step: Step) -> bool:
+        """Whether a strict device refuses a call that this one took."""
+        device = self.state.device
+        names = dict(self.state.names)
+        device.strict = True
+        try:
+            exec(step.text, names)
+        except ttsim.TTSimError:
+            return True
+        except Exception:
+            return False
+        finally:
+            device.strict = False
+        return False
+
+    def _look(self, name: str, step: Step) -> None:
+        """Looks at all that is alive; raises Fault."""
+        state = self.state
+        for gone in step.frees:
+            shadow = state.shadows.get(gone)
+            if shadow is not None and (gone not in state.names or not shadow.tensor.is_allocated()):
+                del state.shadows[gone]
+                state.names.pop(gone, None)
+        shadow = None
+        for other in state.shadows.values():
+            if not other.tensor.is_allocated():
+                raise Fault(name, "an input freed", f"{other.name} is gone")
+            now = self._read(name, other.name, other.tensor)
+            if now.shape != other.values.shape or not np.array_equal(now, other.values, equal_nan=True):
+                raise Fault(name, "a tensor changed", f"{other.name}, which the call does not write")
+        other = None  # type: ignore[assignment]
+        wrong = self._wrong_blocks()
+        if wrong:
+            gc.collect()
+            wrong = self._wrong_blocks()
+        if wrong:
+            raise Fault(name, "wrong blocks", wrong)
+
+    def _wrong_blocks(self) -> str:
+        """What does not agree between the allocator, the buffers and the live tensors."""
+        machine = self.state.device.machine
+        live = {buffer.number: buffer for buffer in machine.memory.live()}
+        held = {shadow.tensor.buffer.number for shadow in self.state.shadows.values() if shadow.on_device}
+        cached = {buffer.number for program in machine.program_cache.values() for buffer in program.resident}
+        for number, buffer in live.items():
+            if number not in held | cached:
+                return (
+                    f"the buffer of {buffer.name} in {buffer.spec.buffer_type.name} belongs to no tensor and no program"
+                )
+        for number in held - set(live):
+            return f"buffer {number} of a live tensor is not in memory"
+        for memory in MEMORIES:
+            blocks = sorted(block.address for block in machine.allocator.blocks(memory) if block.allocated)
+            buffers = sorted(buffer.address for buffer in live.values() if buffer.spec.buffer_type is memory)
+            if blocks != buffers:
+                return f"{memory.name}: blocks at {blocks[:9]}, buffers at {buffers[:9]}"
+        return ""
+
+    def _tidy(self) -> None:
+        """Drops the oldest tensors where there are many."""
+        state = self.state
+        for on_device, most in ((True, MOST_LIVE), (False, MOST_ON_HOST)):
+            names = [shadow.name for shadow in state.shadows.values() if shadow.on_device == on_device]
+            for name in names[: max(0, len(names) - most)]:
+                del state.shadows[name]
+                del state.names[name]
+                self.lines.append(f"del {name}")
+
+
+def run(record: Record, length: int) -> Outcome:
+    """Runs a sequence of up to ``length`` steps, or the recorded ones, until something does not hold."""
+    generator = None if record.seed is None else np.random.default_rng(record.seed)
+    opening = Choices(record.opening if generator is None else generator)
+    taken: dict[int, tuple[int, ...]] = {}
+    fault = None
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:  # for the files of dump_tensor
+        os.chdir(folder)
+        try:
+            going = Run(opening)
+            for number in record.steps if generator is None else range(length):
+                choices = Choices(record.steps[number] if generator is None else generator)
+                try:
+                    going.step(number, choices)
+                except Fault as found:
+                    fault = found
+                taken[number] = tuple(choices.taken)
+                if fault is not None:
+                    break
+            if fault is None:
+                try:
+                    going.close()
+                except Fault as found:
+                    fault = found
+        finally:
+            os.chdir(here)
+    return Outcome(
+        record=Record(None, tuple(opening.taken), taken),
+        script=going.script,
+        counts=going.counts,
+        accepted=going.accepted,
+        needed=needed(going.texts),
+        fault=fault,
+    )
+
+
+def needed(texts: Mapping[int, str]) -> frozenset[int]:
+    """The numbers of the steps that the last step depends on, by the names in their texts."""
+    found, left = set[int](), [max(texts)] if texts else []
+    while left:
+        number = left.pop()
+        if number in texts and number not in found:
+            found.add(number)
+            left += [int(name) for name in re.findall(r"\bt(\d+)", texts[number])]
+            # what writes into a tensor that the step uses
+            left += [
+                other
+                for other, text in texts.items()
+                if other > number and text.startswith("ttsim.") and re.search(rf"\bt{number}\b", text)
+            ]
+    return frozenset(found)
+
+
+def wrong_values(values: Any, expected: Expected) -> str:
+    """What is wrong with the values of a tensor; empty if nothing is."""
+    wanted = np.asarray(expected.values, np.float64)
+    bound = np.broadcast_to(np.asarray(expected.bound, np.float64), wanted.shape)
+    with np.errstate(all="ignore"):
+        near = (np.abs(values - wanted) <= bound) | (values == wanted) | np.isposinf(bound)
+    if not near.all():
+        first = tuple(int(place) for place in np.argwhere(~near)[0])
+        return (
+            f"{np.count_nonzero(~near)} of {near.size} elements, first at {first}: {values[first]:.7g} instead of "
+            f"{wanted[first]:.7g}, error allowed {bound[first]:.3g}"
+        )
+    size = np.linalg.norm(wanted)
+    if expected.norm is not None and near.size >= 32 and size > 0:
+        error = np.linalg.norm(values - wanted) / size
+        if error > expected.norm:
+            return f"relative L2 {error:.3g} is above {expected.norm:.3g}"
+    return ""
+
+
+def _wrong_shape(tensor: ttsim.Tensor, expected: Expected) -> str:
+    wanted = expected.shape if expected.values is None else np.shape(expected.values)
+    if tuple(tensor.shape) != tuple(wanted):
+        return f"{list(tensor.shape)} instead of {list(wanted)}"
+    if tensor.to_numpy().shape != tuple(wanted):
+        return f"an array of {tensor.to_numpy().shape} instead of {list(wanted)}"
+    if expected.dtypes and tensor.dtype.name.lower() not in expected.dtypes:
+        return f"{tensor.dtype.name.lower()} instead of {' or '.join(expected.dtypes)}"
+    if expected.layout is not None and tensor.layout.name != expected.layout:
+        return f"{tensor.layout.name} instead of {expected.layout}"
+    if expected.place is not None and tensor.memory_config() != expected.place:
+        return f"{tensor.memory_config()} instead of {expected.place}"
+    return ""
+
+
+def _drawn_name(choices: Choices) -> int:
+    """The place of an operation in the table, by its odds: 0 is the first one."""
+    return int(np.searchsorted(ODDS, choices.below(int(ODDS[-1] * 10)) / 10, side="right"))
+
+
+def _commented(text: str, outcome: str) -> str:
+    return "\n".join(f"# {outcome}: {line}" for line in text.splitlines())
+
+
+def _place_of(error: BaseException) -> str:
+    """Where an error was raised: the last file and line."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
