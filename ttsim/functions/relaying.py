@@ -7,6 +7,7 @@ from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     BufferType,
+    Layout,
     MemoryConfig,
     ShardOrientation,
     ShardSpec,
@@ -191,7 +192,7 @@ def tilize_with_val_padding(
     use_multicore: bool = True,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """Rows as tiles, padded to a shape.
+    """Rows as tiles, padded to a shape; a tensor in tiles itself.
 
     Args:
         input_tensor: Rows on the device.
@@ -203,15 +204,15 @@ def tilize_with_val_padding(
         sub_core_grids: Not simulated.
 
     Raises:
-        ArgumentError: What is not simulated is asked for, or the tensor is larger than the shape.
-        DeviceError: Shards are no whole tiles.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The tensor is larger than the shape, or shards are no whole tiles.
         OutOfMemoryError: No room.
     """
     require_left_out("tilize_with_val_padding", sub_core_grids=sub_core_grids)
-    shape, sides = _integers("output_tensor_shape", output_tensor_shape), tuple(input_tensor.shape)
-    if len(shape) != len(sides) or any(made < side for made, side in zip(shape, sides, strict=True)):
-        raise ArgumentError(f"tilize_with_val_padding: output_tensor_shape must hold {list(sides)}, not {shown(shape)}")
+    shape = _integers("output_tensor_shape", output_tensor_shape)
     device = required_device("tilize_with_val_padding", input_tensor)
+    if input_tensor.layout is Layout.TILE:
+        return input_tensor
     data_format = None if dtype is None else dtype.format
     plan = plan_tilize(
         input_tensor.spec,
@@ -237,6 +238,8 @@ def tilize_with_zero_padding(
     """Rows as tiles, the last of them filled with zeros; arguments as of `tilize_with_val_padding`."""
     require_left_out("tilize_with_zero_padding", sub_core_grids=sub_core_grids)
     device = required_device("tilize_with_zero_padding", input_tensor)
+    if input_tensor.layout is Layout.TILE:
+        return input_tensor
     plan = plan_tilize(
         input_tensor.spec,
         device.spec,

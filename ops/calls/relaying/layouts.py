@@ -8,6 +8,7 @@ from math import prod
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
@@ -17,7 +18,6 @@ from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.tiling.plan import (
     in_other_layout,
-    require_whole_tiles,
     rows_of,
     tilized_by,
     unpadded_by,
@@ -78,10 +78,12 @@ def plan_tilize(
     Raises:
         DeviceError: Rows or shards are no whole tiles.
     """
+    if source.layout is not Layout.ROW_MAJOR:
+        raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
+    if padded_shape is not None:
+        _check_padded_shape(source.shape, padded_shape)
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
-    if not pads:
-        require_whole_tiles(source)
     result = tilized_by(
         builder,
         builder.tensor("input"),
@@ -95,6 +97,27 @@ def plan_tilize(
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
+def _check_padded_shape(shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
+    """Raises DeviceError if a shape in tiles does not hold another; ArgumentError if it has more axes."""
+    rank, way_out = len(shape), "output_tensor_shape: round the last two sides up to whole tiles"
+    if len(padded) < rank:
+        raise DeviceError(f"ShapeBase[] index out of range. {len(padded)} not in [-4, {len(padded)})\n{way_out}")
+    sides = (1, *shape) if rank == 1 < len(padded) else shape
+    if len(padded) > len(sides) and rank not in (2, 3):
+        raise ArgumentError(f"output_tensor_shape: {len(padded)} axes of a tensor of {rank} are not simulated")
+    for axis, (side, whole) in enumerate(zip(sides, padded, strict=False)):
+        if side > whole:
+            raise DeviceError(
+                f"Output tensor shape Shape({list(padded)}) must be greater than or equal to input shape "
+                f"Shape({list(shape)}) in each dimension, but is smaller in dimension {axis}\n{way_out}"
+            )
+    if padded[-1] % TILE or prod(padded[:-1]) % TILE:
+        raise DeviceError(
+            f"To be tilizable output tensor shape Shape({list(padded)}) must be divisible by tile size ({TILE}, "
+            f"{TILE})\n{way_out}"
+        )
+
+
 def plan_untilize(
     source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None, on_one_core: bool = False
 ) -> Plan:
@@ -106,6 +129,7 @@ def plan_untilize(
     Raises:
         DeviceError: The rows do not fit their shards, or the library can not give them more than four axes back.
     """
+    _require_tiles(source)
     builder = PlanBuilder(spec, {"input": source})
     read, where = builder.tensor("input"), source.memory_config if place is None else place
     cut = source.shape != source.padded_shape and not source.memory_config.is_sharded()
@@ -116,6 +140,11 @@ def plan_untilize(
         made = rows_of(source, source.shape, where, padded)
         result = untilized_by(builder, read, made, "output", on_one_core=on_one_core)
     return _viewed(builder, result, source.padded_shape)
+
+
+def _require_tiles(source: TensorSpec) -> None:
+    if source.layout is not Layout.TILE:
+        raise DeviceError("Can only untilize tile major data\ninput_tensor: it has rows already")
 
 
 def _viewed(builder: PlanBuilder, rows: PlanTensor, padded: tuple[int, ...]) -> Plan:
@@ -167,6 +196,7 @@ def plan_untilize_with_unpadding(
     on_one_core: bool = False,
 ) -> Plan:
     """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
+    _require_tiles(source)
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
     result = unpadded_by(builder, builder.tensor("input"), shape, where, "output", on_one_core=on_one_core)

@@ -82,7 +82,7 @@ def _padded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tupl
     """Of WIDTH shards that are padded and stay: the rows of an image on their way, and a stick of the padding."""
     places = {one.spec.memory_config.memory_layout for one in (read, made)}
     before, after = read.spec.memory_config.shard_spec, made.spec.memory_config.shard_spec
-    if before is None or after is None or places != {TensorMemoryLayout.WIDTH_SHARDED}:
+    if before is None or after is None or places != {TensorMemoryLayout.WIDTH_SHARDED} or len(made.spec.shape) == 1:
         return ()
     if (before.grid, before.shape[1]) != (after.grid, after.shape[1]):
         return ()

@@ -6,11 +6,10 @@ Rules: ttnn 0.81.1 (to_layout, tilize, untilize), compared with recorded plans.
 from dataclasses import replace
 from math import prod
 
-from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.actions.pieces import row_bytes
@@ -85,7 +84,7 @@ def tilized_by(
         builder: The plan.
         source: The rows, which stay allocated.
         name: Name of the tiles.
-        place: Where they go; those that stay in their scheme stay in their shards, whatever is asked for.
+        place: Where they go; whole tiles that stay in their scheme stay in their shards, whatever is asked for.
         data_format: Their format; None for that of the rows.
         padded_shape: Shape with padding, if they are not sharded; None for the least.
         whole: The rows are whole tiles.
@@ -94,18 +93,21 @@ def tilized_by(
     spec, made_format = source.spec, data_format or source.spec.data_format
     shards = spec.memory_config.shard_spec
     padded = padded_shape or TensorSpec(spec.shape, made_format, Layout.TILE).padded_shape
-    stays = shards is not None and spec.memory_config.memory_layout is place.memory_layout
-    pads_rows = not whole and place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
-    if shards is not None and stays and pads_rows:
-        stays = padded[-1] == shards.num_cores() * shards.shape[1]
+    stays = spec.memory_config.memory_layout is place.memory_layout
+    if not whole:  # rows that are padded leave their shards, but for WIDTH shards of as many columns and axes
+        by_width = place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
+        as_many = padded_shape is None or len(padded_shape) == len(spec.shape)
+        stays = stays and by_width and as_many and spec.padded_shape[-1] == padded[-1]
     if shards is not None and stays:
-        shape = (prod(padded[:-1]), shards.shape[1]) if pads_rows else shards.shape
+        rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # those of a vector are not padded
+        shape = shards.shape if whole else (rows, shards.shape[1])
         kept = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
         made = TensorSpec(spec.shape, made_format, Layout.TILE, kept)
     else:
         made = TensorSpec(spec.shape, made_format, Layout.TILE, place, None if place.is_sharded() else padded_shape)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
-    return _converted(builder, conversion, source, made, name, on_one_core=on_one_core)
+    refused = _tilize_refusal(spec, whole=whole)
+    return _converted(builder, conversion, source, made, name, on_one_core=on_one_core, refused=refused)
 
 
 def unpadded_by(
@@ -165,19 +167,23 @@ def _untilize_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec, *,
     return None
 
 
-def require_whole_tiles(spec: TensorSpec) -> None:
-    """Raises DeviceError if rows do not fill tiles."""
-    width, height = spec.padded_shape[-1], spec.padded_shape[-2]
-    if width % TILE:
-        raise DeviceError(
-            f"Input tensor width ({width}) must be divisible by tile width ({TILE})\n"
-            "tilize_with_zero_padding takes rows of any length"
+def _tilize_refusal(source: TensorSpec, *, whole: bool) -> str | None:
+    """Why the library does not tilize rows, whole tiles or padded, if it does not; said once tiles are allocated."""
+    if not whole:
+        return (
+            "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors\n"
+            f"input_tensor: typecast {source.data_format} first"
+            if source.data_format == UINT8
+            else None
         )
-    if height % TILE:
-        raise DeviceError(
-            f"Input tensor height ({height}) must be divisible by tile height ({TILE})\n"
-            "tilize_with_zero_padding takes any number of rows"
-        )
+    height, width = (1, *source.padded_shape)[-2:]
+    for name, side in (("width", width), ("height", height)):
+        if side % TILE:
+            return (
+                f"Input tensor {name} ({side}) must be divisible by tile {name} ({TILE})\n"
+                "tilize_with_zero_padding takes rows of any number and length"
+            )
+    return None
 
 
 def _converted(

@@ -41,10 +41,50 @@ def test_every_change_is_a_device_operation_and_keeps_the_values(device):
         assert np.array_equal(result.to_numpy(), VALUES)
 
 
-def test_padding_takes_nothing_away(device):
-    rows = placed(device, ttnn.ROW_MAJOR_LAYOUT)
-    with pytest.raises(ttnn.ArgumentError, match=r"must hold \[1, 1, 64, 64\], not \(1, 1, 64, 32\)"):
-        ttnn.tilize_with_val_padding(rows, [1, 1, 64, 32], 0.0)
+@pytest.mark.parametrize(
+    ("shape", "padded", "first"),
+    [
+        (
+            (64, 64),
+            [32, 64],
+            r"Output tensor shape Shape\(\[32, 64\]\) must be greater than or equal to input shape Shape",
+        ),
+        (
+            (60,),
+            [64, 32],
+            r"Output tensor shape Shape\(\[64, 32\]\) must be greater .* Shape\(\[60\]\) in each dimension",
+        ),
+        ((50, 60), [64, 60], r"To be tilizable output tensor shape Shape\(\[64, 60\]\) must be divisible by tile size"),
+        ((2, 50, 60), [64, 64], r"ShapeBase\[\] index out of range. 2 not in \[-4, 2\)"),
+    ],
+)
+def test_padded_shapes_hold_the_tensor_in_whole_tiles(device, shape, padded, first):
+    rows = ttnn.from_torch(np.zeros(shape, np.float32), ttnn.bfloat16, device=device)
+    with pytest.raises(ttnn.DeviceError, match=f"^{first}"):
+        ttnn.tilize_with_val_padding(rows, padded, 0.0)
+
+
+def test_vectors_are_tilized_with_padding_alone(device):
+    rows = ttnn.from_torch(VALUES[0, 0, 0], ttnn.bfloat16, device=device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Input tensor height \(1\) must be divisible by tile height \(32\)"):
+        ttnn.tilize(rows)
+    for tiles in (ttnn.tilize_with_zero_padding(rows), ttnn.tilize_with_val_padding(rows, [32, 64], 0.0)):
+        assert (tiles.shape, tiles.padded_shape) == ((64,), (32, 64))
+        assert np.array_equal(tiles.to_numpy(), VALUES[0, 0, 0])
+
+
+def test_tiles_and_rows_stay_what_they_are(device):
+    tiles, rows = placed(device), placed(device, ttnn.ROW_MAJOR_LAYOUT)
+    assert ttnn.tilize_with_zero_padding(tiles) is tiles
+    assert ttnn.tilize_with_val_padding(tiles, [1, 1, 64, 64], 0.0) is tiles
+    for call in (lambda: ttnn.untilize(rows), lambda: ttnn.untilize_with_unpadding(rows, [0, 0, 9, 9])):
+        with pytest.raises(ttnn.DeviceError, match=r"^Can only untilize tile major data"):
+            call()
+    with pytest.raises(ttnn.DeviceError, match=r"^Can only tilize row major data"):
+        ttnn.tilize(tiles)
+    bytes_in_rows = ttnn.from_torch(np.zeros((50, 60), np.uint8), ttnn.uint8, device=device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Can only tilize bfloat16/float32 or int32/uint32/uint16"):
+        ttnn.tilize_with_zero_padding(bytes_in_rows)
 
 
 def test_shards_are_dealt_anew_into_a_tensor_that_is_there(device):

@@ -9,7 +9,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
 from ops.programs.movement.work import Conversion
-from ops.programs.tiling.plan import dealt, in_other_layout, require_whole_tiles, tilized_by, unpadded_by, untilized_by
+from ops.programs.tiling.plan import dealt, in_other_layout, tilized_by, unpadded_by, untilized_by
 from tests.shards import high, wide
 
 SPEC = load_spec("wormhole_n150")
@@ -118,10 +118,27 @@ def test_rows_of_shards_that_are_padded_lie_on_what_l1_aligns(columns, aligned_b
     ],
 )
 def test_whole_tiles_are_required_of_columns_then_of_rows(padded, text):
-    require_whole_tiles(TensorSpec((1, 1, 64, 32), BFLOAT16, ROWS))
-    with pytest.raises(DeviceError) as raised:
-        require_whole_tiles(TensorSpec(padded, BFLOAT16, ROWS))
-    assert str(raised.value).partition("\n")[0] == text
+    def tilized(builder, rows):
+        return tilized_by(builder, rows, "output", place=DRAM_MEMORY_CONFIG, whole=True)
+
+    assert planned(tilized, TensorSpec((1, 1, 64, 32), BFLOAT16, ROWS))[0].refused is None
+    assert planned(tilized, TensorSpec(padded, BFLOAT16, ROWS))[0].refused.partition("\n")[0] == text
+
+
+@pytest.mark.parametrize(
+    ("shape", "before", "asked", "after"),
+    [
+        ((1, 1, 50, 64), high((25, 64), 2), high((64, 64), 1), high((64, 64), 1)),  # other schemes are dealt anew
+        ((1, 1, 50, 100), wide((50, 64), 3), wide((64, 32), 4), wide((64, 64), 3)),  # 100 columns fill 128 of 192
+        ((100,), wide((1, 64), 2), wide((32, 32), 4), wide((32, 32), 4)),  # a vector in two axes
+    ],
+)
+def test_rows_that_are_padded_stay_in_width_shards_of_as_many_columns(shape, before, asked, after):
+    rows, padded = TensorSpec(shape, BFLOAT16, ROWS, before), (32, 128) if len(shape) == 1 else None
+    builder = PlanBuilder(SPEC, {"input": rows})
+    tensor = builder.tensor("input")
+    made = tilized_by(builder, tensor, "output", place=asked, padded_shape=padded, whole=False)
+    assert made.spec.memory_config == after
 
 
 def test_what_is_kept_stands_in_the_work():
