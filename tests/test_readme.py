@@ -86,6 +86,7 @@ def test_both_commands_set_a_fresh_machine_up():
     assert all("pip install" in line for line in setups)
     assert setups[0].endswith("-m ttsim run")
     assert setups[1].endswith(TESTS)
+    assert setups == [line for line in README.splitlines() if line.startswith("python3 -m venv ")]  # .ci/run takes them
     assert f'"$python" {TESTS} ' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 

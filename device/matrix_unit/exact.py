@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from device.spec.device_spec import catalog_names, load_spec
+from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -81,7 +81,7 @@ def phase_of(number: int) -> Phase:
     return Phase(low_weight=bool(number & 1), low_activation=bool(number & 2))
 
 
-def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool, arch: str) -> Array:
+def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool, arch: str | DeviceSpec) -> Array:
     """One MVMUL instruction: ``dst + src_b @ src_a``.
 
     Args:
@@ -90,13 +90,14 @@ def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool
         dst: uint32 [8, 16].
         phase: Fidelity phase, 0 to 3.
         fp32_dest: Whether Dst keeps 32 bits of a number, otherwise 16.
-        arch: "wormhole_b0" or "blackhole".
+        arch: "wormhole_b0" or "blackhole"; or a device: its spec, its name in the catalog, or its TOML file.
 
     Returns:
         uint32 [8, 16], the new Dst.
 
     Raises:
         ValueError: A shape, the fidelity phase or the architecture is none of these.
+        SpecError: The file of the device cannot be read.
     """
     for name, array, shape in (("src_a", src_a, (16, 16)), ("src_b", src_b, (8, 16)), ("dst", dst, (8, 16))):
         if np.shape(array) != shape or np.asarray(array).dtype != np.uint32:
@@ -104,10 +105,8 @@ def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool
             raise ValueError(f"mvmul: {name} must be bit patterns, uint32 {list(shape)}, not {found}")
     if phase not in (0, 1, 2, 3):
         raise ValueError(f"mvmul: phase must be 0, 1, 2 or 3, not {phase!r}")
-    quirks = _minus_one_quirks()
-    if arch not in quirks:
-        raise ValueError(f"mvmul: arch must be one of {', '.join(map(repr, quirks))}, not {arch!r}")
-    return accumulate_step(src_b, src_a, dst, phase=phase_of(phase), fp32_dest=fp32_dest, minus_one_quirk=quirks[arch])
+    quirk = _minus_one_quirk(arch)
+    return accumulate_step(src_b, src_a, dst, phase=phase_of(phase), fp32_dest=fp32_dest, minus_one_quirk=quirk)
 
 
 def accumulate_step(
@@ -149,6 +148,17 @@ def multiplied_elements(left: Array, right: Array, *, fp32_dest: bool, minus_one
         product = _sum_of_products(activations, weights, phase_of(number))
         dst = _added_to_dst((product,), dst, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
     return dst.reshape(left.shape)
+
+
+def _minus_one_quirk(arch: str | DeviceSpec) -> bool:
+    """Of an architecture in the catalog, or of a device."""
+    quirks = _minus_one_quirks()
+    if isinstance(arch, str) and arch in quirks:
+        return quirks[arch]
+    if isinstance(arch, DeviceSpec) or arch in catalog_names() or str(arch).endswith(".toml"):
+        return load_spec(arch).compute.minus_one_quirk
+    known = ", ".join(map(repr, quirks))
+    raise ValueError(f"mvmul: arch must be one of {known}, or a device (its spec, name or TOML file), not {arch!r}")
 
 
 @cache

@@ -44,6 +44,7 @@ from device.spec.tables import (
 
 _EXTENDS = "extends"
 LONGEST_NAME = 100  # it begins lines of tables and errors
+FAMILIES = ("wormhole_b0", "blackhole", "quasar")  # ttnn's architectures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,9 @@ class DeviceSpec:
 
     Attributes:
         name: As in the catalog.
-        arch: Name of the architecture, for display.
+        arch: Name of the architecture, for display; an architecture of one's own has a name of its own.
+        family: ttnn's architecture that scripts take the device for: wormhole_b0, blackhole or quasar.
+        cluster: ttnn's name of the kind of system, as N150; CUSTOM where ttnn has none.
         clock_hz: Of the worker cores.
         grid: Worker cores.
         l1: Memory of a core.
@@ -66,6 +69,8 @@ class DeviceSpec:
 
     name: str
     arch: str
+    family: str
+    cluster: str
     clock_hz: int
     grid: GridSpec
     l1: L1Spec
@@ -81,6 +86,12 @@ class DeviceSpec:
             raise SpecError(f"name must be text that can be printed, not {shown(self.name)}; correct its value")
         if len(self.name) > LONGEST_NAME:
             raise SpecError(f"name must have at most {LONGEST_NAME} characters, not {shown(self.name)}; shorten it")
+        if self.family not in FAMILIES:
+            known = ", ".join(FAMILIES)
+            raise SpecError(
+                f"{self.name}: family must be one of {known}, not {shown(self.family)}"
+                f"{nearest(self.family, FAMILIES)}; an architecture with a name of its own acts as one of these"
+            )
         require_positive(self.name, self)
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:

@@ -15,18 +15,24 @@ from ops.programs.conv2d.prepared import AsWanted
 from ops.programs.movement.costs import MovementCosts
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "ops" / "programs"
-MODULES = [
-    import_module(f"ops.programs.{path.parent.name}.{path.stem}")
-    for path in sorted(PROGRAMS.glob("*/*.py"))
-    if path.stem != "__init__"
-]
+
+
+def modules():
+    """Every module of every program; without numba those of compiled loops, which define no work, are left out."""
+    for path in sorted(PROGRAMS.glob("*/*.py")):
+        if path.stem != "__init__":
+            try:
+                yield import_module(f"ops.programs.{path.parent.name}.{path.stem}")
+            except ModuleNotFoundError as error:
+                if error.name not in ("numba", "llvmlite"):
+                    raise
 
 
 def works():
     """Every class of work that a folder of programs defines."""
     return {
         found
-        for module in MODULES
+        for module in modules()
         for found in vars(module).values()
         if isinstance(found, type) and issubclass(found, Work) and found.__module__ == module.__name__
     }

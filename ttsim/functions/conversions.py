@@ -203,9 +203,22 @@ def to_layout(
 
 
 def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
-    """The tensor rounded to another data type; itself if it has it."""
+    """The host tensor rounded to another data type; itself if it has it; raises DeviceError for a device tensor."""
     require_type("to_dtype", Tensor, tensor=tensor)
     require_type("to_dtype", DataType, dtype=dtype)
+    if tensor.device() is not None:
+        raise DeviceError(
+            "Expected Tensor with HostStorage, got StorageType::DEVICE\n"
+            "to_dtype: the tensor is on the device; typecast changes its data type there"
+        )
+    rows, tiles = tensor.spec.matrix, TensorSpec(tensor.shape, dtype.format, Layout.TILE).matrix
+    if dtype.format.is_block and tensor.layout is Layout.ROW_MAJOR and rows != tiles:
+        raise DeviceError(
+            f"to_dtype: Converting layout to Layout::TILE implicitly changed physical shape from {rows} to "
+            f"{tiles} due to alignment constraints. This is currently unsupported. Please pad the tensor explicitly "
+            "before conversion.\n"
+            "tensor: give it TILE layout first"
+        )
     return tensor if tensor.dtype is dtype else tensor.with_dtype(dtype)
 
 
@@ -237,7 +250,7 @@ def typecast(
     require_type_or_none("typecast", MemoryConfig, memory_config=memory_config)
     device = input_tensor.device()
     if device is None:
-        changed = to_dtype(input_tensor, dtype)
+        changed = input_tensor if input_tensor.dtype is dtype else input_tensor.with_dtype(dtype)
     else:
         plan = kept_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config)
         changed = carried_out("typecast", plan, input_tensor, device)

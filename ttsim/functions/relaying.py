@@ -1,8 +1,9 @@
 """ttnn's functions that lay device tensors out anew: places, shards, tiles and rows."""
 
 from collections.abc import Sequence
+from typing import Annotated, Any, overload
 
-from device.cores import CoreRangeSet
+from device.cores import CoreCoord, CoreRangeSet, core_rectangle
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -26,50 +27,83 @@ from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.types.dtypes import DataType
-from ttsim.types.signature import checked
+from ttsim.types.signature import checked, integers
+
+
+@overload
+def interleaved_to_sharded(
+    input_tensor: Tensor,
+    grid: CoreCoord | CoreRangeSet,
+    shard_shape: Sequence[int],
+    shard_scheme: TensorMemoryLayout,
+    shard_orientation: ShardOrientation,
+    output_dtype: DataType | None = None,
+    *,
+    keep_l1_aligned: bool | None = False,
+) -> Tensor: ...
+
+
+@overload
+def interleaved_to_sharded(
+    input_tensor: Tensor,
+    sharded_memory_config: MemoryConfig,
+    output_dtype: DataType | None = None,
+    *,
+    keep_l1_aligned: bool | None = False,
+) -> Tensor: ...
 
 
 @on_device
-@checked
-def interleaved_to_sharded(
-    input_tensor: Tensor,
-    output_memory_config: object = None,
-    shard_shape: object = None,
-    shard_scheme: TensorMemoryLayout | None = None,
-    shard_orientation: ShardOrientation | None = None,
-    *,
-    output_dtype: DataType | None = None,
-    keep_l1_aligned: object = None,
-) -> Tensor:
+def interleaved_to_sharded(*arguments: Any, **named: Any) -> Tensor:
     """A sharded copy of an interleaved tensor.
 
     Args:
-        input_tensor: On the device.
-        output_memory_config: Where the shards go; or, with the next three, the cores (a CoreRangeSet).
-        shard_shape: Rows and columns of a shard.
-        shard_scheme: How the tensor is cut.
-        shard_orientation: Along rows or columns of cores.
-        output_dtype: Of the copy; None for that of the tensor.
-        keep_l1_aligned: Accepted as in ttnn; it changes nothing here.
+        arguments: ``input_tensor`` on the device, then either ``sharded_memory_config`` and ``output_dtype``, or
+            ``grid`` (a CoreRangeSet, or the columns and rows of a rectangle), ``shard_shape``, ``shard_scheme``,
+            ``shard_orientation`` and ``output_dtype``. The output has the format of the input without a dtype.
+        named: The same by name; ``keep_l1_aligned`` is accepted as in ttnn and changes nothing here.
 
     Raises:
+        ArgumentTypeError: The arguments are neither list.
         DeviceError: The tensor is sharded, or the shards do not hold it.
         OutOfMemoryError: No room.
     """
-    place = output_memory_config
-    if isinstance(place, CoreRangeSet):
-        if shard_scheme is None or not isinstance(shard_shape, Sequence):
-            raise ArgumentTypeError("interleaved_to_sharded: a grid needs shard_shape, shard_scheme and orientation")
-        orientation = ShardOrientation.ROW_MAJOR if shard_orientation is None else shard_orientation
-        place = MemoryConfig(shard_scheme, BufferType.L1, ShardSpec(place, shard_shape, orientation))
-    if not isinstance(place, MemoryConfig):
-        raise ArgumentTypeError(
-            f"interleaved_to_sharded: a MemoryConfig or a CoreRangeSet is needed, not {shown(place)}"
-        )
+    has_grid = "grid" in named or any(isinstance(argument, CoreCoord | CoreRangeSet) for argument in arguments[1:2])
+    return (_in_shards_on_grid if has_grid else _in_shards)(*arguments, **named)
+
+
+@checked
+def _in_shards_on_grid(
+    input_tensor: Tensor,
+    grid: CoreCoord | CoreRangeSet,
+    shard_shape: Annotated[Sequence[int], integers(2)],
+    shard_scheme: TensorMemoryLayout,
+    shard_orientation: ShardOrientation,
+    output_dtype: DataType | None = None,
+    *,
+    keep_l1_aligned: bool | None = False,
+) -> Tensor:
+    cores = core_rectangle(grid.x, grid.y) if isinstance(grid, CoreCoord) else grid
+    place = MemoryConfig(shard_scheme, BufferType.L1, ShardSpec(cores, shard_shape, shard_orientation))
+    return _in_shards(input_tensor, place, output_dtype)
+
+
+@checked
+def _in_shards(
+    input_tensor: Tensor,
+    sharded_memory_config: MemoryConfig,
+    output_dtype: DataType | None = None,
+    *,
+    keep_l1_aligned: bool | None = False,
+) -> Tensor:
     device = required_device("interleaved_to_sharded", input_tensor)
     data_format = None if output_dtype is None else output_dtype.format
+    place = sharded_memory_config
     plan = kept_plan(plan_interleaved_to_sharded, device, input_tensor.spec, place, data_format=data_format)
     return carried_out("interleaved_to_sharded", plan, input_tensor, device)
+
+
+_in_shards_on_grid.__name__ = _in_shards.__name__ = interleaved_to_sharded.__name__  # whose arguments errors name
 
 
 @on_device
@@ -77,23 +111,21 @@ def interleaved_to_sharded(
 def sharded_to_interleaved(
     input_tensor: Tensor,
     memory_config: MemoryConfig | None = None,
-    *,
     output_dtype: DataType | None = None,
-    is_l1_aligned: object = None,
 ) -> Tensor:
-    """An interleaved copy of a sharded tensor.
+    """An interleaved copy of a sharded tensor; an interleaved tensor itself, wherever it lies.
 
     Args:
         input_tensor: On the device.
         memory_config: Where it goes; DRAM by default.
         output_dtype: Of the copy; None for that of the tensor.
-        is_l1_aligned: Accepted as in ttnn; it changes nothing here.
 
     Raises:
-        DeviceError: The tensor is interleaved.
         OutOfMemoryError: No room.
     """
     device = required_device("sharded_to_interleaved", input_tensor)
+    if not input_tensor.spec.memory_config.is_sharded():
+        return input_tensor
     data_format = None if output_dtype is None else output_dtype.format
     place = DRAM_MEMORY_CONFIG if memory_config is None else memory_config
     plan = kept_plan(plan_sharded_to_interleaved, device, input_tensor.spec, place, data_format=data_format)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
+from weakref import ref
 
 from device.bindings import PlainEnum
 from device.cores import CoreCoord, CoreGrid
@@ -22,7 +24,7 @@ from ops.readings.kept_plans import one_of_alike, plans_of_process
 from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.ran_call import RanCall
-from ttsim.runtime.session import current
+from ttsim.runtime.session import current, remember
 from ttsim.runtime.traces import Traces
 from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type, required_integer
@@ -37,12 +39,12 @@ class Arch(PlainEnum):
 
     WORMHOLE_B0 = 2
     BLACKHOLE = 3
-    Invalid = 255
+    QUASAR = 4
 
     @classmethod
     def of(cls, spec: DeviceSpec) -> "Arch":
-        """The architecture of a description; Invalid for one with a name of its own."""
-        return cls.__members__.get(spec.arch.upper(), cls.Invalid)
+        """The architecture that scripts take a device for: its family."""
+        return cls[spec.family.upper()]
 
 
 class Device:
@@ -148,7 +150,7 @@ class Device:
         return self.device_id
 
     def arch(self) -> Arch:
-        """The architecture; Invalid for a description with a name of its own."""
+        """The architecture; of a device with an architecture of its own, the one that its file names as its family."""
         return Arch.of(self.spec)
 
     @property
@@ -280,9 +282,16 @@ def open_device(
         strict=default_strict() if strict is None else strict,
         suggestions=suggestions,
     )
+    remember(replace(current(), opened=(*map(ref, open_devices()), ref(opened))))
     for watch in current().watchers:
         watch(opened)
     return opened
+
+
+def open_devices() -> tuple[Device, ...]:
+    """Devices that were opened and not closed since, oldest first."""
+    devices = (reference() for reference in current().opened)
+    return tuple(device for device in devices if isinstance(device, Device) and not device.machine.closed)
 
 
 def CreateDevice(  # noqa: N802 - ttnn's name

@@ -8,6 +8,8 @@ nothing else in the project outlives the objects that the caller holds.
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
+from weakref import ReferenceType
 
 from device.events import Event
 from device.machine import Machine
@@ -50,12 +52,14 @@ class Session:
     Attributes:
         captures: Running captures, outermost first.
         default_device: The device set by SetDefaultDevice, as an object of ttsim.
+        opened: Devices that were opened, as objects of ttsim, oldest first.
         watchers: Called with every device that is opened.
         tensors: How many tensors were asked for their number.
     """
 
     captures: tuple[Capture, ...] = ()
     default_device: object = None
+    opened: tuple[ReferenceType[Any], ...] = ()
     watchers: tuple[Callable[[object], None], ...] = ()
     tensors: int = 0
 

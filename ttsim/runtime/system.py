@@ -1,6 +1,7 @@
 """The system that devices are opened on, under ttnn's names: one card of one chip, of the kind that is asked for.
 
-Without a device, the architecture is that of the default device, or else of the one that the environment names.
+Functions that are given no device tell of the default device, or else of the open device that was opened last, or else
+of the one that the environment names.
 """
 
 from dataclasses import replace
@@ -9,7 +10,7 @@ from device.bindings import PlainEnum
 from device.spec.device_spec import DeviceSpec, catalog_names
 from ops.fields.changed import load_spec
 from ttsim.runtime.defaults import default_spec
-from ttsim.runtime.device import Arch, Device
+from ttsim.runtime.device import Arch, Device, open_devices
 from ttsim.runtime.session import current, remember
 from ttsim.types.signature import require_type, require_type_or_none
 
@@ -51,19 +52,21 @@ def GetDefaultDevice() -> Device | None:  # noqa: N802 - ttnn's name
 
 
 def system_spec() -> DeviceSpec:
-    """What the system's devices are made of."""
-    device = GetDefaultDevice()
-    return load_spec(default_spec()) if device is None else device.spec
+    """What the system's devices are made of: the default device, the last open one, or the one of the environment."""
+    if (default := GetDefaultDevice()) is not None and not default.machine.closed:
+        return default.spec
+    devices = open_devices()
+    return devices[-1].spec if devices else load_spec(default_spec())
 
 
 def get_arch_name() -> str:
-    """The architecture, for example "wormhole_b0"."""
-    return system_spec().arch
+    """The architecture, for example "wormhole_b0"; as with ``device.arch()``, that of the family."""
+    return system_spec().family
 
 
 def get_cluster_type() -> ClusterType:
-    """The kind of card, by the last word of its description's name; CUSTOM for a description of one's own."""
-    return ClusterType.__members__.get(system_spec().name.rpartition("_")[2].upper(), ClusterType.CUSTOM)
+    """The kind of system that the device's file names; CUSTOM where ttnn does not know that name."""
+    return ClusterType.__members__.get(system_spec().cluster, ClusterType.CUSTOM)
 
 
 def GetNumPCIeDevices() -> int:  # noqa: N802 - ttnn's name

@@ -4,14 +4,13 @@ Rules: ttnn 0.81.1, compared with recorded plans; what is not known of a kind of
 """
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
-from device.numbers.integers import round_up
+from device.numbers.integers import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -22,6 +21,7 @@ from ops.programs.rearrange.buffers import (
 )
 from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast
 
+RANK = 4  # of an image tensor
 STICK_BYTES = 16  # channels that are put last fill whole multiples of this
 WRAPPED = 1 << 64  # the library's indices of axes have no sign
 
@@ -29,29 +29,34 @@ WRAPPED = 1 << 64  # the library's indices of axes have no sign
 def plan_convert_to_hwc(
     source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None, data_format: DataFormat | None = None
 ) -> Plan:
-    """Plan the tensor "input", [1, B, C, H*W] in WIDTH shards of rows, with channels last in HEIGHT shards."""
-    shards = _shards("convert_to_hwc", source, TensorMemoryLayout.WIDTH_SHARDED)
-    made_format = data_format or source.data_format
-    _, batch, channels, pixels = (1, 1, 1, 1, *source.shape)[-4:]
-    held = round_up(channels, STICK_BYTES // (source.data_format.element_bytes or 1))
-    if place is None and source.memory_config.buffer_type is BufferType.DRAM:
+    """Plan the tensor "input", [1, B, C, H*W] in WIDTH shards of rows, with channels last in HEIGHT shards.
+
+    Raises:
+        DeviceError: The place is missing or its shards have columns that L1 does not align.
+    """
+    aligned = STICK_BYTES // (source.data_format.element_bytes or 1)
+    where = _hwc_place(source, aligned) if place is None else place
+    if where.shard_spec is None:
+        raise DeviceError("Output tensor must be height sharded\nmemory_config: give HEIGHT shards in L1")
+    if where.shard_spec.shape[1] % aligned:
         raise DeviceError(
-            "Output memory config must be provided for DRAM inputs\nmemory_config: give HEIGHT shards in L1"
+            f"Output shard width must be rounded up to next multiple of {aligned} to satisfy alignment constraints "
+            f"(width was {where.shard_spec.shape[1]})\nmemory_config: give shards of whole {STICK_BYTES} bytes"
         )
-    where = place or MemoryConfig(
-        TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, (batch * shards.shape[1], held))
-    )
+    _require_rank("convert_to_hwc", source)
+    _, batch, channels, pixels = source.shape[-4:]
+    held, made_format = round_up(channels, aligned), data_format or source.data_format
     made = PlanTensor("output", TensorSpec((1, 1, batch * pixels, held), made_format, Layout.ROW_MAJOR, where))
-    work = ChannelsLast(shape=(1, batch, channels, pixels), channels=held)
+    refused = _hwc_refusal(source, made.spec)
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.run(
         "ConvertToHWCDeviceOperation",
-        work,
+        ChannelsLast(shape=(1, batch, channels, pixels), channels=held),
         [given],
         output=made,
-        circular_buffers=hwc_buffers(given, made),
-        refused=_hwc_refusal(source, made.spec),
+        circular_buffers=() if refused else hwc_buffers(given, made),
+        refused=refused,
     )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
@@ -71,15 +76,58 @@ def require_written_channels(source: TensorSpec, made: TensorSpec) -> None:
         )
 
 
+def _hwc_place(source: TensorSpec, aligned: int) -> MemoryConfig:
+    """The shards of an image with channels last, on the cores of the image with channels first."""
+    if source.memory_config.buffer_type is BufferType.DRAM:
+        raise DeviceError(
+            "When input tensor is in DRAM, output memory_config must be explicitly specified\n"
+            "memory_config: give HEIGHT shards in L1"
+        )
+    shards = source.memory_config.shard_spec
+    if shards is None:
+        raise DeviceError("Input tensor must be sharded to infer output memory config\ninput: give WIDTH shards in L1")
+    if source.memory_config.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        raise DeviceError("Input tensor must be width sharded\nconvert_to_hwc: reshard it")
+    _require_rank("convert_to_hwc", source)
+    held = (source.shape[-3] * shards.shape[1], round_up(source.shape[-2], aligned))
+    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, held))
+
+
+def _require_rank(owner: str, source: TensorSpec) -> None:
+    """Raises DeviceError for fewer than four axes."""
+    if len(source.shape) < RANK:
+        raise DeviceError(
+            f"ShapeBase[] index out of range. 2 not in [-4, {len(source.shape)})\n"
+            f"{owner}: the tensor has {len(source.shape)} axes; give it {RANK}"
+        )
+
+
 def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
     """Why the library does not put channels last, if it does not; said once the result is allocated."""
-    given, held = source.memory_config.shard_spec, made.memory_config.shard_spec
-    if given is None or held is None:
-        return None
-    if held.shape[0] % TILE:
-        return f"Shard height {held.shape[0]} must be multiple of tile width ({TILE})\nmemory_config: give other shards"
-    (batch, _, pixels), room = (1, 1, *source.shape)[-3:], given.num_cores() * given.shape[1]
-    if source.memory_config.buffer_type is BufferType.L1 and pixels < room and batch != 1:
+    given, held = source.memory_config, made.memory_config
+    shards, batch, channels, pixels = given.shard_spec, *source.shape[-3:]
+    if shards is None:
+        return "Input tensor must be sharded\nconvert_to_hwc: give WIDTH shards in L1"
+    if given.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        return "Input tensor must be width sharded\nconvert_to_hwc: reshard it"
+    if source.shape[0] != 1:
+        return (
+            f"Expected input tensor to be shape [1, B, C, HW] (shape was Shape({list(source.shape)}))\n"
+            "input: put the images on the second axis"
+        )
+    if channels > TILE:
+        return f"C must be less than or equal to {TILE} (was {channels})\ninput: give fewer channels"
+    if source.layout is not Layout.ROW_MAJOR:
+        return "Input tensor must be in row-major layout\ninput: to_layout makes rows of tiles"
+    if held.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        return "Output tensor must be height sharded\nmemory_config: give HEIGHT shards in L1"
+    if made.shards.shape[0] % TILE:
+        rows = made.shards.shape[0]
+        return f"Shard height {rows} must be multiple of tile width ({TILE})\nmemory_config: give other shards"
+    if held.buffer_type is not BufferType.L1:
+        return "Only L1 buffers can have an associated circular buffer!\nmemory_config: give HEIGHT shards in L1"
+    room = shards.num_cores() * shards.shape[1]
+    if given.buffer_type is BufferType.L1 and pixels < room and batch != 1:
         return (
             f"Uneven sharding (HW={pixels} < total_padded_capacity={room}) is only supported for batch_size=1, got "
             f"batch_size={batch}\ninput: shards must hold the pixels of an image evenly"
@@ -88,35 +136,60 @@ def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
 
 
 def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: DataFormat | None = None) -> Plan:
-    """Plan the tensor "input", [1, 1, H*W, C] in HEIGHT shards of tiles, with channels first in WIDTH shards."""
-    if not source.memory_config.is_sharded():
+    """Plan the tensor "input", [1, 1, H*W, C] in HEIGHT shards of tiles, with channels first in WIDTH shards.
+
+    Raises:
+        DeviceError: The tensor is not sharded by height, or not [1, 1, H*W, C].
+    """
+    shards = source.memory_config.shard_spec
+    if shards is None:
         raise DeviceError("Input tensor must be sharded to infer output memory config\ninput: give HEIGHT shards in L1")
-    shards = _shards("convert_to_chw", source, TensorMemoryLayout.HEIGHT_SHARDED)
+    if source.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        raise DeviceError("Input tensor must be height sharded\nconvert_to_chw: reshard it")
+    _require_rank("convert_to_chw", source)
     pixels, channels = source.shape[-2:]
     where = MemoryConfig(
         TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(shards.grid, (channels, shards.shape[0]))
     )
     made_format = data_format or source.data_format
     made = PlanTensor("output", TensorSpec((1, 1, channels, pixels), made_format, Layout.ROW_MAJOR, where))
-    work = ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=made_format)
+    refused = _chw_refusal(source, spec)
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.run(
-        "ConvertToCHWDeviceOperation", work, [given], output=made, circular_buffers=chw_buffers(given, made)
+        "ConvertToCHWDeviceOperation",
+        ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=made_format),
+        [given],
+        output=made,
+        circular_buffers=() if refused else chw_buffers(given, made),
+        refused=refused,
     )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 
-def _shards(owner: str, source: TensorSpec, layout: TensorMemoryLayout) -> ShardSpec:
-    """The shards of a tensor; raises DeviceError if it is sharded in another way."""
-    shards = source.memory_config.shard_spec
-    if shards is None or source.memory_config.memory_layout is not layout:
-        raise DeviceError(f"Input tensor must be {layout.name}\n{owner}: reshard it")
-    return shards
-
-
-def _refuse(owner: str, what: str, way_out: str) -> NoReturn:
-    raise ArgumentError(f"{owner}: {what} are not simulated; {way_out}")
+def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the library does not put channels first, if it does not; said once the result is allocated."""
+    pixels, channels = source.shape[-2:]
+    if any(side != 1 for side in source.shape[:-2]):
+        return "Expected input tensor to be shape [1, 1, HW, C]\ninput: put all pixels on one axis"
+    if channels > TILE:
+        return f"C must be less than or equal to {TILE} (was {channels})\ninput: give fewer channels"
+    if pixels % TILE:
+        return f"HW must be divisible by tile size\ninput: {pixels} pixels are no whole number of {TILE}"
+    if source.memory_config.buffer_type is not BufferType.L1:
+        return "Only L1 buffers can have an associated circular buffer!\ninput: give HEIGHT shards in L1"
+    rows, columns = source.shards.shape
+    size, held = (
+        div_up(rows, TILE) * div_up(columns, TILE) * source.data_format.tile_bytes,
+        source.buffer(spec).bank_bytes,
+    )
+    if size > held:
+        return (
+            f"Cannot set circular buffer size to {size}. This is larger than the associated dynamically allocated L1 "
+            f"buffer bank size of {held} B\n"
+            "input: to_layout makes tiles of rows"
+        )
+    return None
 
 
 def axis_of(dim: int, rank: int, argument: str) -> int:

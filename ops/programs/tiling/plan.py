@@ -243,6 +243,11 @@ def dealt(
     """
     result, spec = PlanTensor(name, made), builder.device_spec
     copies = conversion is Conversion.COPY
+    if copies and source.spec.layout is Layout.ROW_MAJOR and source.spec.data_format != made.data_format:
+        refused = (
+            "Only tile layout supports dtype conversion\n"
+            f"dtype: leave {made.data_format} out, or give tiles; the tensor has rows"
+        )
     return builder.run(
         f"{conversion.value}DeviceOperation",
         _work(conversion, source, made),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from device.host.compiling import numba_installed
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode, mvmul
+from device.spec.device_spec import load_spec
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "mvmul_sample.npz"
 
@@ -43,7 +44,7 @@ def agree(activations, weights, dst, *, engine, **options):
     assert same_bits(got, want), f"{(got.view(np.uint32) != want.view(np.uint32)).sum()} of {want.size} differ"
 
 
-def recorded_results(path, arch):
+def recorded_results(path, device, arch=None):
     with np.load(path) as file:
         record = {name: file[name] for name in file.files}
     for i in range(len(record["phase"])):
@@ -53,9 +54,9 @@ def recorded_results(path, arch):
             record["dst_in"][i],
             phase=int(record["phase"][i]),
             fp32_dest=bool(record["fp32_dest"][i]),
-            arch=arch,
+            arch=device,
         )
-        yield i, np.array_equal(got, record[f"dst_out_{arch}"][i])
+        yield i, np.array_equal(got, record[f"dst_out_{arch or device}"][i])
 
 
 @each_arch
@@ -81,7 +82,10 @@ def test_every_recorded_instruction(arch, recordings):
         ),
         ({"dst": np.zeros((8, 16), np.float32)}, r"dst must be bit patterns, uint32 \[8, 16\], not float32"),
         ({"phase": 4}, r"^mvmul: phase must be 0, 1, 2 or 3, not 4$"),
-        ({"arch": "grayskull"}, r"^mvmul: arch must be one of 'blackhole', 'wormhole_b0', not 'grayskull'$"),
+        (
+            {"arch": "grayskull"},
+            r"^mvmul: arch must be one of 'blackhole', 'wormhole_b0', or a device .*, not 'grayskull'$",
+        ),
     ],
 )
 def test_mvmul_names_what_does_not_fit(change, message):
@@ -95,6 +99,20 @@ def test_mvmul_names_what_does_not_fit(change, message):
     } | change
     with pytest.raises(ValueError, match=message):
         mvmul(**arguments)
+
+
+def test_mvmul_takes_a_device_for_an_architecture_of_its_own(tmp_path):
+    """The answer is that of the device's own field, whatever its architecture is called."""
+    with np.load(SAMPLE) as file:
+        record = {name: file[name] for name in file.files}
+    differs = [
+        i for i in range(100) if not np.array_equal(record["dst_out_blackhole"][i], record["dst_out_wormhole_b0"][i])
+    ]
+    assert differs
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "blackhole_p150"\nname = "mine"\narch = "mine"\n')
+    for device in (path, str(path), load_spec(path), "blackhole_p100"):
+        assert [i for i, equal in recorded_results(SAMPLE, device, "blackhole") if not equal] == []
 
 
 # Worked example of the rule that a phase is never skipped: weights 2**20, -2**20 meet activations 1, 1 in the first

@@ -28,7 +28,7 @@ def test_every_figure_of_the_catalog_names_its_source(name: str) -> None:
     figures = [
         line
         for line in (folder / f"{name}.toml").read_text().splitlines()
-        if "=" in line and line[:1].isalpha() and not line.startswith(("name", "arch", "extends"))
+        if "=" in line and line[:1].isalpha() and not line.startswith(("name", "arch", "family", "cluster", "extends"))
     ]
     assert [line for line in figures if "#" not in line] == []
 
@@ -170,7 +170,7 @@ def test_figures_of_a_file_may_have_units(tmp_path: Path) -> None:
         ('extends = "wormhole_n150"\n[dram]\naccess_ns = "1e999"\n', r"^dram\.access_ns must be at most 1\.79769e"),
         ("extends = 3\n", r"a device is named by text, path or DeviceSpec, not by 3"),
         ("name = ", r"is no TOML"),
-        ('name = "bare"\n', r"missing keys arch, clock_hz, grid"),
+        ('name = "bare"\n', r"missing keys arch, family, cluster, clock_hz, grid"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> None:

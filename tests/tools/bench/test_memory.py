@@ -2,10 +2,12 @@
 
 import pytest
 
-from tools.bench.memory import LIMIT_OF_STORED, measure_layer, stored_bytes, tensor_bytes
+from tools.bench.memory import measure_layer, stored_bytes, tensor_bytes
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 
 LAYERS = {layer.name: layer for layer in read_layers(DEFAULT_LAYERS)}
+
+MOST_OF_STORED = 4.8  # 3.1 with compiled loops and 4.0 with numpy's pieces; copies of all tensors in float32 add 2.0
 
 
 @pytest.mark.parametrize(("dtype", "of_a_tile"), [("bfloat16", 2048), ("float32", 4096), ("bfloat8_b", 1088)])
@@ -22,4 +24,4 @@ def test_bytes_of_a_layer_are_those_of_its_tensors():
 
 def test_a_layer_holds_parts_not_copies_of_its_tensors():
     found = measure_layer(LAYERS["vgg_unet.d3.up"])
-    assert found["stored"] < found["peak"] < LIMIT_OF_STORED * found["stored"]
+    assert found["stored"] < found["peak"] < MOST_OF_STORED * found["stored"]

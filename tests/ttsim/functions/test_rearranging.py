@@ -1,5 +1,7 @@
 """Functions that put numbers in another order, as users call them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -70,6 +72,45 @@ def test_refusals_name_the_rule(device):
     odd = wide((8, 72), 2)
     with pytest.raises(ttnn.DeviceError, match=r"^Shard height 72 must be multiple of tile width \(32\)"):
         ttnn.experimental.convert_to_hwc(placed(device, np.zeros((1, 1, 8, 144), np.float32), place=odd))
+
+
+def test_images_that_put_channels_last_are_checked_in_the_librarys_order(device):
+    def refusal(shape, place, layout=ttnn.ROW_MAJOR_LAYOUT, **more):
+        with pytest.raises(ttnn.DeviceError) as caught:
+            ttnn.experimental.convert_to_hwc(placed(device, np.zeros(shape, np.float32), layout, place), **more)
+        return str(caught.value).splitlines()[0]
+
+    pixels, last = wide((4, 64), 2), high((64, 8), 2)
+    in_dram = replace(pixels, buffer_type=ttnn.BufferType.DRAM)
+    explicit = "When input tensor is in DRAM, output memory_config must be explicitly specified"
+    assert refusal((1, 1, 4, 128), in_dram) == explicit
+    narrow = (
+        "Output shard width must be rounded up to next multiple of 8 to satisfy alignment constraints (width was 4)"
+    )
+    assert refusal((1, 1, 4, 128), pixels, memory_config=high((64, 4), 2)) == narrow
+    assert refusal((4, 128), pixels) == "ShapeBase[] index out of range. 2 not in [-4, 2)"
+    assert refusal((1, 1, 40, 128), wide((40, 64), 2)) == "C must be less than or equal to 32 (was 40)"
+    row_major = "Input tensor must be in row-major layout"
+    assert refusal((1, 1, 32, 128), wide((32, 64), 2), ttnn.TILE_LAYOUT) == row_major
+    by_height = "Output tensor must be height sharded"
+    assert refusal((1, 1, 4, 128), pixels, memory_config=ttnn.L1_MEMORY_CONFIG) == by_height
+    in_l1 = "Only L1 buffers can have an associated circular buffer!"
+    in_dram = replace(last, buffer_type=ttnn.BufferType.DRAM)
+    assert refusal((1, 1, 8, 128), wide((8, 64), 2), memory_config=in_dram) == in_l1  # channels that are all written
+
+
+@pytest.mark.parametrize(
+    ("shape", "shard", "layout", "first"),
+    [
+        ((1, 2, 64, 4), (64, 32), ttnn.TILE_LAYOUT, r"Expected input tensor to be shape \[1, 1, HW, C\]"),
+        ((1, 1, 128, 40), (64, 64), ttnn.TILE_LAYOUT, r"C must be less than or equal to 32 \(was 40\)"),
+        ((1, 1, 120, 4), (64, 32), ttnn.TILE_LAYOUT, "HW must be divisible by tile size"),
+        ((1, 1, 128, 4), (64, 4), ttnn.ROW_MAJOR_LAYOUT, "Cannot set circular buffer size to 4096"),
+    ],
+)
+def test_images_that_put_channels_first_are_checked(device, shape, shard, layout, first):
+    with pytest.raises(ttnn.DeviceError, match=f"^{first}"):
+        ttnn.experimental.convert_to_chw(placed(device, np.zeros(shape, np.float32), layout, high(shard, 2)))
 
 
 def test_a_place_that_is_none_is_refused(device):

@@ -110,6 +110,35 @@ def test_nothing_runs_where_nothing_changes(device):
     assert (names, result is x) == ([], True)
 
 
+def test_shards_are_given_whole_or_by_their_cores(device):
+    """The dtype is the third argument after a memory config, the sixth after a grid."""
+    x, place = placed(device), high((32, 64), 2)
+    by_height, by_rows = ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.ShardOrientation.ROW_MAJOR
+    whole = ttnn.interleaved_to_sharded(x, place, ttnn.float32)
+    cores = ttnn.interleaved_to_sharded(x, place.shard_spec.grid, (32, 64), by_height, by_rows, ttnn.float32)
+    for result in (whole, cores):
+        assert (result.dtype, result.memory_config()) == (ttnn.float32, place)
+        assert np.array_equal(result.to_numpy(), VALUES)
+    columns = ttnn.interleaved_to_sharded(x, ttnn.CoreCoord(2, 1), (32, 64), by_height, by_rows)
+    assert columns.memory_config() == place
+    for arguments in ((place, (32, 64)), (place.shard_spec.grid, (32, 64), by_height), ()):
+        with pytest.raises(TypeError, match=r"\ninterleaved_to_sharded: "):
+            ttnn.interleaved_to_sharded(x, *arguments)
+
+
+def test_interleaved_tensors_stay_interleaved(device):
+    x = placed(device)
+    assert ttnn.sharded_to_interleaved(x, ttnn.L1_MEMORY_CONFIG) is x
+    shards = ttnn.to_memory_config(x, high((32, 64), 2))
+    assert ttnn.sharded_to_interleaved(shards, ttnn.L1_MEMORY_CONFIG, ttnn.float32).dtype is ttnn.float32
+
+
+def test_a_copy_changes_the_data_type_of_tiles_alone(device):
+    rows = placed(device, ttnn.ROW_MAJOR_LAYOUT)
+    with pytest.raises(ttnn.DeviceError, match=r"^Only tile layout supports dtype conversion"):
+        ttnn.to_memory_config(rows, ttnn.L1_MEMORY_CONFIG, ttnn.float32)
+
+
 def test_sticks_are_aligned_in_a_scratchpad(device):
     begin_graph_capture(RunMode.NO_DISPATCH)
     x = placed(device, ttnn.ROW_MAJOR_LAYOUT)
@@ -129,12 +158,10 @@ def test_a_tensor_moves_into_the_room_above_it(device):
 
 
 def test_the_first_lines_of_refusals_are_the_librarys(device):
-    x, rows = placed(device), placed(device, ttnn.ROW_MAJOR_LAYOUT)
+    x = placed(device)
     with pytest.raises(ttnn.DeviceError, match=r"^Physical shard shape \(16, 64\) must be tile"):
         ttnn.to_memory_config(x, high((16, 64), 4))
     with pytest.raises(ttnn.DeviceError, match=r"^Typecast operation requires Input and Output memory layout to match"):
         ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 2))
-    with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be sharded"):
-        ttnn.sharded_to_interleaved(rows)
     with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be interleaved"):
         ttnn.interleaved_to_sharded(ttnn.to_memory_config(x, high((32, 64), 2)), high((64, 64), 1))

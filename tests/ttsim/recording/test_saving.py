@@ -101,7 +101,7 @@ def test_a_closed_device_is_told_as_it_was_before(tmp_path):
 
 def test_a_device_whose_name_means_harm_reaches_no_file_as_it_is(tmp_path):
     harm = "=1+1,b;c'd\"e<script>&" + "x" * 70  # a device has no longer name, and none that cannot be printed
-    spec = replace(ttnn.load_spec("wormhole_n150"), name=harm, arch=harm)
+    spec = replace(ttnn.load_spec("wormhole_n150"), name=harm, arch=harm, cluster=harm)
     with ttnn.open_device(spec=spec, values="off") as device, ttnn.profile(device) as profile:
         x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
         ttnn.relu(x)
@@ -115,9 +115,9 @@ def test_a_device_whose_name_means_harm_reaches_no_file_as_it_is(tmp_path):
     (results,) = tmp_path.rglob("ops_perf_results_*.csv")
     head, row = csv.reader(io.StringIO(results.read_text()))
     assert len(head) == len(row)
-    assert dict(zip(head, row, strict=True))["DEVICE ARCH"] == ""  # which viewers take for their own default
+    assert dict(zip(head, row, strict=True))["DEVICE ARCH"] == "wormhole_b0"  # the family
     (log,) = tmp_path.rglob("profile_log_device.csv")
-    assert log.read_text().startswith("ARCH: unknown, ")
+    assert log.read_text().startswith("ARCH: wormhole_b0, ")
 
 
 def test_a_call_that_does_not_fit_leaves_no_table_without_rows(tmp_path):

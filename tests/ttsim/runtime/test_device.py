@@ -36,10 +36,20 @@ def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> N
         ttsim.open_device()
 
 
-def test_a_device_with_a_name_of_its_own() -> None:
-    device = ttsim.open_device(spec=ttsim.open_device().spec.replace(arch="nextgen", grid_rows=7))
-    assert device.arch() is ttsim.Arch.Invalid
-    assert device.core_grid.y == 7
+def test_an_architecture_of_its_own_behaves_as_its_family(tmp_path: Path) -> None:
+    file = tmp_path / "nextgen.toml"
+    file.write_text('extends = "wormhole_n150"\nname = "nextgen"\narch = "nextgen"\n[grid]\nrows = 7\n')
+    with ttsim.open_device(spec=file) as device:
+        assert device.spec.arch == "nextgen"
+        assert device.arch() is ttsim.Arch.WORMHOLE_B0
+        assert is_wormhole_b0(device)
+        assert device.core_grid.y == 7
+    with ttsim.open_device(spec=device.spec.replace(family="quasar")) as device:
+        assert device.arch() is ttsim.Arch.QUASAR
+    with pytest.raises(
+        SpecError, match=r"^nextgen: family must be one of wormhole_b0, blackhole, quasar, not 'blackhol', "
+    ):
+        device.spec.replace(family="blackhol")
 
 
 def test_older_names() -> None:

@@ -125,15 +125,27 @@ def test_deallocation(device: Device) -> None:
     assert not host.is_allocated()
 
 
+def test_to_dtype_rounds_host_tensors_alone(device: Device) -> None:
+    values = np.array([[1.00390625, 2.0, 3.0]], np.float32)
+    assert ttsim.to_dtype(Tensor(values), ttsim.bfloat16).to_list() == [[1.0, 2.0, 3.0]]
+    assert ttsim.to_dtype(Tensor(np.ones((32, 64), np.float32)), ttsim.bfloat8_b).layout is Layout.TILE
+    with pytest.raises(ttsim.DeviceError, match=r"^Expected Tensor with HostStorage, got StorageType::DEVICE"):
+        ttsim.to_dtype(Tensor(values).to(device), ttsim.bfloat16)
+    padded = (
+        r"^to_dtype: Converting layout to Layout::TILE implicitly changed physical shape from \(1, 3\) to \(32, 32\) "
+    )
+    with pytest.raises(ttsim.DeviceError, match=padded):
+        ttsim.to_dtype(Tensor(values), ttsim.bfloat8_b)
+
+
 def test_layouts_and_types_change_on_the_device(device: Device) -> None:
     values = np.array([[1.00390625, 2.0, 3.0]], np.float32)
     tensor = Tensor(values).to(device)
     tiled = tensor.to(ttsim.TILE_LAYOUT)
     assert tiled.padded_shape == (32, 32)
     np.testing.assert_array_equal(tiled.to_numpy(), values)
-    rounded = ttsim.to_dtype(tiled, ttsim.bfloat16)
+    rounded = ttsim.typecast(tiled, ttsim.bfloat16)
     assert rounded.to_list() == [[1.0, 2.0, 3.0]]
-    assert ttsim.to_dtype(tensor, ttsim.bfloat8_b).layout is Layout.TILE
     moved = ttsim.to_memory_config(tensor, ttsim.L1_MEMORY_CONFIG)
     assert moved.memory_config().buffer_type is BufferType.L1
     assert ttsim.to_memory_config(moved, ttsim.L1_MEMORY_CONFIG) is moved

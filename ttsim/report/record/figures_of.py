@@ -155,5 +155,5 @@ def device_figures(spec: DeviceSpec, l1_small_bytes: int) -> DeviceFigures:
 
 
 def known_arch(spec: DeviceSpec) -> str:
-    """The architecture of a device if one of the catalog has it, too; else nothing, for viewers refuse what is new."""
-    return spec.arch if any(load_spec(name).arch == spec.arch for name in catalog_names()) else ""
+    """The family of a device if a device of the catalog has it, too; else nothing, for viewers refuse what is new."""
+    return spec.family if any(load_spec(name).family == spec.family for name in catalog_names()) else ""
