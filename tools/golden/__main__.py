@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 from tools.command import run_tool
-from tools.golden.answers import answers, planned
+from tools.golden.answers import answers
 from tools.golden.calls import DEVICES, Call, read_calls
 from tools.golden.compare import compare_records, read_renames, summary
 from tools.golden.drawn import ALL, drawn_calls
@@ -105,9 +105,7 @@ def _show(options: argparse.Namespace) -> int:
         raise ValueError(f"no call is named {options.name!r}; calls.jsonl of a record has them all")
     strict = not options.no_strict
     print(f"{call.given}\n{call.text}")
-    for aspect, text in (
-        answers(call, options.device, strict=strict) | planned(call, options.device, strict=strict)
-    ).items():
+    for aspect, text in answers(call, options.device, strict=strict).items():
         print(f"\n== {aspect}\n{text}")
     return 0
 

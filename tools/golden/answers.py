@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -16,13 +16,23 @@ from tools.golden.plain import lines_of, plain
 
 Values = Literal["exact", "fast", "off"]
 Aspects = dict[str, str]
+SAME: Final = "as on the other device"
+READINGS_EVERY: Final = 10  # calls of a group of which one has all readings of its capture: they say the same again
 
 
-def answers(call: Call, device: str, *, strict: bool) -> Aspects:
-    """The texts of a call without values, in the order in which they are made.
+def answers(call: Call, device: str, *, strict: bool, known: Aspects | None = None) -> Aspects:
+    """The texts of a call without values.
 
-    Aspects: result or error, capture, memory; where device operations ran report, explanation, tables and network;
-    and `planned`, what a capture without dispatch sees on a device of its own.
+    Args:
+        call: What is asked.
+        device: Name of the device.
+        strict: Whether the device is strict.
+        known: The answers of another device; if result or error, captures and memory are the same, reports are not
+            made again, and one aspect says so instead of all.
+
+    Returns:
+        Result or error, capture, peaks, memory, and where device operations ran report, explanation, tables, network;
+        with the prefix "without dispatch: " what a capture without dispatch sees on a device of its own.
     """
     found: Aspects = {}
     with opened(call, device, strict=strict) as simulated, ttsim.profile(simulated) as profile:
@@ -31,12 +41,14 @@ def answers(call: Call, device: str, *, strict: bool) -> Aspects:
         if "error of given" not in found:
             found |= captured(call, names, ttsim.graph.RunMode.NORMAL)
             found["memory"] = memory(simulated)
+    if known is not None and all(known.get(aspect) == text for aspect, text in found.items()):
+        return {SAME: "yes"}
     if profile.ran:
         found |= reports(profile)
-    return found
+    return found | _planned(call, device, strict=strict)
 
 
-def planned(call: Call, device: str, *, strict: bool) -> Aspects:
+def _planned(call: Call, device: str, *, strict: bool) -> Aspects:
     """What a capture without dispatch sees of a call on a device of its own."""
     with opened(call, device, strict=strict) as simulated:
         names = namespace(simulated, random=False)
@@ -100,7 +112,12 @@ def captured(call: Call, names: dict[str, Any], mode: ttsim.graph.RunMode) -> As
     finally:
         nodes = ttsim.graph.end_graph_capture()
     found["capture"] = plain("\n".join(json.dumps(node) for node in nodes))
-    found["peaks"] = f"{ttsim.graph.extract_resource_usage_per_core(nodes)}"
+    graph = ttsim.graph
+    found["peaks"] = f"{graph.extract_resource_usage_per_core(nodes)} {graph.extract_peak_L1_memory_usage(nodes)}"
+    if mode is graph.RunMode.NORMAL and call.number % READINGS_EVERY == 0:
+        found |= outcome(lambda: graph.extract_output_info(nodes), named="output info")
+        found |= outcome(lambda: graph.pretty_format(nodes), named="formatted capture", show=str)
+        found |= outcome(lambda: graph.extract_levelized_graph(nodes, 2), named="levelized capture", show=lines_of)
     return found
 
 

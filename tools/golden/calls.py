@@ -33,10 +33,19 @@ class Call:
     l1_small_size: int = 32768
 
     @property
+    def group(self) -> str:
+        """The group of the name."""
+        return self.name.split("/")[0]
+
+    @property
+    def number(self) -> int:
+        """The number in the group."""
+        return int(self.name.split("/")[1])
+
+    @property
     def chunk(self) -> str:
         """The file of its answers: the group, and which calls of the group, by their numbers."""
-        group, number = self.name.split("/")
-        return f"{group}-{int(number) // CHUNK:03}"
+        return f"{self.group}-{self.number // CHUNK:03}"
 
 
 def write_calls(folder: Path, calls: Iterable[Call]) -> None:

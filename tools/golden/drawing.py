@@ -15,18 +15,11 @@ INTEGERS: Final = frozenset({"uint32", "int32", "uint16", "uint8"})
 PLACES: Final = ("DRAM_MEMORY_CONFIG", "DRAM_MEMORY_CONFIG", "L1_MEMORY_CONFIG")
 SCHEMES: Final = ("HEIGHT_SHARDED", "WIDTH_SHARDED", "BLOCK_SHARDED")
 ODD: Final = (
-    "None",
-    "-1",
-    "0",
-    "7",
-    "1 << 33",
-    "2.5",
-    "'x'",
-    "(1, 2, 3)",
-    "[]",
-    "True",
-    "ttnn.bfloat4_b",
-    "float('nan')",
+    *("None", "True", "0", "-1", "7", "31", "1 << 33", "2.5", "2 + 1j", "float('nan')", "'x'", "'relu'", "''", "b'ab'"),
+    *("()", "[]", "{}", "(1,)", "(0, 0)", "(2, 0)", "(-1, 1)", "(1, 2, 3)", "(1, 1, 1, 1)", "(65536, 65536)"),
+    *("[None, 1]", "range(2)", "np.int64(3)", "np.float32(2)", "np.zeros(0)", "np.array([1, 1])", "len", "..."),
+    *("ttnn.bfloat4_b", "ttnn.uint8", "ttnn.ROW_MAJOR_LAYOUT", "ttnn.L1_MEMORY_CONFIG", "ttnn.Conv2dConfig()"),
+    *("ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG", "ttnn.CoreCoord(0, 0)", "ttnn.BufferType.L1", "device"),
 )
 
 
@@ -37,6 +30,7 @@ class Draw:
         self.rng = np.random.default_rng([seed, number, *group.encode()])
         self.small = small
         self.given: list[str] = []
+        self.odd: float | None = None  # share of calls with an odd argument, whatever a call says
 
     def chance(self, share: float) -> bool:
         """True in this share of cases."""
@@ -133,9 +127,10 @@ class Draw:
         return {name: f"ttnn.init_device_compute_kernel_config(device.arch(), {fields})"}
 
     def call(self, function: str, arguments: Mapping[str, str], *, odd: float = 0.06) -> str:
-        """A call as Python; in this share of cases with an odd value for one of its arguments."""
+        """A call as Python; in this share of cases with odd values for one or two of its arguments."""
         given = dict(arguments)
-        if given and self.chance(odd):
-            given[self.pick(list(given))] = self.pick(ODD)
+        if given and self.chance(odd if self.odd is None else self.odd):
+            for _ in range(self.pick((1, 1, 1, 2))):
+                given[self.pick(list(given))] = self.pick(ODD)
         text = ", ".join(value if name.startswith("_") else f"{name}={value}" for name, value in given.items())
         return f"y = ttnn.{function}({text})"

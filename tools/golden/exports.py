@@ -19,8 +19,7 @@ EVERY: Final = 40  # calls of a group of which the first one's files are recorde
 
 def exported(call: Call) -> bool:
     """Whether the files of a call are recorded."""
-    group, number = call.name.split("/")
-    return int(number) % (EVERY // 4 if group in ("network", "trace", "repeated") else EVERY) == 0
+    return call.number % (EVERY // 4 if call.group in ("network", "trace", "repeated") else EVERY) == 0
 
 
 def export_sections(call: Call, device: str) -> Sections:

@@ -253,23 +253,3 @@ def creation(draw: Draw) -> str:
         {"dtype": f"ttnn.{draw.dtype()}"} | placed | (draw.maybe(0.5, "seed", "7") if function == "rand" else {})
     )
     return draw.call(function, arguments)
-
-
-def facts(draw: Draw) -> str:
-    """What a tensor or the library says about itself."""
-    shape = draw.shape()
-    x = draw.tensor("x", shape)
-    return draw.pick(
-        (
-            f"y = repr({x})",
-            f"y = [ttnn.is_sharded({x}), ttnn.has_tile_padding({x}), ttnn.get_memory_config({x}), {x}.layout]",
-            f"y = [{x}.shape, {x}.padded_shape, {x}.dtype, {x}.volume(), {x}.storage_type()]",
-            f"y = ttnn.{draw.pick(('tile_size', 'element_size'))}({x}.dtype)",
-            "y = ttnn.get_conv_output_dim(32, 3, 2, 1)",
-            f"y = {x}.reshape({draw.pick(('1, 1, -1, 32', '-1', '7, 7'))})",
-            f"y = {x}.cpu().to(ttnn.{draw.pick(LAYOUTS)})",
-            f"y = {x}[..., : {draw.number(1, 40)}]",
-            f"y = {x} * 2.0 - {x}",
-            f"ttnn.deallocate({x})\ny = {x}.buffer_address()",
-        )
-    )

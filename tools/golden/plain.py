@@ -19,19 +19,22 @@ REPLACED: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(re.escape(sys.base_prefix) + r"(?=/)"), "<python>"),  # where the Python of an environment lies
     (re.compile(r"\bat 0x[0-9a-f]{6,}"), "at <address>"),  # addresses of Python's objects
     (re.compile(r"\bin \d+\.\d+s\b"), "in <time> s"),  # how long pytest took
-    (
-        re.compile(r"(?<![.\w])(?=\w*[a-f])(?=\w*\d)(?:[0-9a-f]{16}|[0-9a-f]{64})(?!\w)"),
-        "<hash>",
-    ),  # of sources and plans
     (re.compile(r"^ttsim compiles its loops .*\n?", re.MULTILINE), ""),  # once on a machine
 )
+# Of ttsim's sources, or of a plan in words that users do not see.
+HASH: Final = re.compile(r"(?<![.\w])[0-9a-f]{16}(?:[0-9a-f]{48})?(?!\w)")
 
 
 def plain(text: str) -> str:
     """A text without what differs from machine to machine or from run to run."""
     for pattern, instead in REPLACED:
         text = pattern.sub(instead, text)
-    return text
+    return HASH.sub(_plain_hash, text)
+
+
+def _plain_hash(match: re.Match[str]) -> str:
+    """A mark for a hash; digits alone are a figure."""
+    return match.group() if match.group().isdecimal() or match.group().isalpha() else "<hash>"
 
 
 def lines_of(value: Any) -> str:

@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from tools.golden.answers import answers, computed, planned
+from tools.golden.answers import answers, computed
 from tools.golden.calls import DEVICES, Call, write_calls
 from tools.golden.commands import COMMANDS, command_sections
 from tools.golden.experiments import EXPERIMENTS, LAYERS, experiment_sections
@@ -24,14 +24,6 @@ from tools.golden.surface import surface_sections
 
 PARTS: Final = ("plans", "values", "exports", "commands", "experiments", "names")
 ABOUT: Final = "about.json"
-SAME: Final = "as on a strict device"
-COMPARED: Final = (
-    "result",
-    "error of given",
-    "error of result",
-    "capture",
-    "memory",
-)  # decide whether plans are the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +86,17 @@ def tasks_of(part: str, calls: Sequence[Call]) -> list[Task]:
     }[part]
     chunks = defaultdict[str, list[Call]](list)
     for call in wanted:
-        chunks[call.chunk if part == "plans" else call.chunk.rsplit("-", 1)[0]].append(call)
+        chunks[call.chunk if part == "plans" else call.group].append(call)
     return [Task(f"{part}/{chunk}", float(len(some)), partial(makes, tuple(some))) for chunk, some in chunks.items()]
 
 
 def plan_sections(calls: Sequence[Call]) -> Sections:
-    """What is said to calls without values, on both devices, strict and not.
-
-    Where a device that is not strict plans as a strict one does, one section says so instead of all.
-    """
+    """What is said to calls without values, on both devices, strict and not."""
     found: Sections = {}
     for call in calls:
         for device in DEVICES:
-            strict = answers(call, device, strict=True) | planned(call, device, strict=True)
-            free = answers(call, device, strict=False)
-            if all(strict.get(aspect) == free.get(aspect) for aspect in COMPARED):
-                free = {SAME: "yes"}
-            else:
-                free |= planned(call, device, strict=False)
+            strict = answers(call, device, strict=True)
+            free = answers(call, device, strict=False, known=strict)
             for kind, aspects in (("strict", strict), ("not strict", free)):
                 found |= {title(f"{call.name} {device} {kind}", aspect): text for aspect, text in aspects.items()}
     return found

@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from tools.golden.answers import SAME
 from tools.golden.calls import Call, read_calls
 from tools.golden.compare import compare_records
-from tools.golden.record import SAME, write_record
+from tools.golden.record import write_record
 from tools.golden.store import read_sections, record_files
 
 ADD = Call(
@@ -37,8 +38,8 @@ def test_a_record_has_every_view_of_a_call(record):
     sections = read_sections(record / "plans" / "binary-000.txt.xz")
     aspects = [name.split(" | ")[1] for name in sections if name.startswith("binary/0040 wormhole_n150 strict |")]
     assert aspects == [
-        *("capture", "explanation", "memory", "network", "network in JSON", "peaks", "report", "result"),
-        *("table of 160 columns", "table of 80 columns"),
+        *("capture", "explanation", "formatted capture", "levelized capture", "memory", "network", "network in JSON"),
+        *("output info", "peaks", "report", "result", "table of 160 columns", "table of 80 columns"),
         *("without dispatch: capture", "without dispatch: peaks", "without dispatch: result"),
     ]
     assert sections["binary/0040 wormhole_n150 strict | result"].startswith("tensor [1, 1, 64, 32] padded")
