@@ -68,6 +68,11 @@ class Fact:
     text: str
 
 
+def uncompared_fact(text: str) -> Fact:
+    """That numbers of a device operation were never compared with recordings (`device.numbers.compared`)."""
+    return Fact(name="uncompared", value=True, text=text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Account:
     """What a program tells of one of its works to whoever reads a report; figures of time are no part of it.

@@ -8,13 +8,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import numpy as np
+
 from device.host.threads import on_all_cores, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
 from device.matrix_unit.whole_runs import Trips, WholeRun, whole_runs
 from device.matrix_unit.window_runs import WindowRun, window_runs
-from device.numbers.formats import Array, DataFormat
+from device.numbers.formats import BFLOAT16, Array, DataFormat
+
+_EXPONENT: Final = np.uint16(0x7F80)  # of bfloat16
+_AT_A_TIME: Final = 1 << 15  # numbers that are looked at together, within the fastest cache
 
 
 class BlockProduct(Protocol):
@@ -155,3 +160,22 @@ FAST: Final = Arithmetic(
     operand_elements=1 << 18,
     each=side_by_side,
 )
+
+
+def arithmetic_of(arithmetic: Arithmetic, *operands: Array | None) -> Arithmetic:
+    """The arithmetic that computes products of these operands: the exact one where some are infinite or no numbers.
+
+    The matrix unit takes those for numbers of the exponent 255, where floating point would spread them.
+    """
+    if arithmetic is EXACT or all(one is None or _is_finite(one) for one in operands):
+        return arithmetic
+    return EXACT
+
+
+def _is_finite(values: Array) -> bool:
+    """Whether float32 or bfloat16 numbers hold neither infinities nor NaN."""
+    if values.dtype != BFLOAT16.storage or not values.flags.c_contiguous:
+        return bool(np.isfinite(values).all())
+    bits = values.reshape(-1).view(np.uint16)
+    parts = (bits[begin : begin + _AT_A_TIME] for begin in range(0, bits.size, _AT_A_TIME))
+    return all((part & _EXPONENT).max() < _EXPONENT for part in parts)

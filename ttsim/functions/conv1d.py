@@ -46,6 +46,8 @@ def conv1d(
 ) -> Any:
     """Convolution of channels-last rows.
 
+    Its outputs were never compared with recordings of the real library; those of conv2d, which computes them, were.
+
     Args:
         input_tensor: [N, L, C], [N, 1, L, C] or [1, 1, N*L, C], on the host or the device.
         weight_tensor: [O, C / groups, kernel] or [O, C / groups, 1, kernel]; where conv2d takes them.

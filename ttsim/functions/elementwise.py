@@ -69,7 +69,8 @@ def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..
         dtype: Of the result; None for that of the first tensor.
         memory_config: Where the result goes; None lets the call choose: where the first tensor is, mostly.
         output_tensor: A tensor that the result is written into, and that is returned.
-        activations: Functions of the result in order, by name or as UnaryWithParam.
+        activations: Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are
+            applied here were never compared with recordings of the real kernels.
         input_tensor_a_activations: Functions of the first operand.
         input_tensor_b_activations: Functions of the second operand.
         use_legacy: Not simulated; None lets the library choose.
@@ -112,10 +113,13 @@ def _in_place(operation: BinaryOperation, meaning: str) -> Callable[..., Tensor]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{meaning}, written into the first tensor and returned; else as `{operation.value}`.
 
+    Its outputs were never compared with recordings of the real library.
+
     Args:
         input_tensor_a: [..., rows, columns] on the device, in tiles; as large as the result.
         input_tensor_b: A tensor likewise, or a number.
-        activations: Functions of the result in order, by name or as UnaryWithParam.
+        activations: Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are
+            applied here were never compared with recordings of the real kernels.
         input_tensor_a_activations: Functions of the first operand.
         input_tensor_b_activations: Functions of the second operand.
         fast_and_approximate_mode: As of the function that it is named after, but True unless it is given.

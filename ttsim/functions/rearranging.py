@@ -5,7 +5,7 @@ from numbers import Real
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.calls.rearranging.padding import plan_pad
+from ops.calls.rearranging.padding import plan_pad, require_right_padding
 from ops.calls.rearranging.plan import (
     axes_of,
     axis_of,
@@ -93,7 +93,8 @@ def pad(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: The library takes programs that are not simulated.
+        ArgumentError: The library takes programs that are not simulated, or (on a strict device) would write another
+            number, or lose numbers of the tensor.
         DeviceError: Tiles are padded in front, or the tensor is on the host.
         OutOfMemoryError: No room.
     """
@@ -110,6 +111,8 @@ def pad(
     around = tuple([(0, 0)] * (rank - len(pairs)) + [(pair[0], pair[1]) for pair in pairs])
     device = required_device("pad", input_tensor)
     plan = plan_pad(input_tensor.spec, around, float(value), device.spec, place=memory_config)
+    if device.strict:
+        require_right_padding(plan, input_tensor.spec, around, float(value))
     return carried_out("pad", plan, input_tensor, device)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from device.bindings import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
+from device.numbers.compared import comparison
 from ops.calls.elementwise.unary import plan_unary
 from ttsim.functions.device_calls import require_left_out
 from ttsim.functions.elementwise import device_of
@@ -88,6 +89,8 @@ def _unary(
     wanted = "".join(f"        {key}: A number of the function.\n" for key in own)
     wanted += "".join(f"        {key}: {value} alone is simulated.\n" for key, value in alone.items())
     function.__doc__ = f"""{meaning} of every element.
+
+    {comparison(name)}
 
     Args:
         input_tensor: [..., rows, columns] on the device, tiles or rows.

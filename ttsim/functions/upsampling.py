@@ -5,7 +5,7 @@ from numbers import Real
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
-from ops.calls.upsampling.plan import plan_upsample
+from ops.calls.upsampling.plan import plan_upsample, require_whole_numbers
 from ttsim.functions.device_calls import carried_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
@@ -34,7 +34,7 @@ def upsample(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: What is not simulated is asked for.
+        ArgumentError: What is not simulated is asked for, or (on a strict device) tiles of float32 are given.
         DeviceError: The library has no program for the tensor, or it is on the host.
         OutOfMemoryError: No room.
     """
@@ -48,6 +48,8 @@ def upsample(
         raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
     device = required_device("upsample", input_tensor)
     plan = plan_upsample(input_tensor.spec, _factors(scale_factor), device.spec, place=memory_config)
+    if device.strict:
+        require_whole_numbers(plan)
     return carried_out("upsample", plan, input_tensor, device)
 
 

@@ -49,7 +49,7 @@ class Conv2dConfig(CheckedRecord):
 
     Attributes:
         weights_dtype: Of the prepared weights and bias; None for that of the weight tensor.
-        activation: Applied to the output.
+        activation: Applied to the output; docs/values.md (Activation) says of which the bits were compared.
         deallocate_activation: Free an input in L1 as soon as it is consumed.
         reallocate_halo_output: Move the halo's output up in L1 before the convolution.
         config_tensors_in_dram: Keep index tensors in DRAM instead of L1_SMALL.

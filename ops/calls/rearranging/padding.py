@@ -15,9 +15,10 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.memory.tiles import TILE
+from device.numbers.block_floats import GROUP
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up, round_up
-from device.plan import Plan
+from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.relaying.places import placed
@@ -51,6 +52,36 @@ def plan_pad(
     builder = PlanBuilder(spec, {"input": source})
     result = padded_by(builder, builder.tensor("input"), padding, value, "output", place=place)
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value: float) -> None:
+    """Refuses what the real library pads with another number, or at the cost of the tensor's own.
+
+    Source: tt-metal 0.81.1. Programs of rows write the number in bfloat16, twice, for each float32 (recorded: -1.5
+    becomes -1.5019455). Tiles of block floats are filled behind the last column, too, and share exponents with that.
+
+    Args:
+        plan: The plan.
+        source: The tensor.
+        padding: Before and behind, for each axis.
+        value: The number.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    works = [step.work for step in plan.steps if isinstance(step, Operation)]
+    if value and any(isinstance(work, PadWith) and work.in_halves for work in works):
+        raise ArgumentError(
+            f"pad: value {value:g} around rows of float32 is written as two numbers of bfloat16 by the real library, "
+            "which are another number; pad with 0, give the tensor in TILE_LAYOUT, or in bfloat16"
+        )
+    columns = source.shape[-1] + sum(padding[-1])
+    if value and source.data_format.is_block and columns % GROUP and works:
+        raise ArgumentError(
+            f"pad: value {value:g} is also written behind the {columns} columns of the result, which share exponents "
+            f"in groups of {GROUP}, so that small {source.data_format} numbers beside it are lost; pad with 0, to a "
+            f"multiple of {GROUP} columns, or typecast the tensor to bfloat16 first"
+        )
 
 
 def padded_by(

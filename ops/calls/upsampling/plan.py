@@ -4,7 +4,7 @@ Rules: ttnn 0.81.1, compared with recorded plans. The library checks a call once
 """
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     BufferType,
@@ -14,9 +14,9 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16
 from device.numbers.integers import div_up
-from device.plan import Plan
+from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
@@ -76,6 +76,23 @@ def plan_upsample(
         refused=refused,
     )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def require_whole_numbers(plan: Plan) -> None:
+    """Refuses what the real library accepts and cuts: float32 in tiles, on their way to rows through a 16-bit Dst.
+
+    Source: tt-metal 0.81.1 (the program's compute config leaves fp32_dest_acc_en out).
+
+    Raises:
+        ArgumentError: The tensor is that.
+    """
+    for step in plan.steps:
+        work = step.work if isinstance(step, Operation) else None
+        if isinstance(work, Upsample) and work.program is UpsampleProgram.TILES and work.source_format == FLOAT32:
+            raise ArgumentError(
+                "upsample: tiles of float32 come out cut to bfloat16 in the real library; give the tensor in "
+                "ROW_MAJOR_LAYOUT, or in bfloat16"
+            )
 
 
 def _program(source: TensorSpec, scale: tuple[float, float]) -> UpsampleProgram | None:

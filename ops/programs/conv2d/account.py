@@ -4,9 +4,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+from device.numbers.compared import uncompared
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ops.meaning import Account, Ends, Fact
+from ops.meaning import Account, Ends, Fact, uncompared_fact
 from ops.programs.conv2d.attributes import conv_attributes
 from ops.programs.conv2d.circular_buffers import multicasts_activations
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, ParallelConfig
@@ -45,6 +46,8 @@ def _facts(work: ConvWork, spec: DeviceSpec) -> tuple[Fact, ...]:
     subblock = (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
     part = (layout.shards.out_row_tiles, layout.shards.out_col_tiles)
     held = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
+    functions = [] if work.activation is None else [work.activation[0]]
+    text = uncompared(functions, fp32_dest=options.fp32_dest)
     return (
         Fact(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
         _cores("input", layout.config, spec),
@@ -79,6 +82,7 @@ def _facts(work: ConvWork, spec: DeviceSpec) -> tuple[Fact, ...]:
             value=work.l1_accumulation,
             text="partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
         ),
+        *(() if text is None else (uncompared_fact(text),)),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from device.host.shared import Shared
 from device.host.threads import free_threads
-from device.matrix_unit.arithmetic import Arithmetic
+from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of
 from device.matrix_unit.window_runs import ALIKE_COLUMNS, WindowWeights
 from device.numbers.activations import apply_activation
 from device.numbers.formats import Array, DataFormat, write_exactly
@@ -98,7 +98,7 @@ def conv_values(
     frame, out = work.problem.frame, work.problem.out_format
     shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, work.problem.out_channels)
     result = np.empty(shape, out.storage)
-    reading = Reading(work, arithmetic, spec)
+    reading = Reading(work, arithmetic_of(arithmetic, sticks, weights, bias), spec)
     how = at_once(reading, out, result.size)
     image = prepare_image(reading, sticks, cut_later=how is not None and how.whole is not None)
     convolve_into(result, reading, image, weights, bias, out, how)

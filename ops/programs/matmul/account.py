@@ -2,9 +2,10 @@
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
+from device.numbers.compared import uncompared
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ops.meaning import Account, Ends, Fact
+from ops.meaning import Account, Ends, Fact, uncompared_fact
 from ops.programs.matmul.config import MatmulConfig, MatmulWork, k_blocks
 from ops.programs.matmul.dealing import cores_of, out_blocks, sends_first, sends_second
 from ops.programs.matmul.transpose import Transpose
@@ -66,6 +67,9 @@ def matmul_facts(work: MatmulWork) -> tuple[Fact, ...]:
             text=f"{' and '.join(sent)} operand multicast" if sent else "each core reads its own operands",
         ),
     ]
+    functions = [] if work.activation is None else [work.activation[0]]
+    if (text := uncompared(functions, fp32_dest=problem.fp32_dest)) is not None:
+        found.append(uncompared_fact(text))
     if problem.batches > 1:
         found.append(Fact(name="batches", value=problem.batches, text=f"{problem.batches} batches, one by one"))
     return tuple(found)

@@ -6,7 +6,7 @@ are float32 whenever Dst is, and are reloaded into Dst whole. Only the addition 
 
 import numpy as np
 
-from device.matrix_unit.arithmetic import Arithmetic
+from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.tiles import TILE
 from device.numbers.activations import VectorUnitMode, apply_activation
@@ -33,7 +33,7 @@ def matmul_values(
     Returns:
         [M, out_channels] in storage of the output format.
     """
-    problem = work.problem
+    problem, arithmetic = work.problem, arithmetic_of(arithmetic, rows, weights, bias)
     depth = problem.k_tiles * TILE
     mode = MatrixUnitMode(
         fidelity_phases=work.fidelity_phases, fp32_dest=problem.fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk

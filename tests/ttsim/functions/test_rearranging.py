@@ -151,3 +151,33 @@ def test_axes_that_a_tensor_does_not_have(device, axis, index):
     ):
         with pytest.raises(ttnn.DeviceError, match=f"^{message}"):
             call(placed(device))
+
+
+PADDED = [
+    (ttnn.float32, ttnn.ROW_MAJOR_LAYOUT, (2, 30), 1.5, "as two numbers of bfloat16"),
+    (ttnn.float32, ttnn.ROW_MAJOR_LAYOUT, (2, 30), 0, ""),
+    (ttnn.float32, ttnn.TILE_LAYOUT, (2, 30), 1.5, ""),
+    (ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT, (2, 30), 1.5, ""),
+    (ttnn.bfloat8_b, ttnn.TILE_LAYOUT, (2, 30), 100, "written behind the 31 columns of the result"),
+    (ttnn.bfloat4_b, ttnn.TILE_LAYOUT, (2, 30), 100, "written behind the 31 columns of the result"),
+    (ttnn.bfloat8_b, ttnn.TILE_LAYOUT, (2, 31), 100, ""),  # 32 columns: what is lost beside 100 is lost in any such row
+    (ttnn.bfloat8_b, ttnn.TILE_LAYOUT, (2, 30), 0, ""),
+]
+
+
+@pytest.mark.parametrize(("dtype", "layout", "shape", "value", "refusal"), PADDED)
+def test_padding_that_comes_out_as_another_number_is_refused(dtype, layout, shape, value, refusal):
+    """Without strictness it is what the real library has: 1.5 is 0x3FC03FC0, and small neighbors of 100 are 0."""
+    for strict in (True, False):
+        with ttnn.open_device(strict=strict) as device:
+            x = ttnn.Tensor(np.full((1, 1, *shape), 0.125), dtype, device, layout)
+            padding = ((0, 0), (0, 0), (0, 0), (0, 1))
+            if strict and refusal:
+                with pytest.raises(ttnn.ArgumentError, match=f"^pad: value {value:g} .*{refusal}"):
+                    ttnn.pad(x, padding, value)
+                continue
+            row = ttnn.pad(x, padding, value).to_numpy()[0, 0, 0].tolist()
+            halves = dtype is ttnn.float32 and layout is ttnn.ROW_MAJOR_LAYOUT and value
+            number = 1.501945495605469 if halves else 96 if dtype is ttnn.bfloat4_b else value
+            beside = 0.0 if dtype in (ttnn.bfloat8_b, ttnn.bfloat4_b) and value else 0.125
+            assert row == [0.125] * 16 + [beside] * (shape[1] - 16) + [pytest.approx(number, rel=1e-7)]

@@ -69,3 +69,19 @@ def test_lists_lie_beside_all_channel_cores(device):
     sizes = [event["params"]["size"] for event in events if event["node_type"] == "buffer_allocate"]
     assert sizes[-1] == 2 * 5 * 48
     assert np.array_equal(result.to_numpy(), image.repeat(2, axis=1).repeat(2, axis=2))
+
+
+def test_tiles_of_float32_are_cut_and_refused_by_a_strict_device():
+    """1 + 2^-10 has ten bits behind the point, of which bfloat16 keeps seven."""
+    for strict in (True, False):
+        with ttnn.open_device(l1_small_size=32768, strict=strict) as device:
+            image = np.full((1, 1, 32, 32), 1 + 2**-10, np.float32)
+            rows, tiles = (
+                ttnn.Tensor(image, ttnn.float32, device, layout) for layout in (ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT)
+            )
+            assert (ttnn.upsample(rows, (2, 1)).to_numpy() == 1 + 2**-10).all()
+            if not strict:
+                assert (ttnn.upsample(tiles, (2, 1)).to_numpy() == 1).all()
+                continue
+            with pytest.raises(ttnn.ArgumentError, match=r"^upsample: tiles of float32 come out cut to bfloat16"):
+                ttnn.upsample(tiles, (2, 1))

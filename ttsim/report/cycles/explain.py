@@ -6,6 +6,7 @@ that are not told one by one are added up.
 
 from collections.abc import Mapping, Sequence
 
+from device.numbers.compared import UNCOMPARED_CALLS
 from ttsim.report.cycles.errors import NO_MEASUREMENT, ErrorBar, TotalError
 from ttsim.report.cycles.figures import CallTime, OperationTime, Roofline, StageTime, Totals, UntimedOperation
 
@@ -21,7 +22,16 @@ def explain_call(call: CallTime, device: str) -> str:
         return "\n".join(
             [f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}.", *untimed_lines(call)]
         )
-    return "\n".join([_overview(call, device), *operation_lines(call), *untimed_lines(call)])
+    lines = [_overview(call, device), *operation_lines(call), *untimed_lines(call), *_uncompared(call)]
+    return "\n".join(lines)
+
+
+def _uncompared(call: CallTime) -> list[str]:
+    """That no output of a function was ever compared with a recording."""
+    name = call.name.rpartition(".")[2]
+    if name not in UNCOMPARED_CALLS:
+        return []
+    return [f"- Values: outputs of {name} were never compared with the real library's (docs/values.md, Activation)."]
 
 
 def operation_lines(call: CallTime) -> list[str]:

@@ -1,7 +1,10 @@
+import numpy as np
+
+import ttsim
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.meaning import Account, Fact
-from ttsim.report.cycles.explain import count_of, percent
+from ttsim.report.cycles.explain import count_of, explain_call, percent
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import DOES, OperationReading, TimedCall, stage_times, tied_stages
 from ttsim.report.cycles.report import cycle_report
@@ -156,3 +159,23 @@ def test_every_core_is_told_the_same(spec):
     operation = bound(StageCycles(Stage.READER, 1), account=Account(stages={Stage.READER: "pages are read from DRAM"}))
     figures, _ = told(operation, spec)
     assert {one.does for group in figures.groups for one in group.stages} == {"pages are read from DRAM"}
+
+
+def test_functions_that_were_never_compared_are_named() -> None:
+    with ttsim.open_device(l1_small_size=32768, values="off") as device, ttsim.profile(device) as profile:
+        x = ttsim.Tensor(np.ones((1, 1, 32, 32), np.float32), ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
+        ttsim.exp(x)
+        ttsim.tanh(x)
+        ttsim.add(x, x, activations=["relu"])
+        ttsim.add_(x, x)
+        ttsim.linear(x, x, activation="sigmoid")
+    told = [explain_call(call, "wormhole_n150") for call in profile.report().calls]
+    facts = [[fact.text for one in call.operations for fact in one.facts] for call in profile.report().calls]
+    assert facts[0] == []
+    assert facts[1] == ["numbers of tanh in a 16-bit Dst never compared with the real kernel's"]
+    assert facts[2] == ["numbers of relu fused into add never compared with the real kernel's"]
+    assert f"Planned: {facts[1][0]}." in told[1]
+    assert told[3].endswith(
+        "- Values: outputs of add_ were never compared with the real library's (docs/values.md, Activation)."
+    )
+    assert not any("compared" in text for text in (told[0], told[4]))
