@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
+from device.errors import TTSimError
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.numbers.formats import DataFormat
 
@@ -136,7 +137,20 @@ class Relocate:
     overlapping: tuple[CircularBuffer, ...] = ()
 
 
-Step = Allocate | Free | Operation | Relocate
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The call ends here, refused once all before it has run: the last step of a plan.
+
+    Attributes:
+        text: Why.
+        error: The error that is raised.
+    """
+
+    text: str
+    error: type[TTSimError]
+
+
+Step = Allocate | Free | Operation | Relocate | Refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +200,8 @@ class Plan:
     results: Mapping[str, str] = field(default_factory=dict)
     expected: tuple[Expected, ...] = ()
     decisions: tuple[Decision, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """Whether it ends in a refusal."""
+        return bool(self.steps) and isinstance(self.steps[-1], Refuse)

@@ -9,9 +9,22 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from device.errors import TTSimError
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
-from device.plan import Allocate, CircularBuffer, Decision, Expected, Free, Operation, Plan, Relocate, Step, Work
+from device.plan import (
+    Allocate,
+    CircularBuffer,
+    Decision,
+    Expected,
+    Free,
+    Operation,
+    Plan,
+    Refuse,
+    Relocate,
+    Step,
+    Work,
+)
 from device.spec.device_spec import DeviceSpec
 from ops.verification import verify
 
@@ -171,6 +184,15 @@ class PlanBuilder:
     def relocate(self, tensor: PlanTensor, work: Work, *buffers: tuple[CircularBuffer, ...]) -> None:
         """A tensor is released and allocated again, as high as it can lie; ``work`` moves it (buffers: `Relocate`)."""
         self._steps.append(Relocate(tensor.name, self._buffer(tensor.spec), work, *buffers))
+
+    def refuse(self, error: TTSimError) -> None:
+        """The call ends here, with this error, once all that was written has run; nothing is to be written after it."""
+        self._steps.append(Refuse(str(error), type(error)))
+
+    @property
+    def refused(self) -> bool:
+        """Whether the plan ends in a refusal."""
+        return bool(self._steps) and isinstance(self._steps[-1], Refuse)
 
     def free(self, *tensors: PlanTensor) -> None:
         """Releases tensors, in order: the plan's own, or the caller's on the caller's behalf."""

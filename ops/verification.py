@@ -2,14 +2,14 @@
 
 from collections.abc import Collection
 
-from device.plan import Allocate, Free, Operation, Plan, Relocate, Step
+from device.plan import Allocate, Free, Operation, Plan, Refuse, Relocate, Step
 
 
 def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] | None = None) -> None:
     """Checks that a plan holds together; who wrote it has a bug if it does not.
 
     Every name is known where it is used, every buffer that the plan allocates is released once or returned, nothing is
-    read or released after its release, and every work has a meaning.
+    read or released after its release, and every work has a meaning. A plan that ends in a refusal returns nothing.
 
     Args:
         plan: The plan.
@@ -22,11 +22,13 @@ def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] 
     walk = _Walk(set(given))
     for number, step in enumerate(plan.steps):
         fault = walk.take(step)
-        work = None if isinstance(step, Free) else step.work
+        work = None if isinstance(step, Free | Refuse) else step.work
         if fault is None and known_works is not None and work is not None and type(work) not in known_works:
             fault = f"nothing is known of the work {type(work).__name__}"
         if fault is not None:
             raise AssertionError(f"step {number} of the plan, {_named(step)}: {fault}")
+    if plan.refused:
+        return
     results = set(plan.results.values())
     if missing := sorted(results - walk.live):
         raise AssertionError(f"the plan returns {', '.join(missing)}, which is not there at its end")
@@ -61,6 +63,8 @@ class _Walk:
                 return None
             case Relocate(tensor=tensor):
                 return None if tensor in self.live else "it is not there"
+            case Refuse():
+                return None
             case Operation():
                 return self._operation(step)
 
@@ -87,4 +91,6 @@ class _Walk:
 
 def _named(step: Step) -> str:
     """A step in an error."""
+    if isinstance(step, Refuse):
+        return f"Refuse {step.text}"
     return step.name if isinstance(step, Operation) else f"{type(step).__name__} {step.tensor}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from device.events import Event, OperationBegin
-from device.plan import MOVE, Operation, Plan, Relocate, Work
+from device.plan import MOVE, Operation, Plan, Refuse, Relocate, Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.meaning import (
@@ -144,6 +144,8 @@ def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Oper
                 work=step.work,
                 key=(MOVE, step.buffer),
             )
+        elif isinstance(step, Refuse):
+            raise step.error(step.text)
 
 
 def steps_that_ran(events: Iterable[Event]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
-from device.plan import MOVE, Allocate, Free, Operation, Plan, Relocate
+from device.plan import MOVE, Allocate, Free, Operation, Plan, Refuse, Relocate, Step
 
 
 def run_memory(
@@ -30,7 +30,8 @@ def run_memory(
         The buffers of the plan's results, by name; all others are released.
 
     Raises:
-        DeviceError: A buffer or the circular buffers of a program do not fit; what the plan had allocated is released.
+        DeviceError: A buffer or the circular buffers of a program do not fit, or the plan ends in a refusal; what the
+            plan had allocated is released.
     """
     reading = _MemoryReading(device, dict(inputs), plan.tensors, dispatch=dispatch)
     try:
@@ -63,7 +64,7 @@ class _MemoryReading:
         self.unkept: list[Buffer] = []
         self.index = 0
 
-    def take(self, index: int, step: Allocate | Free | Operation | Relocate) -> None:
+    def take(self, index: int, step: Step) -> None:
         """Do one step."""
         self.index = index
         match step:
@@ -75,6 +76,8 @@ class _MemoryReading:
                 self._relocate(step)
             case Operation():
                 self._program(step)
+            case Refuse(text=text, error=error):
+                raise error(text)
 
     def undo(self, *, keep: Mapping[str, Buffer]) -> None:
         """Release what was allocated, the latest first."""

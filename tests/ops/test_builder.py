@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import pytest
 
 from device.cores import first_cores
+from device.errors import OutOfMemoryError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, CircularBuffer, Free, Operation, Relocate
+from device.plan import Allocate, CircularBuffer, Free, Operation, Refuse, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import UPLOADED, PlanBuilder, PlanTensor
 
@@ -54,6 +55,16 @@ def test_an_operation_without_output_writes_into_its_last_input():
     (_, copy) = builder.steps
     assert (copy.inputs, copy.outputs) == (("x", "y"), ())
     assert copy.key == ("CopyDeviceOperation", IN_DRAM, IN_DRAM, Nothing())
+
+
+def test_a_plan_that_ends_in_a_refusal_returns_nothing_and_may_hold_what_it_made():
+    builder, x, _ = begun()
+    copied(builder, x, "y")
+    assert not builder.refused
+    builder.refuse(OutOfMemoryError("no room"))
+    plan = builder.finish({})
+    assert plan.steps[-1] == Refuse("no room", OutOfMemoryError)
+    assert (builder.refused, plan.refused, dict(plan.results)) == (True, True, {})
 
 
 def test_steps_are_written_once_more_for_other_tensors():

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import prod
 
-from device.errors import DeviceError
+from device.errors import DeviceError, OutOfMemoryError, TTSimError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
 from device.plan import Decision, Step
@@ -41,16 +41,22 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         source: Its input.
         free_l1_bytes: Free bytes of every L1 bank when the call begins.
 
+    Returns:
+        The output. Where more slices are asked for than there can be, or no number of slices fits, the plan ends in a
+        refusal, behind the program that may have to make an image of the input.
+
     Raises:
-        DeviceError: More slices are asked for than there can be, no number of slices fits, or the input of a call that
-            needs slices is not in DRAM.
+        DeviceError: The input of a call that needs slices is not in DRAM.
     """
     given, frame = call.slice_config, None
     if given is not None and given.num_slices:
         config, decision = given, None
     else:
         frame = frame_of(call)
-        chosen = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes, frame=frame)
+        try:
+            chosen = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes, frame=frame)
+        except OutOfMemoryError as error:
+            return _refused(builder, call, source, error)
         config, decision = chosen.config, chosen.decision
     counted = call if config is given else replace(call, slice_config=config)
     if slices_skip_dram(call, config.num_slices):
@@ -58,7 +64,10 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         return l1_path(builder, call, source)
     raise_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
     frame = frame or frame_of(call)
-    check_slice_count(call, config, frame)
+    try:
+        check_slice_count(call, config, frame)
+    except TTSimError as error:
+        return _refused(builder, call, source, error)
     raise_first(counted, CONFIG_CHECKS)
     if decision is None:
         decision = Decision(
@@ -75,6 +84,13 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
     builder.free(target)  # allocated before the number of slices was known, and given up when one is enough
     output = l1_path(builder, as_slice(call, Operand(spec=image.spec, on_host=False)), image, frame=frame)
     return dram_output(builder, output, "output.dram")
+
+
+def _refused(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, error: TTSimError) -> PlanTensor:
+    """The image of the input, whose programs stay in the cache though no slice is ever cut."""
+    image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
+    builder.refuse(error)
+    return image
 
 
 def _slices(

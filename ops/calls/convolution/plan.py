@@ -49,7 +49,9 @@ def builder_of(call: ConvArguments, device_spec: DeviceSpec) -> PlanBuilder:
 
 
 def finished(builder: PlanBuilder, call: ConvArguments, output: PlanTensor, *, returns_weights: bool) -> Plan:
-    """The plan of a call whose steps are written: what it releases at the end, and what it returns."""
+    """The plan of a call whose steps are written: what it releases at the end, and what it returns, if anything."""
+    if builder.refused:
+        return builder.finish({})
     names = operand_names(call)
     builder.free_adopted()
     if not returns_weights:

@@ -25,7 +25,9 @@ def sliced_input(
 ) -> PlanTensor:
     """A window of an image tensor in DRAM as row-major shards in L1; bfloat8_b arrives as bfloat16.
 
-    bfloat4_b stays what it is, which has no rows: the real library refuses that, and so does the layout here.
+    A window that is the whole of an image of rows is dealt to shards as any tensor is, where a shard holds all channels
+    and no more. bfloat4_b stays what it is, which has no rows: the real library refuses that, and so does the layout
+    here.
 
     Args:
         builder: The plan.
@@ -40,6 +42,10 @@ def sliced_input(
     padded = (1, 1, *_padded_slice(shape[2], channels, config))
     made = TensorSpec(shape, data_format, Layout.ROW_MAJOR, config, padded)
     output = PlanTensor(name, made)
+    whole = image.spec.layout is Layout.ROW_MAJOR and window.window_shape == image.spec.shape
+    if whole and made.shards.shape[1] == channels:
+        flat = PlanTensor(image.name, TensorSpec(shape, data_format, Layout.ROW_MAJOR, image.spec.memory_config))
+        return converted(builder, Conversion.INTERLEAVED_TO_SHARDED, flat, name, made)
     return builder.run(
         "PaddedSliceDeviceOperation",
         PaddedSlice(window),

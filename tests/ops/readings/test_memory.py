@@ -18,7 +18,7 @@ from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, UINT16
-from device.plan import MOVE, Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Work
+from device.plan import MOVE, Allocate, CircularBuffer, Free, Operation, Plan, Refuse, Relocate, Work
 from device.spec.device_spec import load_spec
 from ops.readings.memory import run_memory
 
@@ -203,6 +203,16 @@ def test_programs_that_were_complete_stay_in_the_cache_when_a_later_one_fails(de
         run_memory(plan(operation(), TOO_LARGE), device, {"x": device.allocate(buffer(64), "x")})
     assert set(device.program_cache) == {"op"}
     assert [one.name for one in device.memory.live()] == ["x", "config"]
+
+
+def test_a_refusal_is_raised_once_all_before_it_has_run(device):
+    x = device.allocate(buffer(64), "x")
+    refused = Plan(steps=(operation(), Refuse("too many\nfewer", OutOfMemoryError)))
+    for _ in range(2):
+        with pytest.raises(OutOfMemoryError, match=r"^too many\nfewer$"):
+            run_memory(refused, device, {"x": x})
+        assert set(device.program_cache) == {"op"}
+        assert [one.name for one in device.memory.live()] == ["x", "config"]
 
 
 def test_a_failed_plan_does_not_bring_back_an_input_it_released(device):

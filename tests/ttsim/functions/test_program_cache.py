@@ -128,3 +128,25 @@ def test_shards_that_stay_as_they_are_ask_for_no_other_program(device: Device) -
     convolved(device, y)
     convolved(device, y, shard_layout=BLOCK)
     assert device.num_program_cache_entries() == 4
+
+
+def test_slices_that_are_refused_leave_the_program_that_made_an_image(device: Device) -> None:
+    """Rows of tiles that are no rows of the image move between tiles, by a program with a map in DRAM, before."""
+    x = ttsim.Tensor(np.zeros((1, 1, 18, 32), np.float32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT).to(device)
+    weight = ttsim.Tensor(np.zeros((32, 32, 1, 1), np.float32), ttsim.bfloat16)
+    call = {
+        "input_tensor": x, "weight_tensor": weight, "device": device, "in_channels": 32, "out_channels": 32,
+        "batch_size": 1, "input_height": 2, "input_width": 9, "kernel_size": (1, 1), "stride": (2, 2),
+        "dram_slice_config": ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=4),
+        "conv_config": ttsim.Conv2dConfig(shard_layout=HEIGHT),
+    }  # fmt: skip
+    before = ttsim.get_memory_view(device, ttsim.BufferType.DRAM).total_bytes_allocated_per_bank
+    taken = []
+    for _ in range(2):
+        with pytest.raises(
+            RuntimeError, match=r"^Number of slices \(4\) exceeds the maximum allowed \(3\) for the given"
+        ):
+            ttsim.conv_transpose2d(**call)
+        assert device.num_program_cache_entries() == 1
+        taken.append(ttsim.get_memory_view(device, ttsim.BufferType.DRAM).total_bytes_allocated_per_bank - before)
+    assert taken[0] == taken[1] > 0
