@@ -14,7 +14,7 @@ usage: python -m ttsim --version
 --set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
 """
 
-from ttsim.interrupts import INTERRUPTED, LINE  # before what takes long to load
+from ttsim.interrupts import INTERRUPTED, ending_on_sigterm, exit_code, word_for  # before what takes long to load
 
 # isort: split
 import argparse
@@ -22,6 +22,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -39,7 +40,7 @@ from ttsim.experiments.tuning.command import add_tune, faster_line, tune_command
 from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.layers.run import Settings, run_layer
 from ttsim.recording.profiling import Profile
-from ttsim.recording.saving import save_report
+from ttsim.recording.saving import reserved_name, save_report
 from ttsim.report.comparison.compare import compare
 from ttsim.report.comparison.read import read_report
 from ttsim.report.devices import explained
@@ -194,8 +195,10 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def _saver(folder: Path | None, number: int) -> Callable[[Profile], object] | None:
-    """Writes what a layer did into a folder, if there is one."""
-    return None if folder is None else lambda profile: save_report(folder, profile, name=f"report{number}")
+    """Writes what a layer did into a folder, if there is one, beside the reports that are there."""
+    if folder is None:
+        return None
+    return lambda profile: save_report(folder, profile, name=reserved_name(folder, f"report{number}"))
 
 
 def devices_command(options: argparse.Namespace) -> int:
@@ -300,15 +303,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "sweep": sweep_command,
         "tune": tune_command,
     }
+    own = options.command not in ("exec", "pytest")  # what scripts make of SIGTERM is theirs
     try:
-        code = commands[options.command](options)
-        sys.stdout.flush()
+        with ending_on_sigterm() if own else nullcontext():
+            code = commands[options.command](options)
+            sys.stdout.flush()
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        sys.stderr.write(LINE)
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        sys.stderr.write(f"ttsim: {word_for(interrupt)}\n")
+        return exit_code(interrupt)
     except (TTSimError, OSError, MemoryError) as error:
         print(f"ttsim: {printable(told(error))}", file=sys.stderr)
         return 2

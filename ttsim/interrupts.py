@@ -1,14 +1,50 @@
-"""Ctrl-C ends a command in one line, whatever it was at; the command line imports this before all else.
+"""Ctrl-C, or SIGTERM, ends a command in one line, whatever it was at; the command line imports this before all else.
 
 Most of the time before a command's first row goes into loading ttsim, where nothing could catch an interrupt.
 """
 
+import signal
 import sys
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from types import FrameType, TracebackType
 from typing import Final
 
-INTERRUPTED: Final = 130  # exit code, as of a shell
+INTERRUPTED: Final = 130  # exit codes, as of a shell
+TERMINATED: Final = 143
 LINE: Final = "ttsim: interrupted\n"
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM arrived: what Ctrl-C ends ends, in the same order."""
+
+
+def exit_code(interrupt: KeyboardInterrupt) -> int:
+    """The exit code of a command that was interrupted or terminated."""
+    return TERMINATED if isinstance(interrupt, TerminatedError) else INTERRUPTED
+
+
+def word_for(interrupt: KeyboardInterrupt) -> str:
+    """What happened to the command: it was interrupted or terminated."""
+    return "terminated" if isinstance(interrupt, TerminatedError) else "interrupted"
+
+
+@contextmanager
+def ending_on_sigterm() -> Iterator[None]:
+    """SIGTERM raises `TerminatedError` meanwhile, unless somebody else listens to it."""
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise TerminatedError
 
 
 def told_in_a_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

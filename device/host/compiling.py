@@ -34,6 +34,7 @@ NOT_KEPT: Final = (
     "ttsim compiles its loops for this machine, which takes some seconds; the code can not be kept, so every process "
     "does so again: name a directory that may be written to, as NUMBA_CACHE_DIR.\n"
 )
+BROKEN: Final = "ttsim goes on without numba, which cannot be loaded ({}: {}); numpy does its work.\n"
 COMPILE: Final = "import sys; sys.path[:] = sys.argv[2:]; __import__(sys.argv[1])"
 # Of the process, like the modules that it has loaded.
 _READY: Final = set[str]()
@@ -135,12 +136,15 @@ def _kept_code_only() -> Iterator[None]:
 
 @cache
 def load_numba() -> Any:
-    """The module numba; None if it is not installed or does not get along with this numpy."""
+    """The module numba; None if it is not installed or cannot be loaded: not with this numpy, or not in this memory."""
     try:
         numba = importlib.import_module("numba")
+        _listen_to_compiling()
     except ImportError:
         return None
-    _listen_to_compiling()
+    except Exception as error:  # LLVM that cannot be mapped is an OSError, and numba may raise what it likes
+        _tell(BROKEN.format(type(error).__name__, error))
+        return None
     return numba
 
 

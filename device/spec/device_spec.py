@@ -44,6 +44,7 @@ from device.spec.tables import (
 
 _EXTENDS = "extends"
 LONGEST_NAME = 100  # it begins lines of tables and errors
+FASTEST_HZ = 10**12  # beyond which a cycle takes no time that a report could show
 FAMILIES = ("wormhole_b0", "blackhole", "quasar")  # ttnn's architectures
 
 
@@ -93,6 +94,11 @@ class DeviceSpec:
                 f"{nearest(self.family, FAMILIES)}; an architecture with a name of its own acts as one of these"
             )
         require_positive(self.name, self)
+        if self.clock_hz > FASTEST_HZ:
+            raise SpecError(
+                f"{self.name}: clock_hz must be from 1 to {FASTEST_HZ:,} (1 THz), not {self.clock_hz:g}; "
+                "give a clock that a machine can have"
+            )
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
         """The constants of a program's model.
@@ -239,7 +245,7 @@ def device_file(device: str | Path, origin: Path = Path()) -> DeviceFile:
         path = origin / device
         try:
             key, folder = str(path.resolve()), path.parent
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:  # no such file, no text, or no path at all
             known = ", ".join(catalog_names())
             raise SpecError(

@@ -4,19 +4,21 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from ttsim import __main__ as command_line
-from ttsim.interrupts import INTERRUPTED, LINE, told_in_a_line
+from ttsim.interrupts import INTERRUPTED, LINE, TERMINATED, TerminatedError, ending_on_sigterm, told_in_a_line
+
+ROOT = Path(command_line.__file__).resolve().parents[1]
 
 
 def test_an_interrupt_while_a_command_loads(tmp_path):
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "rich.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)\n")
-    root = Path(command_line.__file__).resolve().parents[1]
-    paths = os.pathsep.join((str(tmp_path / "slow"), str(root)))
+    paths = os.pathsep.join((str(tmp_path / "slow"), str(ROOT)))
     begun = subprocess.Popen(
         [sys.executable, "-m", "ttsim", "sweep"],
         env=os.environ | {"PYTHONPATH": paths},
@@ -29,6 +31,39 @@ def test_an_interrupt_while_a_command_loads(tmp_path):
     os.killpg(begun.pid, signal.SIGINT)
     _, told = begun.communicate(timeout=30)
     assert (told, begun.returncode) == (LINE, -signal.SIGINT)  # of which a shell makes 130
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGTERM is POSIX's")
+def test_a_sweep_that_is_terminated_says_so_in_a_sentence(tmp_path):
+    """Nothing of Python's about semaphores that leaked, and the rows that are there are kept."""
+    rows = tmp_path / "rows.jsonl"
+    vary = ["act_block_h_override=0,32,64,96", "math_fidelity=LoFi,HiFi2,HiFi3,HiFi4", "lowering=frame,phase"]
+    command = [sys.executable, "-m", "ttsim", "sweep", "--processes", "2", "--file", str(rows)]
+    for one in vary:
+        command += ["--vary", one]
+    begun = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    while begun.poll() is None and (not rows.exists() or rows.read_bytes().count(b"\n") < 3):
+        time.sleep(0.02)
+    begun.terminate()
+    _, told = begun.communicate(timeout=60)
+    assert (told, begun.returncode) == (f"ttsim: terminated; the same command goes on with {rows}\n", TERMINATED)
+    assert 3 <= rows.read_bytes().count(b"\n") < 8 * 32 + 1
+
+
+def test_a_listener_of_its_own_is_left_alone():
+    def own(number, frame):
+        raise AssertionError
+
+    before = signal.signal(signal.SIGTERM, own)
+    try:
+        with ending_on_sigterm():
+            assert signal.getsignal(signal.SIGTERM) is own
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with ending_on_sigterm(), pytest.raises(TerminatedError):
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("command", ["design", "tune", "devices"])

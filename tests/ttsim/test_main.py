@@ -37,6 +37,9 @@ def test_run_writes_a_report_of_each_layer(capsys, tmp_path):
     shown = [one["summary"]["cycles"] for one in json.loads(capsys.readouterr().out)["layers"]]
     written = [json.loads((tmp_path / "reports" / f"report{number}.json").read_text()) for number in range(2)]
     assert [one["cycles"]["total"]["cycles"] for one in written] == [one["total"]["cycles"] for one in shown]
+    assert main(["run", "--layers", str(layers), "--only", "c", *flags]) == 0
+    again = sorted(one.name for one in (tmp_path / "reports").glob("*.json"))
+    assert again == ["report0-2.json", "report0.json", "report1.json"]  # nothing is replaced
 
 
 def test_run_writes_a_page(capsys, tmp_path):

@@ -1,13 +1,16 @@
 """Tensors in files, under ttnn's names, in a format of ttsim: values of numpy with data type and layout beside them."""
 
 import json
+import zlib
+from math import prod
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from device.errors import ArgumentError
 from device.memory.memory_config import Layout
+from device.numbers.formats import Array
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
@@ -40,13 +43,34 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
 
     Raises:
         OSError: The file cannot be read.
-        ArgumentError: It is no such file; those of the real library are another format.
+        ArgumentError: It is no such file, or shorter than the values that it claims to hold; files of the real library
+            have another format.
     """
     require_type_or_none("load_tensor", Device, device=device)
+    path = Path(file_name)
     try:
-        with Path(file_name).open("rb") as file, np.load(file, allow_pickle=False) as read:
-            values, kind = read["values"], json.loads(str(read["kind"]))
-        dtype, layout = DataType[kind["dtype"]], Layout[kind["layout"]]
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile):
+        with path.open("rb") as file, ZipFile(file) as archive:
+            values, kind = (_array(archive, name, path) for name in ("values", "kind"))
+        told = json.loads(str(kind))
+        dtype, layout = DataType[told["dtype"]], Layout[told["layout"]]
+    except (ArgumentError, OSError):
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, BadZipFile, zlib.error):
         raise ArgumentError(f"load_tensor: {file_name} is no file of ttsim.dump_tensor; write it anew") from None
     return Tensor(values, dtype, device, layout)
+
+
+def _array(archive: ZipFile, name: str, path: Path) -> Array:
+    """An array of a file, for which no memory is taken before the file is known to be long enough."""
+    with archive.open(f"{name}.npy") as member:
+        wide = np.lib.format.read_magic(member) > (1, 0)
+        read = np.lib.format.read_array_header_2_0 if wide else np.lib.format.read_array_header_1_0
+        shape, _, dtype = read(member)
+    needed, there = prod(shape) * dtype.itemsize, path.stat().st_size
+    if needed > there:
+        raise ArgumentError(
+            f"load_tensor: {path} claims {name} of the shape {list(shape)}, {needed:,} bytes, and has {there:,}; "
+            "write it anew"
+        )
+    with archive.open(f"{name}.npy") as member:
+        return np.asarray(np.lib.format.read_array(member, allow_pickle=False))

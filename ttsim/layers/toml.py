@@ -21,7 +21,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         OSError: The file cannot be read.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # no TOML, no text, or no path at all
         raise ArgumentError(f"{path}: {what} is TOML: {error}") from error
 

@@ -2,6 +2,7 @@
 
 import re
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -74,6 +75,30 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
                 f"save_report: directory must be a path that the system can have, not {shown(directory)}"
             ) from None
     return folder
+
+
+def reserved_name(directory: str | Path, name: str) -> str:
+    """The first of ``<name>``, ``<name>-2``, ``<name>-3`` ... that no report of a directory has.
+
+    From now on a report has it: of several processes that ask at the same time each gets another name.
+
+    Args:
+        directory: Where reports are; it is made.
+        name: Of the report.
+
+    Raises:
+        OSError: The directory cannot be written to.
+    """
+    for number in count(1):
+        free = name if number == 1 else f"{name}-{number}"
+        try:
+            (Path(directory) / MEMORY / free).mkdir(parents=True)
+        except FileExistsError:
+            if not (Path(directory) / MEMORY).is_dir():
+                raise
+            continue
+        break
+    return free
 
 
 def report_files(profile: Profile, name: str) -> dict[Path, bytes]:

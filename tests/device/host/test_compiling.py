@@ -53,6 +53,21 @@ assert worth_loading("device.matrix_unit.compiled", 0.0)
 """)
 
 
+def test_a_numba_that_cannot_be_loaded_is_told_once_and_numpy_goes_on(tmp_path):
+    """As where the memory of a process is limited, and LLVM cannot be mapped."""
+    (tmp_path / "numba.py").write_text("raise OSError('libllvmlite.so: failed to map segment')\n")
+    told = run(f"""
+sys.path.insert(0, {str(tmp_path)!r})
+from math import inf
+from device.host.compiling import compiled, worth_loading
+for module in ("device.matrix_unit.compiled", "device.matrix_unit.packing_loops"):
+    assert not worth_loading(module, inf)
+assert compiled(len) is len
+""")
+    why = "(OSError: libllvmlite.so: failed to map segment)"
+    assert told == f"ttsim goes on without numba, which cannot be loaded {why}; numpy does its work.\n"
+
+
 def test_without_numba_no_loops_are_loaded():
     run("""
 sys.modules["numba"] = None

@@ -168,6 +168,10 @@ def test_figures_of_a_file_may_have_units(tmp_path: Path) -> None:
             r"^grid\.rows is in cores, not a size .* of cores$",
         ),
         ('extends = "wormhole_n150"\n[dram]\naccess_ns = "1e999"\n', r"^dram\.access_ns must be at most 1\.79769e"),
+        (
+            'extends = "wormhole_n150"\nclock_hz = "1e300"\n',
+            r"clock_hz must be from 1 to 1,000,000,000,000 \(1 THz\), not 1e\+300; ",
+        ),
         ("extends = 3\n", r"a device is named by text, path or DeviceSpec, not by 3"),
         ("name = ", r"is no TOML"),
         ('name = "bare"\n', r"missing keys arch, family, cluster, clock_hz, grid"),
@@ -182,3 +186,8 @@ def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> Non
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(SpecError, match=r"device file 'nowhere\.toml' cannot be read .* or one of blackhole_p100"):
         load_spec("nowhere.toml")
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('extends = "wormhole_n150"\nname = "mine"\n', encoding="utf-8-sig")
+    assert load_spec(tmp_path / "mine.toml").name == "mine"

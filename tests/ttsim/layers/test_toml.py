@@ -12,6 +12,11 @@ def test_what_is_no_toml(tmp_path, content):
         read_toml(path, "a sweep")
 
 
+def test_a_byte_order_mark_is_no_content(tmp_path):
+    (tmp_path / "a.toml").write_text("x = 1\n", encoding="utf-8-sig")
+    assert read_toml(tmp_path / "a.toml", "a sweep") == {"x": 1}
+
+
 def test_an_unknown_key_and_the_nearest():
     with pytest.raises(ArgumentError, match=r"^f: unknown key 'layers'; did you mean 'layer'\?$"):
         check_keys("f", {"layer": 1, "layers": 2}, ("common", "layer"))

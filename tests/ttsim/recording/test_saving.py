@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from ttsim.recording.saving import reserved_name
 
 FILES = {
     "generated/profiler/reports/report/ops_perf_results_report.csv",
@@ -140,3 +142,13 @@ def test_a_call_that_does_not_fit_leaves_no_table_without_rows(tmp_path):
         ((name, told),) = database.execute("SELECT operation_name, error_message FROM errors").fetchall()
         ((size,),) = database.execute("SELECT value FROM operation_arguments WHERE name = 'kernel_size'").fetchall()
     assert (name, told.startswith("Out of Memory"), size) == ("ttnn.conv_transpose2d", True, "(2, 2)")
+
+
+def test_a_name_is_reserved_once(tmp_path):
+    """As by processes that ask at the same time: making a directory is one step of the system."""
+    with ThreadPoolExecutor(8) as pool:
+        names = list(pool.map(lambda _: reserved_name(tmp_path / "new", "report0"), range(8)))
+    assert sorted(names) == ["report0", *(f"report0-{number}" for number in range(2, 9))]
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        reserved_name(tmp_path / "file", "report0")

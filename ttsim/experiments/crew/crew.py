@@ -123,21 +123,23 @@ class Pool(ProcessPoolExecutor):
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Processes that are started meanwhile inherit that SIGINT is blocked; this one hears of it afterwards."""
+    """Processes that are started meanwhile inherit that SIGINT is blocked; this one hears of signals afterwards."""
     if current_thread() is not main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield  # which the keyboard never interrupts, or which cannot block it
         return
     resource_tracker.ensure_running()  # were it started with the first process, it would lift the block
     heard: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))  # of another thread, not blocked
+    heard_of = [one for one in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(one))]
+    handlers = {one: signal.signal(one, lambda number, _: heard.append(number)) for one in heard_of}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        signal.signal(signal.SIGINT, handler)
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
         if heard:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(heard[0])
 
 
 def _pool(count: int) -> Executor:

@@ -13,10 +13,11 @@ from ttsim.experiments.sweeping.charts import write_plot
 from ttsim.experiments.sweeping.read import read_sweep
 from ttsim.experiments.sweeping.sweep import Progress, Watch, sweep
 from ttsim.experiments.sweeping.tables import best_table
-from ttsim.interrupts import INTERRUPTED
+from ttsim.interrupts import exit_code, word_for
 from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers, setting
 from ttsim.layers.read import LENGTHS
 from ttsim.report.columns import terminal_width
+from ttsim.report.printable import printable
 from ttsim.report.writers.progress import progress
 from ttsim.runtime.defaults import Values, default_spec
 from ttsim.runtime.flags import add_changes
@@ -51,7 +52,7 @@ def add_sweep(commands: Any) -> None:
 
 
 def sweep_command(options: argparse.Namespace) -> int:
-    """Runs a sweep. Returns the exit code: 0 though points do not fit, 1 if ttsim failed at one, 130 if interrupted.
+    """Runs a sweep. Returns the exit code: 0 though points do not fit, 1 if ttsim failed at one, 130 or 143 if ended.
 
     Raises:
         TTSimError: As of `ttsim.sweep`.
@@ -63,17 +64,17 @@ def sweep_command(options: argparse.Namespace) -> int:
         ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
         with progress("points") as begin:
             result = sweep(**asked, **ways, watch=_steps(begin))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         kept = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
-        sys.stderr.write(f"ttsim: interrupted; {kept}\n")
-        return INTERRUPTED
+        sys.stderr.write(f"ttsim: {word_for(interrupt)}; {printable(kept)}\n")
+        return exit_code(interrupt)
     for path, made in ((options.csv, result.to_csv), (options.json, result.to_json)):
         if path is not None:
             path.write_text(made(), encoding="utf-8", newline="")
     if options.plot is not None:
         write_plot(result, options.plot, options.across)
     if result.note:
-        sys.stderr.write(f"ttsim: {result.note}\n")
+        sys.stderr.write(f"ttsim: {printable(result.note)}\n")
     sys.stdout.write(best_table(result, terminal_width()))
     return int(bool({Verdict.FAILED.value, Verdict.LOST.value} & set(result.verdicts)))
 

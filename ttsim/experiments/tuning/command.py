@@ -16,6 +16,7 @@ from ttsim.layers.exact import make_inputs
 from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.layers.run import Placed, Settings, place
 from ttsim.report.plain import text
+from ttsim.report.printable import printable
 from ttsim.runtime.flags import add_device, chosen_device
 from ttsim.types.layer import Layer
 
@@ -104,7 +105,7 @@ def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
             gains.append((layer.name, gain))
     if not gains:
         return ""
-    told = ", ".join(f"{name} {gain:.1f} times" for name, gain in sorted(gains, key=lambda one: -one[1]))
+    told = ", ".join(f"{printable(name)} {gain:.1f} times" for name, gain in sorted(gains, key=lambda one: -one[1]))
     return f"Another config would make these much faster (`ttsim tune` prints it): {told}"
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ttsim.report.cycles.explain import cycles, percent
+from ttsim.report.printable import printable, printable_lines
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
 
@@ -115,7 +116,7 @@ class Tuned:
 
     def __str__(self) -> str:
         """All of it in words."""
-        lines = [f"{self.name} on {self.device}"]
+        lines = [f"{printable(self.name)} on {self.device}"]
         lines += [
             _line("as it is given", self.given, self.given_error),
             _line("ttnn's default", self.default, self.default_error),
@@ -127,7 +128,7 @@ class Tuned:
         if len(self.front) > 1:
             lines.append("  Slower, and smaller or more exact:")
             lines += [f"    {_figures(one)}: {one.arguments}" for one in self.front[1:]]
-        return "\n".join([*lines, f"  {_extent(self)}"])
+        return printable_lines("\n".join([*lines, f"  {_extent(self)}"]))
 
 
 def _line(what: str, choice: Choice | None, error: str) -> str:

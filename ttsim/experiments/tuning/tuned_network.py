@@ -6,6 +6,7 @@ from typing import Any, Final
 from device.time.stages import nanoseconds
 from ttsim.experiments.tuning.tuned import Choice
 from ttsim.report.cycles.explain import cycles, time
+from ttsim.report.printable import printable, printable_lines
 
 FIXED: Final = (
     "All other operations, arithmetic, formats, tiles or rows of outputs, and what comes out of a chain stay as they "
@@ -83,11 +84,11 @@ class TunedNetwork:
             *(line for one in self.layers for line in _layer_lines(one)),
             FIXED,
         ]
-        return "\n".join(lines)
+        return printable_lines("\n".join(lines))
 
 
 def _layer_lines(layer: TunedLayer) -> list[str]:
-    head = f"  {layer.where}, {layer.function}: "
+    head = f"  {printable(layer.where)}, {layer.function}: "
     if layer.choice is None:
         return [head + layer.note]
     if not layer.changed:

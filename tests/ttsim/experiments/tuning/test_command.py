@@ -1,6 +1,7 @@
 """`ttsim tune` on the command line, and the last line of `ttsim run`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -46,4 +47,5 @@ def test_run_tells_of_a_much_faster_config():
     settings = Settings(spec=load_spec("wormhole_n150"), values="off", suggestions=False)
     slow, good = layers["vgg_unet.d4.up"], layers["vgg_unet.d3.up"]
     assert faster_line([good], settings) == ""
-    assert "(`ttsim tune` prints it): vgg_unet.d4.up 9.8 times" in faster_line([slow, good], settings)
+    steering = replace(slow, name="d4\x1b[31m")
+    assert "(`ttsim tune` prints it): d4\\x1b[31m 9.8 times" in faster_line([steering, good], settings)

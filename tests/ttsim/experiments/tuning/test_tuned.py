@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import ttsim
 from ttsim.experiments.tuning.tuned import Choice, Tuned
+from ttsim.experiments.tuning.tuned_network import TunedLayer, TunedNetwork
 
 
 def choice(cycles, **changes):
@@ -79,3 +80,13 @@ def test_options_of_a_call():
     assert options == {
         "conv_config": ttsim.Conv2dConfig(), "slice_config": None, "compute_config": None, "lowering": "phase",
     }  # fmt: skip
+
+
+def test_a_name_does_not_steer_the_terminal():
+    steering = "up\x1b[31m\u202e\nsecond"
+    shown = str(replace(FOUND, name=steering, reasons=("\x07",)))
+    assert shown.startswith("up\\x1b[31m\\u202e\\nsecond on a device\n")
+    assert "\n  \\x07\n" in shown
+    layer = TunedLayer(where="a\x1b.py:3\n", function="ttnn.f\x07", note="left as it is")
+    network = TunedNetwork(device="d", clock_hz=10**9, chains=1, cycles_before=2, cycles=1, layers=(layer,))
+    assert "\n  a\\x1b.py:3\\n, ttnn.f\\x07: left as it is\n" in str(network)
