@@ -60,8 +60,7 @@ def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threa
     finally:
         _THREAD.within_piece = False
     dealt.wait_for_helpers()
-    if dealt.raised:
-        raise dealt.raised[min(dealt.raised)]
+    dealt.reraise()
 
 
 class _Dealt(Generic[PieceT]):
@@ -107,6 +106,19 @@ class _Dealt(Generic[PieceT]):
             self.take()
         finally:
             self._left.put(None)
+
+    def reraise(self) -> None:
+        """Raises what the first piece raised, if any did, and forgets it.
+
+        The frames in its traceback hold what was computed with, which must not live on with a helper that comes late.
+        """
+        error = self.raised[min(self.raised)] if self.raised else None
+        self.raised = {}
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
 
     def wait_for_helpers(self) -> None:
         """Returns when all that began to help have left; no other will begin."""

@@ -1,9 +1,12 @@
 """Pieces of work on several cores: all are done, errors come out, BLAS gets its threads back."""
 
+import contextlib
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -81,6 +84,25 @@ def test_an_error_comes_out_and_blas_has_its_threads_again(on_cores):
     with pytest.raises(ValueError, match="piece 0"):
         threads.side_by_side(piece, range(50))
     assert blas[0]() == before
+
+
+def test_what_a_failed_piece_held_dies_with_its_error(on_cores):
+    """At once, without a collection: a caller's tensors free memory of the device when they die."""
+    kept = []
+
+    def piece(number):
+        held = np.zeros(3).view(type("Held", (np.ndarray,), {}))
+        kept.append(weakref.ref(held))
+        raise ValueError(f"piece {number}")
+
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            threads.on_all_cores(piece, range(50))
+        threads.on_all_cores(lambda number: None, range(2))  # helpers have let go of the first call
+        assert [held() for held in kept if held() is not None] == []
+    finally:
+        gc.enable()
 
 
 def test_products_stay_in_their_thread(monkeypatch):
