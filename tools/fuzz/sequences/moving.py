@@ -178,7 +178,11 @@ def deallocate(draft: Draft) -> Step | None:
 
 
 def _tilized(draft: Draft, function: str) -> Step | None:
-    source = draft.tensor(lambda one: not one.tiled) if draft.choices.chance(0.95) else draft.tensor()
+    source = None
+    if function == "tilize":  # mostly of whole tiles, as other rows are refused
+        source = draft.tensor(lambda one: not one.tiled and one.values.shape[-1] % TILE == 0 and _rows(one) % TILE == 0)
+    if source is None or draft.choices.chance(0.2):
+        source = draft.tensor(lambda one: not one.tiled) if draft.choices.chance(0.95) else draft.tensor()
     if source is None:
         return None
     choices = draft.choices
@@ -198,6 +202,11 @@ def _tilized(draft: Draft, function: str) -> Step | None:
     bound = moving(source.values, source.dtype) + rounding(source.values, made) * (made != source.dtype)
     expected = Expected(values=source.values, bound=bound, dtypes=(made,), layout="TILE", place=asked(draft, where))
     return Step(text=f"{draft.name} = ttsim.{function}({arguments}{how})", results={draft.name: lambda: expected})
+
+
+def _rows(shadow: Shadow) -> int:
+    """The side before the last one; 1 of a vector."""
+    return shadow.shape[-2] if len(shadow.shape) > 1 else 1
 
 
 def tilize(draft: Draft) -> Step | None:
@@ -450,8 +459,9 @@ def typecast(draft: Draft) -> Step | None:
 
 
 def to_dtype(draft: Draft) -> Step | None:
-    """Another data type, on the host or the device."""
-    source = draft.shadow(lambda one: not one.opaque)
+    """Another data type, on the host; rarely of a device tensor, which is refused."""
+    source = draft.shadow(lambda one: not one.opaque and not one.on_device)
+    source = draft.tensor() if source is None or draft.choices.chance(0.1) else source
     if source is None:
         return None
     data_type = dtype(draft, rare=0.0)

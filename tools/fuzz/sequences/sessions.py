@@ -1,5 +1,6 @@
 """Steps around calls: the program cache, traces, captures, estimates and plain questions, which change no tensor."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -174,7 +175,8 @@ def onednn(draft: Draft) -> Step:
         shape = (taps, taps, inside, outside)
         given += f", {shape}"
     wanted = f"{draft.name}n"
-    reference = f"ttsim.onednn.{function}({given}, {how.replace('device=device, ', '')})"
+    doubles = re.sub(r"(numbers\(\d+, \([\d, ]+\)\))", r"\1.astype(np.float64)", given)
+    reference = f"ttsim.onednn.{function}({doubles}, {how.replace('device=device, ', '')})"
     reference = reference[: reference.index(", precision")] + ', precision="float64")'
     text = f"{wanted} = ttsim.onednn.{function}({given}, {how})\n"
     text += f"{wanted} = ({wanted}.shape, bool(np.allclose({wanted}, {reference}, rtol=0.02, atol=0.05)))"
