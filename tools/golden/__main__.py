@@ -1,7 +1,7 @@
 """Write a record of all that users can see, and compare two records.
 
-usage: python -m tools.golden write DIR [--part PART,...] [--count N] [--recorded DIR] [--calls-of RECORD]
-       python -m tools.golden compare BEFORE AFTER [--part PART,...] [--rename FILE] [--most N]
+usage: python -m tools.golden write DIR [--part PART,...] [--only TEXT] [--count N] [--recorded DIR] [--calls-of RECORD]
+       python -m tools.golden compare BEFORE AFTER [--part PART,...] [--only TEXT] [--rename FILE] [--most N]
        python -m tools.golden show NAME [--calls-of RECORD] [--device NAME] [--no-strict]
 
 write     asks this clone's ttsim about recorded and random calls, on two devices, strict and not (plans), about hashes
@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--no-strict", action="store_true")
     for command in (write, compare):
         command.add_argument("--part", type=_parts, default=PARTS, metavar="PART,...", help=", ".join(PARTS))
+        command.add_argument("--only", default="", metavar="TEXT", help="files whose path contains this: conv2d-003")
     for command in (write, show):
         command.add_argument("--count", type=int, default=ALL, help="random calls, about")
         command.add_argument("--recorded", type=Path, default=DATA, metavar="DIR", help="folder of recorded calls")
@@ -82,7 +83,7 @@ def _calls(options: argparse.Namespace) -> list[Call]:
 
 def _write(options: argparse.Namespace) -> int:
     calls = _calls(options)
-    seconds = write_record(options.folder, calls, options.part, processes=options.processes)
+    seconds = write_record(options.folder, calls, options.part, only=options.only, processes=options.processes)
     size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
     print(f"{len(calls)} calls, {', '.join(options.part)}: {size / 1e6:.1f} MB in {options.folder}, {seconds:.0f} s")
     return 0
@@ -90,7 +91,9 @@ def _write(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     renames = {} if options.rename is None else read_renames(options.rename)
-    found = compare_records(options.before, options.after, renames, parts=options.part, processes=options.processes)
+    found = compare_records(
+        options.before, options.after, renames, parts=options.part, only=options.only, processes=options.processes
+    )
     for line in summary(found, most=options.most):
         print(line)
     counts = Counter(difference.part for difference in found)

@@ -16,7 +16,7 @@ from tools.golden.plain import lines_of, plain
 
 Values = Literal["exact", "fast", "off"]
 Aspects = dict[str, str]
-SAME: Final = "as on the other device"
+SAME: Final = "as a strict device says"
 READINGS_EVERY: Final = 10  # calls of a group of which one has all readings of its capture: they say the same again
 
 

@@ -83,12 +83,24 @@ def renamer(renames: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def compare_records(
-    before: Path, after: Path, renames: Mapping[str, str], *, parts: Iterable[str] = (), processes: int | None = None
+    before: Path,
+    after: Path,
+    renames: Mapping[str, str],
+    *,
+    parts: Iterable[str] = (),
+    only: str = "",
+    processes: int | None = None,
 ) -> list[Difference]:
-    """All sections that differ, of all parts or of those that are named."""
+    """All sections that differ, of all files or of those of some parts whose path contains a text.
+
+    Raises:
+        ValueError: A folder holds no record, or no file is chosen.
+    """
     chosen = set(parts)
     files = sorted({*record_files(before), *record_files(after)})
-    files = [file for file in files if not chosen or file.split("/")[0] in chosen]
+    files = [file for file in files if only in file and (not chosen or file.split("/")[0] in chosen)]
+    if not files:
+        raise ValueError(f"no file of the chosen parts has {only!r} in its path")
     workers = min(processes or os.cpu_count() or 1, len(files))
     compare = partial(compare_files, before, after, renames)
     if workers <= 1:

@@ -42,15 +42,33 @@ class Task:
 
 
 def write_record(
-    folder: Path, calls: Sequence[Call], parts: Iterable[str] = PARTS, *, processes: int | None = None
+    folder: Path,
+    calls: Sequence[Call],
+    parts: Iterable[str] = PARTS,
+    *,
+    only: str = "",
+    processes: int | None = None,
 ) -> float:
-    """Writes the parts of a record; returns the seconds that this took. Parts that are not named stay as they are."""
+    """Writes a record, or some of its files; returns the seconds that this took. Other files stay as they are.
+
+    Args:
+        folder: Of the record.
+        calls: All calls of the record.
+        parts: The parts that are written.
+        only: Of these, the files whose path contains this.
+        processes: At a time; None for one on each core.
+
+    Raises:
+        ValueError: There is no such file.
+    """
     begun = time.perf_counter()
-    chosen = [part for part in PARTS if part in set(parts)]
-    clear(folder, chosen)
+    tasks = [task for part in dict.fromkeys(parts) for task in tasks_of(part, calls) if only in task.path]
+    if not tasks:
+        raise ValueError(f"no file of {', '.join(parts)} has {only!r} in its path")
+    clear(folder, parts, only)
     write_calls(folder, calls)
     (folder / ABOUT).write_text(json.dumps(about(), indent=1) + "\n", encoding="utf-8")
-    tasks = sorted((task for part in chosen for task in tasks_of(part, calls)), key=lambda task: -task.cost)
+    tasks.sort(key=lambda task: -task.cost)
     workers = min(processes or os.cpu_count() or 1, len(tasks))
     if workers <= 1:
         for task in tasks:

@@ -58,8 +58,9 @@ def record_files(folder: Path) -> list[str]:
     return found
 
 
-def clear(folder: Path, parts: Iterable[str]) -> None:
-    """Removes the files of some parts of an earlier record."""
+def clear(folder: Path, parts: Iterable[str], only: str = "") -> None:
+    """Removes the files of some parts of an earlier record whose path contains a text."""
     for part in parts:
         for path in sorted((folder / part).glob(f"*{SUFFIX}")):
-            path.unlink()
+            if only in f"{part}/{path.name.removesuffix(SUFFIX)}":
+                path.unlink()

@@ -107,7 +107,10 @@ def test_records_are_compared_file_by_file(tmp_path):
     write_sections(tmp_path / "a" / "plans" / "add-000.txt.xz", {"add/0001 | result": "a"})
     both = (tmp_path / "a", tmp_path / "b")
     assert [one.name for one in compare_records(*both, {}, processes=1)] == ["add/0001 | result", NAME]
+    assert [one.name for one in compare_records(*both, {}, only="conv2d", processes=1)] == [NAME]
     assert compare_records(*both, {}, parts=["names"], processes=1) == []
+    with pytest.raises(ValueError, match="no file of the chosen parts has 'sub' in its path"):
+        compare_records(*both, {}, only="sub", processes=1)
 
 
 def test_the_summary_shows_each_class_once_by_its_smallest_example():

@@ -74,6 +74,9 @@ def test_a_part_that_is_written_alone_leaves_the_others(record, tmp_path):
     write_record(tmp_path, CALLS, ["values"], processes=1)
     assert record_files(tmp_path) == ["plans/binary-000.txt.xz", "values/binary.txt.xz"]
     assert (tmp_path / "plans" / "binary-000.txt.xz").stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match="no file of plans has 'unary' in its path"):
+        write_record(tmp_path, CALLS, ["plans"], only="unary", processes=1)
+    assert len(record_files(tmp_path)) == 2
 
 
 def test_exported_files_are_text(record):

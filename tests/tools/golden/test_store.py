@@ -29,5 +29,8 @@ def test_other_files_and_empty_folders_are_told(tmp_path):
 def test_clearing_leaves_other_parts(tmp_path):
     for part in ("plans", "values"):
         write_sections(tmp_path / part / "a.txt.xz", SECTIONS)
+    write_sections(tmp_path / "plans" / "b.txt.xz", SECTIONS)
+    clear(tmp_path, ["plans"], "s/b")
+    assert record_files(tmp_path) == ["plans/a.txt.xz", "values/a.txt.xz"]
     clear(tmp_path, ["plans"])
     assert record_files(tmp_path) == ["values/a.txt.xz"]
