@@ -9,9 +9,11 @@ from device.errors import DeviceError
 from device.events import MadeTensor, OperationBegin, OperationEnd, ReadTensor
 from device.machine import Machine
 from device.memory.buffers import Buffer
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import BufferType
+from device.numbers.integers import div_up
 from device.plan import MOVE, Allocate, Free, Operation, Plan, Refuse, Relocate, Step
+from device.spec.device_spec import DeviceSpec
 
 
 def run_memory(
@@ -43,12 +45,18 @@ def run_memory(
     return {name: reading.buffers[name] for name in plan.results.values()}
 
 
-def _overlap(before: Buffer, after: Buffer) -> bool:
-    """Whether the two places of a tensor that moves within a memory overlap: up in L1, down in DRAM."""
-    if before.spec.buffer_type is not after.spec.buffer_type:
+def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:
+    """Whether the two places of a tensor that moves within a memory overlap: up in L1, down in DRAM.
+
+    The library takes the pages of the new place, sharded or not, as dealt to all banks.
+    """
+    place = after.spec
+    if before.spec.buffer_type is not place.buffer_type:
         return False
-    low, high = (before, after) if after.spec.buffer_type is BufferType.L1 else (after, before)
-    return low.address + after.spec.bank_bytes > high.address
+    in_l1 = place.buffer_type is BufferType.L1
+    low, high = (before, after) if in_l1 else (after, before)
+    bank_pages = div_up(place.size_bytes // place.page_bytes, spec.grid.cores if in_l1 else spec.dram.banks)
+    return low.address + bank_pages * aligned_page_bytes(place.page_bytes, place.buffer_type, spec) > high.address
 
 
 class _MemoryReading:
@@ -99,7 +107,7 @@ class _MemoryReading:
         after = self._allocate(Allocate(step.tensor, step.buffer))
         if (after.address, after.spec.buffer_type) == (before.address, before.spec.buffer_type):
             return
-        together = bool(step.overlapping) and _overlap(before, after) and self._has_room(step, after)
+        together = bool(step.overlapping) and _overlap(before, after, self.device.spec) and self._has_room(step, after)
         self._program(
             Operation(
                 name=MOVE,

@@ -78,13 +78,14 @@ def _ready(builder: PlanBuilder, given: PlanTensor, window: tuple[int, int], pad
     if not in_high_shards(given.spec):
         gathered = placed(builder, given, L1_MEMORY_CONFIG, "gathered") if _lies_apart(given.spec, builder) else given
         around = _around(builder, gathered, padding, given)
+        _check_sides(around.spec, window)
         if around.spec.layout is Layout.ROW_MAJOR or folds_tiles(around.spec, window, builder.device_spec):
             return around
         return _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), given)
     haloed = _haloed(builder, given, padding)
     around = _around(builder, haloed, (*[(0, 0)] * 2, padding[2]), given)
-    _check_sides(around.spec, window)
     rows = _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), given)
+    _check_sides(rows.spec, window)
     place = whole_windows(rows.spec, window, builder.device_spec)
     return _next(builder, rows, placed(builder, rows, place, "dealt"), given)
 
@@ -166,7 +167,6 @@ def _folded(
 ) -> PlanTensor:
     """The program itself; of the image, the zeros of a halo are not there."""
     _check_sides(image.spec, window)
-    _check_shards(image.spec, window)
     (batch, height, width, channels), place = image.spec.shape, image.spec.memory_config
     positions, data_format = prod(window), folded_format(image.spec)
     if place.shard_spec is not None:
@@ -175,6 +175,7 @@ def _folded(
     shape = (batch, height // window[0], width // window[1], positions * channels)
     seen = (1, 1, prod(shape[:-1]), shape[-1]) if collapsed else shape
     made = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
+    _check_shards(image.spec, window)
     return builder.run(
         "Fold",
         FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo),

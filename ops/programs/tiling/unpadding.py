@@ -48,12 +48,12 @@ def _part(length: int, parts: int) -> int:
 
 
 def images_of_shard(source: TensorSpec) -> int:
-    """Whole images that a HEIGHT shard holds, if it holds several; otherwise 0."""
+    """Whole images that a HEIGHT shard holds, if it holds several, whatever is left over; otherwise 0."""
     shards = source.memory_config.shard_spec
     if shards is None or source.memory_config.memory_layout is not HEIGHT:
         return 0
-    images, rest = divmod(shards.shape[0], source.padded_shape[-2])
-    return images if images > 1 and not rest else 0
+    images = shards.shape[0] // source.padded_shape[-2]
+    return images if images > 1 else 0
 
 
 def unpadding_refusal(source: TensorSpec, made: TensorSpec, place: MemoryConfig) -> str | None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import high
+from tests.shards import BLOCK, high, in_box
 
 IMAGE = np.arange(2 * 8 * 12 * 16, dtype=np.float32).reshape(2, 8, 12, 16) % 251
 
@@ -56,3 +56,18 @@ def test_what_is_refused(device):
         ttnn.fold(placed(device), 2, 2, use_transpose_as_fold=True)
     with pytest.raises(ttnn.ArgumentTypeError, match="padding must be 2, 4 or 6 numbers"):
         ttnn.fold(placed(device), 2, 2, padding=(1, 2, 3))
+
+
+@pytest.mark.parametrize("dtype", [ttnn.bfloat16, ttnn.bfloat8_b])
+def test_windows_higher_than_a_tiled_image_are_refused(device, dtype):
+    image = ttnn.from_torch(np.zeros((4, 1, 16, 32), np.float32), dtype, layout=ttnn.TILE_LAYOUT, device=device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Fold: logical H \(1\) must be divisible by stride_h \(2\)\."):
+        ttnn.fold(image, 2, 1)
+
+
+def test_shards_of_the_result_are_checked_before_those_of_the_image(device):
+    """400 pixels in BLOCK shards of 57 rows fill 7 rows of cores; their 100 windows, 14 to a shard, fill 8."""
+    image = ttnn.from_torch(np.zeros((1, 20, 20, 16), np.float32), ttnn.bfloat16, device=device)
+    blocks = ttnn.to_memory_config(image, in_box(BLOCK, (58, 8), 2, 7))
+    with pytest.raises(ttnn.DeviceError, match=r"^Number of shards along height 8 must not exceed number of rows 7"):
+        ttnn.fold(blocks, 2, 2)

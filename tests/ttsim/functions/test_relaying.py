@@ -41,6 +41,23 @@ def test_every_change_is_a_device_operation_and_keeps_the_values(device):
         assert np.array_equal(result.to_numpy(), VALUES)
 
 
+def test_a_move_takes_the_pages_of_shards_as_dealt_to_all_banks(device):
+    """64 rows move up by 512 bytes, into shards of 832: a bank of 64 would hold 256 bytes of them."""
+    tiles = np.zeros((256, 256), np.float32)  # 1,088 bytes of each bank
+    above = ttnn.from_torch(
+        tiles, ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device, memory_config=ttnn.L1_MEMORY_CONFIG
+    )
+    x = ttnn.from_torch(VALUES, ttnn.float32, device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
+    ttnn.deallocate(above)
+    grid = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(5, 4))])
+    shards = ttnn.ShardSpec(grid, (13, 16), ttnn.ShardOrientation.ROW_MAJOR)
+    place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.BLOCK_SHARDED, ttnn.BufferType.L1, shards)
+    names, moved, nodes = captured(lambda: ttnn.move(x, memory_config=place))
+    assert names == ["Move"]
+    assert buffers(nodes) == [("circular", 2 * 256)]
+    assert np.array_equal(moved.to_numpy(), VALUES)
+
+
 @pytest.mark.parametrize(
     ("shape", "padded", "first"),
     [

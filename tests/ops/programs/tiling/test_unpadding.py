@@ -44,7 +44,13 @@ def test_shards_of_interleaved_tiles_are_as_wide_as_asked_for():
 
 @pytest.mark.parametrize(
     ("shape", "rows", "images"),
-    [((1, 4, 50, 100), 128, 2), ((1, 6, 7, 130), 64, 2), ((1, 2, 50, 100), 64, 0), ((1, 3, 33, 64), 96, 0)],
+    [
+        ((1, 4, 50, 100), 128, 2),
+        ((1, 6, 7, 130), 64, 2),
+        ((1, 2, 50, 100), 64, 0),
+        ((1, 3, 33, 64), 96, 0),
+        ((1, 5, 50, 32), 160, 2),
+    ],
 )
 def test_shards_of_several_whole_images_keep_as_many(shape, rows, images):
     columns = -(-shape[3] // 32) * 32
