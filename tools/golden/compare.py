@@ -15,10 +15,11 @@ from typing import Final, Literal
 from tools.golden.store import Sections, read_sections, record_files
 
 Kind = Literal["only before", "only after", "figure", "text"]
-FIGURE: Final = re.compile(r"(?<![A-Za-z_])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
+FIGURE: Final = re.compile(r"(?<![A-Za-wyz_\d])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")  # of 8x8, too; not float32
 DIGEST: Final = re.compile(r"\b[0-9a-f]{20}\b")
 TOKEN: Final = re.compile(r"\d[\d,.]*\d|[\w.]+|[^\w\s]")
 LAYOUT: Final = re.compile(r"[\s─━│┃┏┓┗┛┡┩├┤┌┐└┘┬┴┼╇╈┳┻]+")  # what moves in a table when a word gets longer
+OUTCOME: Final = re.compile(r"\| (?:without dispatch: )?(?:result|error of result|error of given)$")
 LONGEST: Final = 300  # characters of a line that is shown
 CONTEXT: Final = 6  # words around the first difference that name a class
 
@@ -127,7 +128,7 @@ def differences(part: str, old: Sections, new: Sections, rename: Callable[[str],
         if name not in new or name not in wanted:
             kind: Kind = "only before" if name in wanted else "only after"
             text = wanted.get(name, new.get(name, ""))
-            first = text.split("\n", 1)[0]
+            first = " ".join(text.split("\n")[: 2 if aspect.endswith(("error of result", "error of given")) else 1])
             shown = (_short(first), "") if name in wanted else ("", _short(first))
             yield Difference(part, name, kind, f"{aspect}: {_template(first)}", shown, len(text))
         elif wanted[name] != new[name]:
@@ -182,10 +183,21 @@ def _short(text: str) -> str:
 
 
 def summary(found: Iterable[Difference], *, most: int = 40) -> Iterator[str]:
-    """Lines about differences: how many there are of each part and class, and the smallest example of each class."""
-    classes: dict[tuple[str, Kind, str], list[Difference]] = {}
+    """Lines about differences: how many there are of each part and class, and the smallest example of each class.
+
+    Where a call runs in one record and is refused in the other, everything else that is said to the call differs, too:
+    such sections are counted in a line, and not told one by one.
+    """
+    entries: dict[tuple[str, str], list[Difference]] = {}
     for difference in found:
-        classes.setdefault((difference.part, difference.kind, difference.of), []).append(difference)
+        entries.setdefault((difference.part, difference.name.rpartition(" | ")[0]), []).append(difference)
+    classes: dict[tuple[str, Kind, str], list[Difference]] = {}
+    following = 0
+    for some in entries.values():
+        outcomes = [one for one in some if one.kind.startswith("only") and OUTCOME.search(one.name)]
+        following += len(some) - len(outcomes) if outcomes else 0
+        for difference in outcomes or some:
+            classes.setdefault((difference.part, difference.kind, difference.of), []).append(difference)
     ordered = sorted(classes.items(), key=lambda item: (item[0][0], -len(item[1]), item[0]))
     left = dict[str, int]()
     for (part, kind, of), some in ordered:
@@ -197,3 +209,5 @@ def summary(found: Iterable[Difference], *, most: int = 40) -> Iterator[str]:
         yield f"    {smallest.name}"
         yield from (f"    {mark} {line}" for mark, line in zip("-+", smallest.lines, strict=True) if line)
     yield from (f"{part}: {number - most} more classes" for part, number in left.items() if number > most)
+    if following:
+        yield f"{following} more sections of calls that run in one record and are refused in the other"

@@ -24,6 +24,14 @@ def test_a_changed_figure_is_found():
     assert difference.lines[1].startswith("conv2d takes 95,777 cycles")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [("8x8", "8x9", "figure"), ("float32", "float16", "text"), ("-1.5e-07", "2", "figure"), ("1,000", "999", "figure")],
+)
+def test_figures_are_told_from_words(old, new, kind):
+    assert [one.kind for one in found(f"on {old} cores", f"on {new} cores")] == [kind]
+
+
 def test_a_changed_word_is_found():
     (difference,) = found(LINES, LINES.replace("second reader", "first reader"))
     assert difference.kind == "text"
@@ -126,3 +134,18 @@ def test_the_summary_shows_each_class_once_by_its_smallest_example():
     words = {name: text.replace("cycles", "words") for name, text in old.items()}
     both = [*differences("plans", old, new, renamer({})), *differences("plans", old, words, renamer({}))]
     assert list(summary(both, most=1))[-1] == "plans: 1 more classes"
+
+
+def test_what_follows_from_a_refusal_is_counted():
+    call = "conv2d/0001 wormhole_n150 strict"
+    old = {title(call, "result"): "tensor", title(call, "report"): "3 cycles", title(call, "memory"): "1"}
+    new = {title(call, "error of result"): "ArgumentError\nno 3", title(call, "memory"): "0"}
+    assert list(summary(differences("plans", old, new, renamer({})))) == [
+        "plans, 1 x only after: error of result: ArgumentError no N",
+        f"    {call} | error of result",
+        "    + ArgumentError no 3",
+        "plans, 1 x only before: result: tensor",
+        f"    {call} | result",
+        "    - tensor",
+        "2 more sections of calls that run in one record and are refused in the other",
+    ]
