@@ -24,6 +24,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.concatenation.refusals import (
     joins_in_place,
     require_all_interleaved,
+    require_all_sharded,
     require_one_shape,
     shards_refusal,
 )
@@ -149,10 +150,11 @@ def _joined_in_place(
     first = inputs[0].spec
     if not first.memory_config.is_sharded():
         return _interleaved(builder, inputs, axis, place, name)
-    all_sharded = all(one.spec.memory_config.is_sharded() for one in inputs)
-    if not all_sharded and not place.is_sharded() and not _cuts_rows(first):
-        require_all_interleaved([one.spec for one in inputs])
-    if place.is_sharded() or (all_sharded and joins_in_place(first, axis)):
+    in_l1, specs = all(one.in_l1 for one in inputs), [one.spec for one in inputs]
+    if not place.is_sharded() and not in_l1 and not _cuts_rows(first):  # pages of shards in DRAM are joined as they lie
+        require_all_sharded(specs)
+        return _paged(builder, inputs, axis, place, name)
+    if place.is_sharded() or (in_l1 and joins_in_place(first, axis)):
         return _of_shards(builder, inputs, axis, place, groups, name)
     gathered = [placed(builder, one, place, f"{one.name}.interleaved") for one in inputs]
     result = _interleaved(builder, gathered, axis, place, name)
@@ -214,6 +216,8 @@ def _shard_buffers(
 
 def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:
     """The cores of the first tensor, with all columns (or rows) side by side."""
+    if any(one.spec.memory_config.shard_spec is None for one in inputs):
+        raise DeviceError("bad optional access\nconcat: shard all tensors, or none")
     first, shards = inputs[0].spec.memory_config, inputs[0].spec.shards
     rows, columns = zip(*(one.spec.shards.shape for one in inputs), strict=True)
     shape = (rows[0], sum(columns)) if by_columns else (sum(rows), columns[0])
@@ -249,7 +253,8 @@ def _paged(
 ) -> PlanTensor:
     specs, spec = [one.spec for one in inputs], builder.device_spec
     made = PlanTensor(name, _joined(specs, axis, place))
-    require_all_interleaved(specs)
+    if not specs[0].memory_config.is_sharded():
+        require_all_interleaved(specs)
     work = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs))
     return builder.run(
         CONCAT,

@@ -13,6 +13,7 @@ from device.numbers.integers import round_up
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
 LEAST_GROUP = 16  # columns of a group that tiles are turned by
+MIXED = "All tensors must be sharded or all must be interleaved\nconcat: shard all tensors, or none"
 STICK_BYTES = 32  # sticks of two tensors are joined in whole multiples of this
 
 
@@ -37,7 +38,13 @@ def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
 def require_all_interleaved(sources: Sequence[TensorSpec]) -> None:
     """Raises DeviceError for shards behind a tensor without shards."""
     if any(one.memory_config.is_sharded() for one in sources):
-        raise DeviceError("All tensors must be sharded or all must be interleaved\nconcat: move them to one place")
+        raise DeviceError(MIXED)
+
+
+def require_all_sharded(sources: Sequence[TensorSpec]) -> None:
+    """Raises DeviceError for a tensor without shards behind shards."""
+    if not all(one.memory_config.is_sharded() for one in sources):
+        raise DeviceError(MIXED)
 
 
 def joins_in_place(source: TensorSpec, axis: int) -> bool:

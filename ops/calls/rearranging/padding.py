@@ -21,6 +21,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.rearranging.plan import refuse_other_width
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.movement.filling import fill_buffers
@@ -96,16 +97,27 @@ def padded_by(
     """The tensor with a number around it, under the source's name if it lies where the source does."""
     if not any(map(any, padding)):
         return source
-    if any(map(any, padding[: 1 - KERNEL_RANK])) and len(padding) > KERNEL_RANK:
-        raise ArgumentError(
-            f"pad: padding of the first axes of a tensor of rank {len(padding)} is not simulated; reshape it to rank 4"
-        )
     where = source.spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
         raise ArgumentError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
-    if source.spec.layout is Layout.TILE:
-        return _padded_tiles(builder, source, padding, value, name, place)
-    return _padded_rows(builder, source, padding, value, name, place)
+    current, parts = source, _parts(padding)
+    for number, part in enumerate(parts):
+        padded = _padded_tiles if source.spec.layout is Layout.TILE else _padded_rows
+        more = padded(builder, current, part, value, name if number == len(parts) - 1 else f"{name}.{number}", place)
+        if current.name not in (source.name, more.name):
+            builder.free(current)
+        current = more
+    return current
+
+
+def _parts(padding: Around) -> list[Around]:
+    """The padding that is put by one program after the other: first axes one by one, and then the last three."""
+    last = len(padding) - KERNEL_RANK + 1
+    if last < 2:
+        return [padding]
+    none = [(0, 0)] * len(padding)
+    alone = [(*none[:axis], padding[axis], *none[axis + 1 :]) for axis in range(last)]
+    return [one for one in (*alone, (*none[:last], *padding[last:])) if any(map(any, one))]
 
 
 def _padded_rows(
@@ -118,6 +130,7 @@ def _padded_rows(
     if where is None or prod(shape[:-1]) == prod(made[:-1]):
         return _one_program(builder, source, padding, value, name, where or place or source.spec.memory_config, made)
     if padding[-1][0]:
+        _check_rows(source.spec, where, (*shape[:-1], made[-1]), builder.device_spec)
         raise DeviceError(
             "Output size cannot fit input with offset\n"
             "padding: HEIGHT shards are padded across and then down; do not pad them in front across and down at once"
@@ -201,8 +214,6 @@ def _padded_tiles(
     builder: PlanBuilder, source: PlanTensor, padding: Around, value: float, name: str, place: MemoryConfig | None
 ) -> PlanTensor:
     """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""
-    if len(padding) == 1:
-        raise ArgumentError("pad: tiles of rank 1 are not simulated; give rows, or reshape the tensor to rank 2")
     if any(before for before, _ in padding):
         raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
     given = source.spec
@@ -212,6 +223,15 @@ def _padded_tiles(
     if made.padded_shape == given.padded_shape:
         seen = TensorSpec(shape, given.data_format, Layout.TILE, given.memory_config)
         return _settled(builder, PlanTensor(full.name, seen), source, name, place)
+    if len(padding) == 1:
+        shards, whole = given.memory_config.shard_spec, (given.padded_shape[0], made.padded_shape[-1])
+        if shards is not None and shards.shape[1] != given.padded_shape[-1]:
+            refuse_other_width(given.padded_shape, whole, shards)
+        TensorSpec(shape, given.data_format, Layout.TILE, place or given.memory_config)  # refuses shards of other sizes
+        raise DeviceError(
+            "MeshBuffer must be large enough to hold the tensor.\n"
+            "input_tensor: a vector in tiles is padded up to the end of its last tile alone; reshape it to rank 2"
+        )
     behind = tuple((0, new - old) for new, old in zip(made.padded_shape, given.padded_shape, strict=True))
     if given.data_format == BFLOAT8_B:
         wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")
@@ -246,7 +266,7 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
         DeviceError: Shards hold several images.
     """
     given = source.spec
-    if not any(side % TILE for side in given.shape[-2:]):
+    if not any(side % TILE for side in (1, *given.shape)[-2:]):
         return source
     if given.data_format.is_block:
         wide = typecast_by(builder, source, BFLOAT16, f"{name}.bfloat16")
@@ -260,7 +280,8 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
             f"FillPadL1ShardedProgramFactory: N_slices > 1 not yet supported (got {images})\n"
             "input_tensor: move it to interleaved memory"
         )
-    work = FillTiles(shape=given.shape, padded_shape=given.padded_shape, value=value)
+    shape = (1,) * (len(given.padded_shape) - len(given.shape)) + given.shape  # a vector is one row
+    work = FillTiles(shape=shape, padded_shape=given.padded_shape, value=value)
     builder.run(
         "FillPadDeviceOperation",
         work,

@@ -192,6 +192,15 @@ def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
     return None
 
 
+def refuse_other_width(padded_shape: Sequence[int], shape: Sequence[int], shards: ShardSpec) -> NoReturn:
+    """Raises DeviceError for rows of another length in shards that cut them."""
+    raise DeviceError(
+        "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
+        f"last dimension. Input shape: Shape({list(padded_shape)}), New shape: Shape({list(shape)}), "
+        f"Shard width: {shards.shape[1]}\ninput_tensor: give shards of whole rows"
+    )
+
+
 def axis_of(dim: int, rank: int, argument: str) -> int:
     """An axis counted from the first; raises DeviceError if a tensor of a rank does not have it."""
     if -rank <= dim < rank:

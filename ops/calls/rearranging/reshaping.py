@@ -20,6 +20,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.rearranging.padding import fill_padding
+from ops.calls.rearranging.plan import refuse_other_width
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import row_bytes
@@ -85,11 +86,7 @@ def _seen(source: TensorSpec, shape: Shape) -> TensorSpec:
     if shards is None or source.layout is Layout.TILE or columns == (1, *shape)[-1]:
         return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
     if shards.shape[1] != columns:
-        raise DeviceError(
-            "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
-            f"last dimension. Input shape: Shape({list(source.padded_shape)}), New shape: Shape({list(shape)}), "
-            f"Shard width: {shards.shape[1]}\ninput_tensor: give shards that divide its rows"
-        )
+        refuse_other_width(source.padded_shape, shape, shards)
     held = replace(shards, shape=(shards.shape[0] * columns // shape[-1], shape[-1]))
     return TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
 
@@ -204,7 +201,7 @@ def _tiles(
 
 
 def _is_ragged(shape: Shape) -> bool:
-    return any(side % TILE for side in shape[-2:])
+    return any(side % TILE for side in (1, *shape)[-2:])
 
 
 def _block_floats(

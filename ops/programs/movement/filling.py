@@ -23,7 +23,7 @@ def ragged_tiles(shape: tuple[int, ...]) -> int:
 def fill_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: tiles on both sides, and a mask for each side on which there is padding."""
     data_format, shards = tensor.data_format, tensor.memory_config.shard_spec
-    cores = page_cores(ragged_tiles(tensor.shape), spec.grid) if shards is None else shards.grid
+    cores = page_cores(ragged_tiles(tensor.shape), spec.grid) if shards is None else tensor.data_cores
     masks = [name for name, side in (("right", -1), ("bottom", -2)) if (1, *tensor.shape)[side] % TILE]
     sizes = {"read": BUFFERING, **dict.fromkeys(masks, 1), "written": BUFFERING}
     return tuple(buffer(name, tiles * data_format.tile_bytes, data_format, cores) for name, tiles in sizes.items())

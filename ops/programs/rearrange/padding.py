@@ -86,8 +86,8 @@ def pad_buffers(source: PlanTensor, made: PlanTensor, front: int, spec: DeviceSp
 
 
 def _shard_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Views of both shards, of no more rows than there are, and a row of the number."""
-    result = shard_view("padded", made, spec)
+    """Views of both shards, of no more rows than there are, and a row of the number, on the cores that hold rows."""
+    result = shard_view("padded", made, spec, made.spec.data_cores)
     rows = min(source.spec.shards.shape[0], source.spec.matrix[0])
     row, data_format = row_bytes(made.spec), made.spec.data_format
     given = buffer(

@@ -63,3 +63,10 @@ def test_vectors_in_tiles_take_time_to_get_another_shape(device, dtype):
     assert np.array_equal(matrix.to_numpy().reshape(-1), vector.to_numpy())
     assert np.array_equal(part.to_numpy(), vector.to_numpy()[3:40])
     assert all(one.cycles > 0 for call in profile.report().calls for one in call.operations)
+
+
+def test_block_floats_become_vectors(device):
+    """Whose padding is filled, so that it does not raise the exponents of the numbers."""
+    tensor = ttnn.from_torch(np.arange(39.0).reshape(13, 3), ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device)
+    vector = ttnn.reshape(tensor, (39,))
+    assert np.array_equal(vector.to_numpy(), tensor.to_numpy().reshape(-1))

@@ -3,14 +3,14 @@
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from ops.calls.rearranging.padding import plan_pad
 from ops.meanings import load_spec
-from tests.shards import high
+from tests.shards import high, wide
 
 SPEC = load_spec("wormhole_n150")
 CORES = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(1, 0)))
@@ -64,7 +64,32 @@ def test_what_is_refused(kind, text, given):
         programs((1, 1, 64, 32), ((0, 0), (0, 0), (0, 0), (1, 0)), **given)
 
 
-def test_more_axes_than_the_program_knows():
-    assert programs((1, 1, 1, 8, 8), ((0, 0), (0, 0), (0, 1), (0, 0), (0, 0)))[0] == ["Pad"]
-    with pytest.raises(ArgumentError, match="padding of the first axes"):
-        programs((1, 1, 1, 8, 8), ((0, 1), (0, 0), (0, 0), (0, 0), (0, 0)))
+def test_more_axes_than_the_program_knows_are_padded_one_by_one():
+    none = (0, 0)
+    names, result = programs((2, 3, 1, 64, 64), ((1, 0), none, none, none, (0, 32)))
+    assert (names, result.shape) == (["Pad", "Pad"], (3, 3, 1, 64, 96))
+    names, result = programs((2, 3, 1, 60, 60), ((0, 1), (0, 1), (0, 1), (0, 4), (0, 4)), Layout.TILE)
+    assert (names, result.shape) == (["FillPad", "Pad"] * 3, (3, 4, 2, 64, 64))
+    assert programs((2, 3, 1, 64, 64), (none, none, (1, 1), none, (0, 32)))[0] == ["Pad"]
+
+
+def test_vectors_in_tiles_are_padded_within_their_last_tile():
+    names, result = programs((50,), ((0, 5),), Layout.TILE)
+    assert (names, result.shape, result.padded_shape) == (["FillPad"], (55,), (32, 64))
+    with pytest.raises(DeviceError, match=r"^MeshBuffer must be large enough to hold the tensor\."):
+        programs((64,), ((0, 1),), Layout.TILE)
+    with pytest.raises(DeviceError, match=r"^Shard width 64 must match physical width 96 for height sharded"):
+        programs((64,), ((0, 1),), Layout.TILE, place=high((32, 64), 2))
+    with pytest.raises(DeviceError, match=r"^Changing the last dimension of a sharded tensor is not supported"):
+        programs((64,), ((0, 1),), Layout.TILE, place=wide((32, 32), 2))
+
+
+@pytest.mark.parametrize(
+    ("layout", "shard", "cores"), [(Layout.ROW_MAJOR, (1, 16), 40), (Layout.TILE, (32, 32), 2)], ids=["rows", "tiles"]
+)
+def test_programs_that_pad_shards_run_on_the_cores_with_data(layout, shard, cores):
+    """Forty rows on 64 cores."""
+    source = TensorSpec((1, 1, 40, 16), BFLOAT16, layout, high(shard, 64))
+    plan = plan_pad(source, ((0, 0), (0, 0), (0, 0), (0, 16)), 0.0, SPEC)
+    (program,) = [step for step in plan.steps if isinstance(step, Operation)]
+    assert {buffer.cores.num_cores() for buffer in program.circular_buffers} == {cores}
