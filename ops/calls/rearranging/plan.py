@@ -4,6 +4,7 @@ Rules: ttnn 0.81.1, compared with recorded plans; what is not known of a kind of
 """
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec

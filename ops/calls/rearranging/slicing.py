@@ -26,6 +26,7 @@ from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import page_alignment_bytes, row_bytes
 from ops.programs.rearrange.slicing import Cut, cuts_shards, row_buffer_bytes, slice_buffers
 from ops.programs.tiling.plan import in_other_layout
+from ops.programs.tiling.unpadding import unpadding_refusal
 
 ROW_BUFFERS = 2  # rows of the widest box that L1 must hold
 
@@ -136,7 +137,10 @@ def _cut(builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, place: 
     made = PlanTensor(
         f"{name}.box" if again else name, TensorSpec(shape, read.spec.data_format, read.spec.layout, target)
     )
-    _check_rows(work, read.spec, made.spec, spec)
+    refused = _row_refusal(work, read.spec, made.spec, spec)
+    if refused is not None:
+        cut_off = read.name != source.name and given.shape != given.padded_shape
+        raise DeviceError((unpadding_refusal(given, read.spec, where) if cut_off else None) or refused)
     box = builder.run(
         "SliceDeviceOperation",
         work,
@@ -220,15 +224,14 @@ def _ends_between(place: MemoryConfig, given: TensorSpec, spec: DeviceSpec) -> b
     return row_bytes(given, columns) % page_alignment_bytes(place, spec) != 0
 
 
-def _check_rows(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> None:
-    """What the program that copies rows can not do: columns of shards that end between aligned addresses, long ones.
+def _row_refusal(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the library does not copy rows, if it does not: columns of shards end between aligned addresses.
 
     Raises:
         ArgumentError: L1 does not hold two rows, so that the program cuts them into pieces.
-        DeviceError: Rows of shards lie apart.
     """
     if source.layout is Layout.TILE or work.has_steps or cuts_shards(work, source, made, spec):
-        return
+        return None
     for role, tensor in (("input", source), ("output", made)):
         shards, place = tensor.memory_config.shard_spec, tensor.memory_config
         if shards is None or not _by_columns(place) or not _ends_between(place, tensor, spec):
@@ -236,7 +239,7 @@ def _check_rows(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpe
         page_bytes = row_bytes(tensor, shards.shape[1])
         apart_bytes = aligned_page_bytes(page_bytes, place.buffer_type, spec)
         alignment_bytes = page_alignment_bytes(place, spec)
-        raise DeviceError(
+        return (
             f"ttnn::slice: {role} per-shard page size {page_bytes} B disagrees with the accessor's aligned page size "
             f"{apart_bytes} B ({page_bytes} B is not a multiple of the {alignment_bytes} B buffer alignment). Reach "
             "this op through ttnn::slice, which reshards such tensors, rather than building the program factory "
@@ -248,3 +251,4 @@ def _check_rows(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpe
             f"slice: two rows of the result take {needed:,} bytes, more than a core's L1; rows that are cut into "
             "pieces are not simulated; cut along another axis first"
         )
+    return None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import high
+from tests.shards import BLOCK, high, in_box
 
 IMAGE = np.arange(2 * 3 * 40 * 64, dtype=np.float32).reshape(2, 3, 40, 64) % 251
 L1 = ttnn.L1_MEMORY_CONFIG
@@ -79,3 +79,12 @@ def test_what_is_refused(device):
 
 def test_a_loop_over_a_tensor_ends(device):
     assert [part.to_numpy()[0, 0, 0] for part in placed(device)] == [IMAGE[0, 0, 0, 0], IMAGE[1, 0, 0, 0]]
+
+
+def test_tiles_that_do_not_become_rows_are_refused_before_the_box(device):
+    """Two images of seven rows in BLOCK shards: both programs refuse, and the one that makes rows comes first."""
+    place = in_box(BLOCK, (32, 32), 3, 2)
+    x = ttnn.from_torch(np.zeros((1, 2, 7, 76), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    sharded = ttnn.to_memory_config(x, place)
+    with pytest.raises(ttnn.DeviceError, match=r"^Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED"):
+        ttnn.slice(sharded, [0, 1, 2, 10], [1, 2, 7, 29])
