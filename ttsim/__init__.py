@@ -236,7 +236,6 @@ _NAMES_OF = {
     "ttsim.runtime.traces": ("MeshEvent", "MeshTraceId"),
     "ttsim.types.activations": ("UnaryOpType", "UnaryWithParam"),
     "ttsim.types.compute_config": (
-        "BlackholeComputeKernelConfig",
         "DeviceComputeKernelConfig",
         "MathFidelity",
         "ThrottleLevel",

@@ -222,7 +222,6 @@ from ttsim.runtime.tensor_copies import (
 from ttsim.runtime.traces import MeshEvent, MeshTraceId
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
-    BlackholeComputeKernelConfig,
     DeviceComputeKernelConfig,
     MathFidelity,
     ThrottleLevel,
@@ -265,7 +264,6 @@ __all__ = [
     "ArgumentError",
     "ArgumentIndexError",
     "ArgumentTypeError",
-    "BlackholeComputeKernelConfig",
     "BufferType",
     "Choice",
     "CircularBufferError",

@@ -28,6 +28,19 @@ with ttsim.open_device(l1_small_size=32768, values="off") as device:
                            batch_size=1, input_height=4, input_width=4, kernel_size=(2, 2), stride=(2, 2))
 """
 
+OF_TTSIM = {
+    "ArgumentError", "ArgumentIndexError", "ArgumentTypeError", "Choice", "CircularBufferError", "CycleReport",
+    "DesignResult", "DeviceClosedError", "DeviceError", "DeviceSpec", "MemoryAccessError", "NetworkReport",
+    "OpConstraints", "OutOfMemoryError", "PoisonError", "Profile", "SpecError", "SweepResult", "TTSimError",
+    "TensorDescription", "Tuned", "TunedLayer", "TunedNetwork", "changed", "design", "device_names", "errors",
+    "estimate_cycles", "from_numpy", "load_spec", "onednn", "profile", "query_op_constraints", "save_report", "sweep",
+    "tune", "tune_network",
+}  # fmt: skip
+OF_MODULES_OF_TTNN = {  # which ttnn has in modules, or as modules that a script imports
+    "ClusterType", "ExecutionStatus", "MemoryView", "SystemMeshDescriptor", "database", "is_blackhole",
+    "is_wormhole_b0", "model_preprocessing", "tracer",
+}  # fmt: skip
+
 
 def run(script, cwd=ROOT):
     """What a script prints in a fresh interpreter; it begins with `import sys, ttsim`."""
@@ -54,6 +67,13 @@ def test_every_name_stands_once():
     assert len(names) == len(set(names))
     assert sorted(names) == ttsim.__all__
     assert not [name for name in names if name.startswith("_")]
+
+
+def test_a_name_is_one_of_the_real_library_or_listed_as_one_of_ttsim():
+    """A script that runs here by a name of neither list would fail on a card without a warning in any document."""
+    real = set((ROOT / "tests" / "data" / "ttnn_names.txt").read_text(encoding="utf-8").split())
+    assert {name for name in ttsim.__all__ if name not in real} == OF_TTSIM | OF_MODULES_OF_TTNN
+    assert not real & (OF_TTSIM | OF_MODULES_OF_TTNN)
 
 
 @pytest.mark.parametrize("home", ttsim._NAMES_OF)

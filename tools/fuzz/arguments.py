@@ -115,7 +115,7 @@ CALLS: Final = MappingProxyType(
         "ttsim.to_device": {"_": "h", "_2": "d", "memory_config": "None"},
         "ttsim.from_device": {"_": "t"},
         "ttsim.to_layout": {"_": "x", "_2": "ttsim.TILE_LAYOUT", "dtype": "None", "memory_config": "None"},
-        "ttsim.to_dtype": {"_": "t", "_2": "ttsim.float32"},
+        "ttsim.to_dtype": {"_": "h", "_2": "ttsim.float32"},
         "ttsim.typecast": {"_": "t", "_2": "ttsim.bfloat8_b"},
         "ttsim.to_memory_config": {"_": "t", "_2": "shards", "dtype": "None"},
         "ttsim.reshape": {"_": "t", "_2": "(1, 1, 64, 16)", "memory_config": "None"},

@@ -22,11 +22,11 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
 from ttsim.types.dtypes import DataType
-from ttsim.types.signature import Padding, Pair, checked, four, two
+from ttsim.types.signature import Padding, Pair, checked_as, four, two
 
 
 @on_device
-@checked
+@checked_as("")
 def prepare_conv_weights(
     *,
     weight_tensor: Tensor,
@@ -108,7 +108,7 @@ def prepare_conv_weights(
 
 
 @on_device
-@checked
+@checked_as("")
 def prepare_conv_bias(
     *,
     bias_tensor: Tensor,

@@ -16,7 +16,7 @@ from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.dtypes import DataType
-from ttsim.types.signature import checked
+from ttsim.types.signature import OPERATIONS, checked, incompatible
 
 Activations = Sequence[str | UnaryWithParam | UnaryOpType]
 
@@ -160,7 +160,7 @@ def _combined(
         elif role == "input" or not isinstance(given, Real):
             wanted = "a Tensor or a number" if role == "input_b" else "a Tensor"
             raise ArgumentTypeError(
-                f"{name}(): incompatible function arguments. The following argument types are supported:\n"
+                f"{incompatible(OPERATIONS + name)}\n"
                 f"{name}: {'input_tensor_b' if role == 'input_b' else 'input_tensor_a'} must be {wanted}, "
                 f"not {shown(given)}"
             )

@@ -4,18 +4,18 @@ from device.errors import ArgumentError
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
-from ttsim.types.signature import checked
+from ttsim.types.signature import checked_as
 
 DEVICE_STORAGE_TYPE = StorageType.DEVICE
 
 
-@checked
+@checked_as("")
 def is_sharded(tensor: Tensor) -> bool:
     """Whether a tensor lies in shards."""
     return tensor.is_sharded()
 
 
-@checked
+@checked_as("")
 def has_storage_type_of(tensor: Tensor, storage_type: StorageType) -> bool:
     """Whether the values of a tensor are there: on the host, or on a device."""
     return tensor.storage_type() is storage_type
@@ -29,13 +29,13 @@ def has_tile_padding(tensor: Tensor, *, dim: int | None = None) -> bool:
     return len(sides) > 1 and tuple(sides[-2:]) != tuple(filled[-2:])
 
 
-@checked
+@checked_as("")
 def tile_size(dtype: DataType) -> int:
     """Bytes of a tile of 32 x 32 elements."""
     return dtype.format.tile_bytes
 
 
-@checked
+@checked_as("")
 def element_size(dtype: DataType) -> int:
     """Bytes of an element; raises ArgumentError for block floats, whose elements have no bytes of their own."""
     size = dtype.format.element_bytes
@@ -44,7 +44,7 @@ def element_size(dtype: DataType) -> int:
     return size
 
 
-@checked
+@checked_as("")
 def get_conv_output_dim(input: int, window: int, stride: int = 1, pad: int = 0, dilation: int = 1) -> int:
     """Outputs of a convolution along one axis.
 

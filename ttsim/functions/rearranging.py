@@ -18,7 +18,7 @@ from ttsim.functions.device_calls import carried_out, kept_plan, require_left_ou
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
-from ttsim.types.signature import checked, require_type_or_none, required_integer
+from ttsim.types.signature import checked, checked_as, require_type_or_none, required_integer
 
 
 @on_device
@@ -117,7 +117,7 @@ def pad(
 
 
 @on_device
-@checked
+@checked_as("ttnn.experimental.")
 def convert_to_hwc(
     input: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
 ) -> Tensor:
@@ -145,7 +145,7 @@ def convert_to_hwc(
 
 
 @on_device
-@checked
+@checked_as("ttnn.experimental.")
 def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
     """[1, 1, H*W, C] as [1, 1, C, H*W].
 

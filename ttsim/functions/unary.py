@@ -13,7 +13,7 @@ from ttsim.functions.device_calls import require_left_out
 from ttsim.functions.elementwise import device_of
 from ttsim.runtime.execution import on_device, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.signature import checked
+from ttsim.types.signature import OPERATIONS, checked, incompatible
 
 
 class SigmoidMode(PlainEnum):
@@ -134,9 +134,9 @@ elu = _unary("elu", "The value, alpha * (exp(x) - 1) below 0 (to the nearest)", 
 def _require_parameters(owner: str, values: Mapping[str, object], extra: int) -> None:
     """Raises ArgumentTypeError if numbers are missing, too many, or none."""
     if extra > 0:
-        raise ArgumentTypeError(f"{owner}(): incompatible function arguments; {extra} by position are too many")
+        raise ArgumentTypeError(f"{incompatible(OPERATIONS + owner)}\n{owner}: {extra} by position are too many")
     for name, value in values.items():
         if not isinstance(value, Real):
             raise ArgumentTypeError(
-                f"{owner}(): incompatible function arguments; {name} must be a number, not {shown(value)}"
+                f"{incompatible(OPERATIONS + owner)}\n{owner}: {name} must be a number, not {shown(value)}"
             )

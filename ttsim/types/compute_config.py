@@ -77,7 +77,6 @@ class WormholeComputeKernelConfig(CheckedRecord):
 
 
 DeviceComputeKernelConfig = WormholeComputeKernelConfig
-BlackholeComputeKernelConfig = WormholeComputeKernelConfig
 
 
 def init_device_compute_kernel_config(

@@ -36,6 +36,7 @@ from device.errors import ArgumentTypeError, shown
 P = ParamSpec("P")
 R = TypeVar("R")
 REQUIRED = object()
+OPERATIONS = "ttnn."  # what the real library's names of operations begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,8 @@ class Signature:
     """Keyword-only arguments of a function or a config.
 
     Attributes:
-        entry: What the bindings call it in an error ("__call__", "__init__").
+        entry: What the real library calls it in an error: "ttnn.conv2d" of an operation, or the name of a function of
+            the bindings ("__init__").
         name: What the user calls it.
         arguments: By name, in order.
         retired: Names that older versions had, with what to do instead: accepted with a warning, and ignored.
@@ -215,46 +217,74 @@ class Signature:
         return f"; did you mean {close[0]!r}?" if close else ""
 
     def refusal(self, given: Mapping[str, object], what: str) -> str:
-        """The first line of the bindings, what is wrong in our words, and the rest of the bindings' text."""
+        """The first line of the real library, what is wrong in our words, and the rest of the library's text."""
         wanted = ", ".join(
             f"{name}: {one.kind.text}" + ("" if one.default is REQUIRED else f" = {one.default}")
             for name, one in self.arguments.items()
         )
+        first = incompatible(self.entry)
+        if self.entry.startswith(OPERATIONS):
+            received = ", ".join(f"{name}={shown(value)}" for name, value in given.items())
+            short = self.entry.rpartition(".")[2]
+            return (
+                f"{first}\n{self.name}: {what}\n\nCalled with:\n  {short}({received})\n\n"
+                f"Available signatures:\n  {short}(*, {wanted})"
+            )
         received = ", ".join(f"{name}: {type(value).__name__}" for name, value in given.items())
         return (
-            f"{self.entry}(): incompatible function arguments. The following argument types are supported:\n"
+            f"{first}\n"
             f"{self.name}: {what}\n"
             f"    1. {self.entry}(*, {wanted})\n\n"
             f"Invoked with types: kwargs = {{ {received} }}"
         )
 
 
+def incompatible(entry: str) -> str:
+    """The real library's first line for arguments that do not fit, by the name that the library gives a function."""
+    told = f"{entry}(): incompatible function arguments."
+    return told if entry.startswith(OPERATIONS) else f"{told} The following argument types are supported:"
+
+
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Checks the arguments of a function by its annotations before calling it.
+    """Checks the arguments of an operation by its annotations before calling it.
 
     All are given by keyword, but for those that the function itself takes by position. Errors have the name that the
     function has when it is called.
     """
-    hints = get_type_hints(function, include_extras=True)
-    arguments = {
-        name: Argument(kind_of(hints[name]), REQUIRED if one.default is Parameter.empty else one.default)
-        for name, one in signature(function).parameters.items()
-    }
-    expected = Signature("__call__", function.__name__, arguments)
-    by_position = [
-        name for name, one in signature(function).parameters.items() if one.kind is not Parameter.KEYWORD_ONLY
-    ]
+    return checked_as(OPERATIONS)(function)
 
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        wanted = expected if call.__name__ == expected.name else replace(expected, name=call.__name__)
-        named = dict(zip(by_position, args, strict=False))
-        for name in named:
-            if name in kwargs:
-                raise ArgumentTypeError(wanted.refusal(kwargs, f"{name} is given twice, by position and by name"))
-        return function(**wanted.bind(args[len(named) :], {**named, **kwargs}))  # type: ignore[call-arg]
 
-    return call
+def checked_as(prefix: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """`checked`, of a function to whose name the real library's errors put something in front.
+
+    Args:
+        prefix: "ttnn." and modules of operations; empty for a function of the bindings that is no operation.
+    """
+
+    def check(function: Callable[P, R]) -> Callable[P, R]:
+        hints = get_type_hints(function, include_extras=True)
+        arguments = {
+            name: Argument(kind_of(hints[name]), REQUIRED if one.default is Parameter.empty else one.default)
+            for name, one in signature(function).parameters.items()
+        }
+        expected = Signature(prefix + function.__name__, function.__name__, arguments)
+        by_position = [
+            name for name, one in signature(function).parameters.items() if one.kind is not Parameter.KEYWORD_ONLY
+        ]
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            name = call.__name__
+            wanted = expected if name == expected.name else replace(expected, entry=prefix + name, name=name)
+            named = dict(zip(by_position, args, strict=False))
+            for one in named:
+                if one in kwargs:
+                    raise ArgumentTypeError(wanted.refusal(kwargs, f"{one} is given twice, by position and by name"))
+            return function(**wanted.bind(args[len(named) :], {**named, **kwargs}))  # type: ignore[call-arg]
+
+        return call
+
+    return check
 
 
 def require_type(owner: str, kind: type, **arguments: object) -> None:

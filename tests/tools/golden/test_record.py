@@ -45,7 +45,7 @@ def test_a_record_has_every_view_of_a_call(record):
     assert sections["binary/0040 wormhole_n150 strict | result"].startswith("tensor [1, 1, 64, 32] padded")
     error = sections["binary/0041 blackhole_p150 strict | error of result"].split("\n")
     assert error[0].endswith("TTSimError, TypeError, Exception, BaseException")
-    assert error[1].startswith("add(): incompatible function arguments")
+    assert error[1].startswith("ttnn.add(): incompatible function arguments")
     assert sections[f"binary/0041 blackhole_p150 not strict | {SAME}"] == "yes"
 
 

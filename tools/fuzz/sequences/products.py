@@ -35,8 +35,7 @@ def compute_config(draft: Draft) -> str:
         fields.append(f"{name}={choices.chance(0.5)}")
     if choices.chance(0.05):
         fields.append(f"throttle_level=ttsim.ThrottleLevel.{choices.pick(('LEVEL_1', 'LEVEL_3', 'NO_THROTTLE'))}")
-    kind = choices.pick(("WormholeComputeKernelConfig",) * 3 + ("BlackholeComputeKernelConfig",))
-    return f"ttsim.{kind}({', '.join(fields)})"
+    return f"ttsim.WormholeComputeKernelConfig({', '.join(fields)})"
 
 
 def product(function: str, draft: Draft) -> Step | None:
