@@ -152,7 +152,7 @@ def _relaid(
 def moved_tiles(
     builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, name: str
 ) -> PlanTensor:
-    """Rows move between tiles, as a map says that the program keeps in DRAM."""
+    """Rows move between tiles, as a map says that the program keeps in DRAM; it sees shapes of three axes."""
     spec = source.spec
     made = TensorSpec(shape, spec.data_format, spec.layout, place)
     before, after = _three_axes(spec.shape), _three_axes(shape)
@@ -166,6 +166,7 @@ def moved_tiles(
         resident=[PlanTensor(f"{name}.map", rows_map)],
         circular_buffers=tile_buffers(spec, made, segments, builder.device_spec),
         dataflow=True,
+        key=("reshape tiles", before, spec.data_format, spec.memory_config, spec.alignment, after, place),
     )
 
 

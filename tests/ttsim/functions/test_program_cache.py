@@ -150,3 +150,11 @@ def test_slices_that_are_refused_leave_the_program_that_made_an_image(device: De
         assert device.num_program_cache_entries() == 1
         taken.append(ttsim.get_memory_view(device, ttsim.BufferType.DRAM).total_bytes_allocated_per_bank - before)
     assert taken[0] == taken[1] > 0
+
+
+def test_tiles_that_are_reshaped_are_seen_with_three_axes(device: Device) -> None:
+    for shape in ((1, 1, 18, 32), (18, 32), (1, 18, 32)):
+        ttsim.reshape(image(device, ttsim.TILE_LAYOUT, *shape), (1, 2, 9, 32))
+        assert device.num_program_cache_entries() == 1
+    ttsim.reshape(image(device, ttsim.TILE_LAYOUT, 1, 1, 18, 32), (1, 9, 2, 32))
+    assert device.num_program_cache_entries() == 2
