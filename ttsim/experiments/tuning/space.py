@@ -138,7 +138,7 @@ class Space:
                 )
                 yield chosen
                 if "core_grid" not in self.kept and takes_l1_path(call) and not is_matmul(call):
-                    for grid in _grids(scheme, self.spec):
+                    for grid in _grids(self.spec):
                         yield _with(chosen, override_sharding_config=True, core_grid=grid)
 
     def _blocks(self, call: ConvArguments) -> Iterator[ConvArguments]:
@@ -209,11 +209,7 @@ def _divisors(number: int) -> list[int]:
     return [one for one in range(1, number + 1) if number % one == 0]
 
 
-def _grids(scheme: TensorMemoryLayout, spec: DeviceSpec) -> list[CoreRangeSet]:
-    """Rectangles from core (0, 0) on: all of them for BLOCK, whole rows or a single one for the others."""
+def _grids(spec: DeviceSpec) -> list[CoreRangeSet]:
+    """All rectangles from core (0, 0) on."""
     sizes = product(range(1, spec.grid.rows + 1), range(1, spec.grid.cols + 1))
-    return [
-        CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1)))
-        for rows, cols in sizes
-        if scheme is BLOCK or rows == 1 or cols == spec.grid.cols
-    ]
+    return [CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))) for rows, cols in sizes]
