@@ -47,7 +47,7 @@ def concat(
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
     axis = axis_of(index, len(tensors[0].shape), "dim")
-    devices = [required_device("concat", one) for one in tensors]
+    devices = [required_device("concat", one, lost="Tensor is not allocated") for one in tensors]
     specs = tuple(one.spec for one in tensors)
     device = devices[0]
 

@@ -1,6 +1,7 @@
 """What functions of device tensors share: where they run, their plans, arguments that are not simulated."""
 
 from collections.abc import Callable, Hashable
+from typing import Final
 
 from device.errors import ArgumentError, DeviceError
 from device.plan import Plan, ProgramKey
@@ -8,10 +9,12 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 
+INPUT_LOST: Final = "Input Tensor is not allocated"  # said of the first tensor of most device operations
 
-def required_device(owner: str, tensor: Tensor) -> Device:
-    """The device on which a tensor is; raises DeviceError for one on the host."""
-    require_allocated(tensor)
+
+def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> Device:
+    """The device on which a tensor is; raises DeviceError for one on the host, and ``lost`` for one deallocated."""
+    require_allocated(tensor, first_line=lost)
     device = tensor.device()
     if device is None:
         raise DeviceError(
@@ -36,7 +39,7 @@ def kept_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable
 
 def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device) -> Tensor:
     """The result of a plan of one tensor, "input"; raises DeviceError where it was deallocated or does not fit."""
-    require_allocated(tensor)
+    require_allocated(tensor, first_line=INPUT_LOST)
     with device.function(f"ttnn.{owner}"):
         return run(plan, {"input": tensor}, device)["output"]
 

@@ -211,7 +211,9 @@ mul_ = multiply_
 
 def device_of(tensors: Mapping[str, Tensor]) -> Device:
     """The device on which all tensors are; raises DeviceError for one on the host."""
-    require_allocated(*tensors.values())
+    for name, tensor in tensors.items():
+        which = {"input": "Input Tensor A", "input_b": "Input Tensor B"}.get(name, "Tensor")
+        require_allocated(tensor, first_line=f"{which if 'input_b' in tensors else 'Input Tensor'} is not allocated")
     devices = [tensor.device() for tensor in tensors.values()]
     for name, device in zip(tensors, devices, strict=True):
         if device is None:

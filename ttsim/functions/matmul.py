@@ -134,7 +134,9 @@ def _multiply(
     transpose_a: bool,
     transpose_b: bool,
 ) -> Tensor:
-    require_allocated(*tensors.values())
+    for number, tensor in enumerate(tensors.values()):
+        lost = "Input Tensor is not allocated" if number else "Operand to matmul must be on device"
+        require_allocated(tensor, first_line=lost)
     device = _device(*tensors.values())
     config = None if compute is None else compute.argument()
     chosen: dict[str, Any] = {}

@@ -166,7 +166,7 @@ def move(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> 
         DeviceError: It is sharded, and the place is not.
         OutOfMemoryError: No room.
     """
-    device = required_device("move", input_tensor)
+    device = required_device("move", input_tensor, lost="Tensor is not allocated")
     plan = kept_plan(plan_move, device, input_tensor.spec, memory_config)
     return carried_out("move", plan, input_tensor, device)
 

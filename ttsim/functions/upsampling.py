@@ -46,7 +46,7 @@ def upsample(
         )
     if len(input_tensor.shape) != 4:
         raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
-    device = required_device("upsample", input_tensor)
+    device = required_device("upsample", input_tensor, lost="upsample expects an allocated device tensor as input")
     plan = plan_upsample(input_tensor.spec, _factors(scale_factor), device.spec, place=memory_config)
     if device.strict:
         require_whole_numbers(plan)

@@ -300,8 +300,8 @@ def _sticks(values: Array, sticks: int, channels: int) -> Array:
     return result.reshape(1, 1, sticks, channels)
 
 
-def require_allocated(*tensors: Tensor | None) -> None:
+def require_allocated(*tensors: Tensor | None, first_line: str = "Tensor is not allocated") -> None:
     """Raises DeviceError if one of the tensors was deallocated."""
     for tensor in tensors:
         if tensor is not None and not tensor.is_allocated():
-            raise not_allocated()
+            raise not_allocated(first_line)

@@ -104,9 +104,9 @@ def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec
     in_turn(machine, record)
 
 
-def not_allocated() -> DeviceError:
-    """What using a deallocated tensor raises."""
+def not_allocated(first_line: str = "Tensor is not allocated") -> DeviceError:
+    """What using a deallocated tensor raises, with the real library's first line."""
     return DeviceError(
-        "Tensor is not allocated\nit was deallocated, by deallocate() or because an operation was told to consume it "
+        f"{first_line}\nit was deallocated, by deallocate() or because an operation was told to consume it "
         "(deallocate_activation); keep it allocated, or make it again"
     )
