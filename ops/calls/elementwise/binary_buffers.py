@@ -77,7 +77,8 @@ def _may_work_on_shards(left: TensorSpec, right: TensorSpec | None, made: Tensor
     if not place.is_sharded() or (right is None and not other.is_sharded()):
         return False
     if right is None:
-        return not is_uneven(left) and place.shard_spec == other.shard_spec
+        in_l1 = place.buffer_type is other.buffer_type is BufferType.L1
+        return in_l1 and not is_uneven(left) and place.shard_spec == other.shard_spec
     held = right.memory_config
     left_alone = other.is_sharded() and not held.is_sharded() and made.shape == left.shape and not is_uneven(left)
     if left_alone and repeated(left.shape, right.shape) in WHOLE_ROWS_ONLY:

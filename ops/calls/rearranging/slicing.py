@@ -126,6 +126,12 @@ def _cut(builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, place: 
     if not work.has_steps and work.ends == work.shape and not any(work.begins):
         return placed(builder, source, where, name)
     as_rows = given.layout is Layout.ROW_MAJOR or work.has_steps or len(work.shape) == 1 or _begins_within_tiles(work)
+    cuts_lines = where.memory_layout in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
+    if len(work.shape) == 1 and given.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
+        raise DeviceError(
+            "Shard shape must be 1D for 1D tensor!\n"
+            "input_tensor: the library makes shards of several rows of a vector; reshape it to rank 2"
+        )
     target = _smaller_shards(where, work, whole_tiles=not as_rows) if place is None else where
     if (gathered := _by_way_of_rows(builder, source, work, name, target)) is not None:
         return gathered

@@ -1,5 +1,7 @@
 """Functions of single elements as users call them: what runs, where the result lies, what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -157,3 +159,9 @@ def test_shapes_that_are_not_repeated_within_tiles(device):
         ttnn.add(x, placed(device, np.ones((1, 1, 32, 51))))
     with pytest.raises(ttnn.DeviceError, match=r"^Broadcasting rule violation at dimension index -1"):
         ttnn.add(x, placed(device, np.ones((1, 1, 1, 51))))
+
+
+def test_shards_in_dram_are_not_worked_on_in_place(device):
+    place = replace(high((32, 64), 2), buffer_type=ttnn.BufferType.DRAM)
+    x = placed(device, np.ones((1, 1, 64, 64)), place)
+    assert programs(lambda: ttnn.add(x, 2))[1] == [(4096, 0), (2048, 0), (4096, 0)]

@@ -88,3 +88,9 @@ def test_tiles_that_do_not_become_rows_are_refused_before_the_box(device):
     sharded = ttnn.to_memory_config(x, place)
     with pytest.raises(ttnn.DeviceError, match=r"^Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED"):
         ttnn.slice(sharded, [0, 1, 2, 10], [1, 2, 7, 29])
+
+
+def test_vectors_in_high_shards_are_not_cut(device):
+    x = ttnn.from_torch(np.zeros(64, np.float32), ttnn.bfloat16, device=device, memory_config=high((1, 64), 2))
+    with pytest.raises(ttnn.DeviceError, match=r"^Shard shape must be 1D for 1D tensor!"):
+        ttnn.slice(x, [0], [10])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import high
 
 
 def placed(device, array):
@@ -40,3 +41,10 @@ def test_numbers_with_a_default_are_keywords_alone(device):
     assert ttnn.elu(x, alpha=2.0).shape == ttnn.leaky_relu(x, 0.1).shape == [32, 32]
     with pytest.raises(ttnn.ArgumentTypeError, match="1 by position are too many"):
         ttnn.elu(x, 1.0)
+
+
+def test_vectors_of_rows_in_shards_are_refused(device):
+    x = ttnn.from_torch(np.zeros(64, np.float32), ttnn.bfloat16, device=device, memory_config=high((1, 64), 2))
+    with pytest.raises(ttnn.DeviceError, match=r"^Rank must be at least 2\n"):
+        ttnn.relu(x)
+    assert ttnn.relu(ttnn.to_memory_config(x, ttnn.DRAM_MEMORY_CONFIG)).shape == [64]
