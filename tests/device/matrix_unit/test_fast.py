@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.matrix_unit import fast, packer
-from device.matrix_unit.arithmetic import EXACT, FAST
+from device.matrix_unit.arithmetic import EXACT, FAST, arithmetic_of
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 
@@ -149,3 +149,14 @@ def test_zeros_stay_zeros():
 
 def test_readings_have_names():
     assert (EXACT.name, FAST.name) == ("exact", "fast")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, BFLOAT16.storage])
+def test_operands_that_are_no_finite_numbers_are_multiplied_exactly(dtype):
+    finite, odd = np.ones((300, 300), dtype), np.ones((300, 300), dtype)
+    assert arithmetic_of(FAST, finite, finite.T, None) is FAST
+    for number in (np.inf, -np.inf, np.nan):
+        odd[299, 299] = number
+        assert arithmetic_of(FAST, finite, odd) is EXACT
+        assert arithmetic_of(FAST, odd[:, ::2], finite) is FAST  # those that are read count
+    assert arithmetic_of(EXACT, finite) is EXACT

@@ -289,3 +289,50 @@ def test_a_transposed_convolution_of_the_same_frame_is_another_program():
         first, again, other = map(circular_buffers, (ttsim.conv2d, ttsim.conv2d, ttsim.conv_transpose2d))
         assert again == []
         assert len(other) == len(first) > 0
+
+
+WIDTH = {"slice_type": ttsim.Conv2dDRAMSliceWidth}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "place", "slices", "first"),
+    [
+        ((5, 5), ttsim.DRAM_MEMORY_CONFIG, None,
+         "DRAM Auto slice could not find valid slice configuration. Tried up to 0 slices for width-slicing on "
+         "output dimension 0. Available L1: 1360544 bytes. Operation requires more memory"),
+        ((5, 5), ttsim.DRAM_MEMORY_CONFIG, {**WIDTH, "num_slices": 2},
+         "Number of slices (2) exceeds the maximum allowed (0) for the given output dimension and alignment."),
+        ((5, 1), ttsim.DRAM_MEMORY_CONFIG, {**WIDTH, "num_slices": 2},
+         "Number of slices (2) exceeds the maximum allowed (1) for the given output dimension and alignment."),
+        ((1, 5), ttsim.DRAM_MEMORY_CONFIG, {**WIDTH, "num_slices": 0}, "DRAM Auto slice could not find valid slice "),
+        ((1, 5), ttsim.DRAM_MEMORY_CONFIG, None, ""),  # here and below the real library crashes
+        ((5, 1), ttsim.DRAM_MEMORY_CONFIG, {**WIDTH, "num_slices": 0}, ""),
+        ((5, 5), ttsim.L1_MEMORY_CONFIG, None, ""),
+    ],
+)  # fmt: skip
+def test_windows_larger_than_the_image_find_no_slices(kernel, place, slices, first):
+    cut = None if slices is None else ttsim.Conv2dSliceConfig(**slices)
+    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+        image = ttsim.Tensor(np.zeros((1, 1, 16, 32)), ttsim.bfloat16, device, mem_config=place)
+        with pytest.raises(ArgumentError) as refused:
+            ttsim.conv2d(
+                input_tensor=image, weight_tensor=ttsim.Tensor(np.zeros((32, 32, *kernel)), ttsim.bfloat16),
+                device=device, in_channels=32, out_channels=32, batch_size=1, input_height=4, input_width=4,
+                kernel_size=kernel, slice_config=cut)  # fmt: skip
+        *before, ours = str(refused.value).splitlines()
+        assert ours.startswith(f"conv2d: kernel_size {kernel} with dilation (1, 1) does not fit an image of 4 x 4 ")
+        assert before[:1] == [] if not first else before[0].startswith(first)
+
+
+def test_slices_are_not_cut_from_bfloat4_b():
+    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+        image = ttsim.Tensor(np.zeros((1, 1, 64, 32)), ttsim.bfloat4_b, device)
+        call = {
+            "input_tensor": image, "weight_tensor": ttsim.Tensor(np.zeros((32, 32, 3, 3)), ttsim.bfloat16),
+            "device": device, "in_channels": 32, "out_channels": 32, "batch_size": 1, "input_height": 8,
+            "input_width": 8, "kernel_size": (3, 3), "padding": (1, 1),
+        }  # fmt: skip
+        assert ttsim.conv2d(**call).shape == [1, 1, 64, 32]  # in one piece
+        rows = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=2)
+        with pytest.raises(DeviceError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
+            ttsim.conv2d(**call, slice_config=rows)
