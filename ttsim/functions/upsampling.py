@@ -5,6 +5,7 @@ from numbers import Real
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
+from ops.calls.upsampling.bilinear import refuse_bilinear
 from ops.calls.upsampling.plan import plan_upsample, require_whole_numbers
 from ttsim.functions.device_calls import carried_out, required_device
 from ttsim.runtime.execution import on_device
@@ -38,15 +39,15 @@ def upsample(
         DeviceError: The library has no program for the tensor, or it is on the host.
         OutOfMemoryError: No room.
     """
-    if mode == "bilinear":
-        raise ArgumentError("upsample: mode 'bilinear' is not simulated; use 'nearest'")
-    if mode != "nearest":
+    if mode not in ("nearest", "bilinear"):
         raise DeviceError(
             f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; only 'nearest' is simulated"
         )
     if len(input_tensor.shape) != 4:
         raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
     device = required_device("upsample", input_tensor, lost="upsample expects an allocated device tensor as input")
+    if mode == "bilinear":
+        refuse_bilinear(input_tensor.spec, _factors(scale_factor), device.spec)
     plan = plan_upsample(input_tensor.spec, _factors(scale_factor), device.spec, place=memory_config)
     if device.strict:
         require_whole_numbers(plan)

@@ -15,11 +15,12 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16
-from device.numbers.integers import div_up
+from device.numbers.integers import div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
+from ops.programs.actions.pieces import row_bytes
 from ops.programs.upsample.buffers import interleaved_buffers, page_buffers, shard_buffers
 from ops.programs.upsample.gathering import interval_words
 from ops.programs.upsample.work import Upsample, UpsampleProgram, upsampled_shape
@@ -60,7 +61,7 @@ def plan_upsample(
     lists = None
     if refused is None and program is UpsampleProgram.SHARDS:
         lists = PlanTensor("lists", _lists(source, scale))
-        buffers = shard_buffers(given, made, lists, _stick_bytes(source), spec)
+        buffers = shard_buffers(given, made, lists, _stick_bytes(source, source), spec)
     elif program is UpsampleProgram.PAGES:
         buffers = page_buffers(made.spec, spec)
     else:
@@ -159,12 +160,25 @@ def _refused(
         )
     if program is UpsampleProgram.SHARDS:
         held, wanted = source.memory_config.shard_spec, made.memory_config.shard_spec
+        if _stick_bytes(source, source) != _stick_bytes(made, source):
+            return (
+                "Input and output sticks should have same size\n"
+                "memory_config: leave it out; sharded pixels stay on their cores"
+            )
         if held is None or wanted is None:
             return "bad optional access\nmemory_config: leave it out; sharded pixels stay on their cores"
         if held.num_cores() != wanted.num_cores():
             return (
                 f"Output tensor should have same number of cores {wanted.num_cores()} as input tensor "
                 f"{held.num_cores()}\nmemory_config: leave it out; sharded pixels stay on their cores"
+            )
+        page_bytes = round_up(_stick_bytes(source, source), spec.l1.alignment_bytes)
+        size, bank_bytes = page_bytes * held.shape[0], source.buffer(spec).bank_bytes
+        if size > bank_bytes:
+            return (
+                f"DFB 'upsample_shard_in' (entry_size {page_bytes} * num_entries {held.shape[0]} = {size} bytes) is "
+                "larger than the per-bank allocation of its borrowed TensorParameter 'upsample_shard_input' "
+                f"({bank_bytes} bytes).\ninput_tensor: give ROW_MAJOR shards, of columns that fill their cores"
             )
     if program is UpsampleProgram.PAGES:
         read, written = source.buffer(spec).page_bytes, made.buffer(spec).page_bytes
@@ -176,9 +190,14 @@ def _refused(
     return None
 
 
-def _stick_bytes(source: TensorSpec) -> int:
-    """Bytes of a core's part of a pixel; the library counts the columns of a BLOCK grid, whatever its orientation."""
-    stick_bytes = source.matrix[1] * (source.data_format.element_bytes or 0)
+def _stick_bytes(pixels: TensorSpec, source: TensorSpec) -> int:
+    """Bytes of a core's part of a pixel; the library counts the columns of a BLOCK grid, whatever its orientation.
+
+    Args:
+        pixels: The source or the result.
+        source: Whose grid it is.
+    """
+    stick_bytes = row_bytes(pixels)
     shards = source.memory_config.shard_spec
     if shards is None or source.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
         return stick_bytes

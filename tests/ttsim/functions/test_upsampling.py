@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import high, wide
+from tests.shards import BLOCK, HEIGHT, high, in_box, wide
 
 IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
 
@@ -85,3 +85,50 @@ def test_tiles_of_float32_are_cut_and_refused_by_a_strict_device():
                 continue
             with pytest.raises(ttnn.ArgumentError, match=r"^upsample: tiles of float32 come out cut to bfloat16"):
                 ttnn.upsample(tiles, (2, 1))
+
+
+def test_views_of_shards_are_no_larger_than_the_shards(device):
+    """72 padded channels on 2 columns of cores are 72 bytes a stick, 80 aligned; shards of 24 channels have 48."""
+    place = in_box(BLOCK, (32, 24), 2, 3, ttnn.ShardOrientation.COL_MAJOR)
+    with pytest.raises(
+        ttnn.DeviceError, match=r"^DFB 'upsample_shard_in' \(entry_size 80 \* num_entries 32 = 2560 bytes\)"
+    ):
+        ttnn.upsample(placed(device, IMAGE.reshape(1, 6, 32, 64)[:, :2], place=place), 2)
+
+
+def test_sticks_of_the_result_are_as_long_as_those_of_shards(device):
+    place = in_box(BLOCK, (64, 24), 3, 3)  # 72 channels with padding
+    with pytest.raises(ttnn.DeviceError, match=r"^Input and output sticks should have same size"):
+        ttnn.upsample(placed(device, place=place), 2, memory_config=ttnn.L1_MEMORY_CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "layout", "place", "scale", "first"),
+    [
+        (
+            (1, 8, 8, 32),
+            ttnn.bfloat16,
+            ttnn.ROW_MAJOR_LAYOUT,
+            None,
+            1.5,
+            r"bilinear mode requires integer scale factors",
+        ),
+        ((1, 8, 8, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, None, 2, r"Physical shard shape \(1, 32\) must be tile"),
+        ((1, 8, 8, 40), ttnn.float32, ttnn.ROW_MAJOR_LAYOUT, None, 2, "Bilinear upsample requires BFLOAT16 input"),
+        ((1, 8, 8, 40), ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT, None, 2, "input channels should be divisible by 32"),
+        (
+            (1, 8, 8, 32),
+            ttnn.float32,
+            ttnn.ROW_MAJOR_LAYOUT,
+            in_box(HEIGHT, (16, 32), 2, 2, ttnn.ShardOrientation.COL_MAJOR),
+            2,
+            "Sliding-window shard grid core 1 is 0-1 but the origin-anchored row walk addresses it as 1-0",
+        ),
+    ],
+)
+def test_bilinear_calls_that_the_library_refuses_are_refused_in_its_words(
+    device, shape, dtype, layout, place, scale, first
+):
+    image = ttnn.from_torch(np.zeros(shape, np.float32), dtype, layout=layout, device=device, memory_config=place)
+    with pytest.raises(ttnn.DeviceError, match=f"^{first}"):
+        ttnn.upsample(image, scale, mode="bilinear")
