@@ -147,6 +147,8 @@ def described(result: object) -> str:
     """A result as text: a tensor by its description and address, several one on each line."""
     if isinstance(result, tuple | list):
         return "\n".join(described(one) for one in result) or repr(result)
+    if isinstance(result, set | frozenset):  # whose order changes from process to process
+        return "\n".join(sorted(described(one) for one in result)) or repr(result)
     if isinstance(result, ttsim.Tensor):
         return _tensor(result)
     if isinstance(result, np.ndarray):

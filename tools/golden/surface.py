@@ -15,10 +15,11 @@ import ttsim
 from tools.golden.plain import ROOT, plain
 from tools.golden.store import Sections, title
 
-# Modules that ttnn has, too, and those that users import for themselves.
+# Modules that ttnn has, too, and those that users import for themselves. The pytest plugin gives fixtures, which the
+# command line's pytest runs.
 MODULES: Final = (
     *("graph", "onednn", "errors", "experimental", "cluster", "database", "device", "tracer", "model_preprocessing"),
-    *("torch", "preprocessing", "pytest_plugin"),
+    "torch",
 )
 PRIVATE_HOME: Final = re.compile(r"\b(?:ttsim|ops|device|tools)(?:\.\w+)*\.(?=[A-Z]\w*)")  # modules may move
 FUNCTION: Final = re.compile(r"<function ([\w.<>]+) at <address>>")
@@ -70,7 +71,10 @@ def _members(value: type) -> list[str]:
 def _aspects(value: Any) -> dict[str, str]:
     """Kind, signature, annotations and docstring of a value."""
     if isinstance(value, Enum) or not (callable(value) or isinstance(value, property | classmethod | staticmethod)):
-        return {"value": _plain(f"{type(value).__name__} {value!r}")}
+        shown = (
+            sorted(map(repr, value)) if isinstance(value, set | frozenset) else value
+        )  # sets have no order of their own
+        return {"value": _plain(f"{type(value).__name__} {shown!r}")}
     target: Any = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
     kinds = ", ".join(base.__name__ for base in value.__mro__) if inspect.isclass(value) else type(value).__name__
     found = {"kind": kinds, "docstring": inspect.getdoc(target) or ""}

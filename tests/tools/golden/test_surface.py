@@ -1,4 +1,5 @@
-from tools.golden.surface import surface_sections
+from tools.golden.answers import described
+from tools.golden.surface import _aspects, surface_sections
 
 
 def test_public_names_have_signatures_and_docstrings():
@@ -18,3 +19,10 @@ def test_no_address_and_no_home_of_a_class_is_left():
     assert "0x7" not in text
     assert "ttsim.runtime.tensor.Tensor" not in text
     assert "device.memory." not in text
+
+
+def test_sets_are_told_in_an_order_that_does_not_hang_on_the_process():
+    assert _aspects(frozenset(map(str, range(30)))) == {
+        "value": f"frozenset {sorted(map(repr, map(str, range(30))))!r}"
+    }
+    assert described({"b", "a"}) == "'a'\n'b'"
