@@ -40,7 +40,8 @@ def plan_unary(
     builder = PlanBuilder(spec, given)
     read = builder.tensor("input")
     _require_format(source, function[0], target)
-    if source.memory_config.is_sharded() and len(source.padded_shape) < 2:
+    stays = (source.memory_config if place is None else place).is_sharded()
+    if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
         raise DeviceError(f"Rank must be at least 2\n{function[0]}: reshape the vector of rows in shards to rank 2")
     if target is not None and (target.shape, target.layout) != (source.shape, source.layout):
         raise DeviceError(

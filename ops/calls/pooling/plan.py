@@ -16,7 +16,7 @@ from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.conv2d.layout import sharded_input
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words
-from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
+from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo, walk_refusal
 from ops.programs.movement.placement import move_up
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.pool2d.circular_buffers import PoolSizes, pool_buffers
@@ -77,8 +77,8 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
 
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
-    images, made = sharded.spec.shape[:2], plan.output  # of an image of rows and columns, rows would be images again
-    TensorSpec((*images, *made.shape[2:]), made.data_format, made.layout, made.memory_config)
+    images, made = sharded.spec.shape[1], plan.output  # the library takes rows of pixels for images of their own
+    TensorSpec((1, images, *made.shape[2:]), made.data_format, made.layout, made.memory_config)
     work = HaloWork(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
@@ -87,11 +87,7 @@ def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> Pla
         output=PlanTensor("halo", plan.output),
         resident=[PlanTensor(name, one) for name, one in plan.resident],
         circular_buffers=plan.circular_buffers,
-        refused=(
-            None
-            if sharded.in_l1
-            else "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
-        ),
+        refused=_halo_refusal(sharded),
         key=("pool halo", work),
     )
 
@@ -117,7 +113,8 @@ def _pool(
     made = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
     held = sticks.spec.shards
     channels = div_up(call.channels, shards.config.channel_cores)
-    stick_elements = held.shape[0] * min(held.shape[1], call.channels)
+    wide = min(held.shape[1], call.channels, sticks.spec.shape[-1] // shards.config.channel_cores)
+    stick_elements = held.shape[0] * wide
     sizes = PoolSizes(
         taps=work.taps,
         channels=channels,
@@ -145,6 +142,14 @@ def _pool(
         refused=_refusal(sticks.spec, shards),
         key=("pool", work, sticks.spec.memory_config, made.spec.memory_config),
     )
+
+
+def _halo_refusal(sharded: PlanTensor) -> str | None:
+    """Why the library does not put the images into their frame, if it does not."""
+    if not sharded.in_l1:
+        return "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
+    walked = walk_refusal(sharded.spec.shards.grid)
+    return f"{walked}\ninput_tensor: shard it over cores that fill rows from core (0, 0) on" if walked else None
 
 
 def _refusal(sticks: TensorSpec, shards: PoolShards) -> str | None:

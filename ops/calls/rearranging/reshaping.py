@@ -65,7 +65,7 @@ def plan_reshape(
     if shape == source.shape == source.padded_shape:
         result = placed(builder, given, where, "output")
     elif _stays(source, shape, where):
-        result = PlanTensor(given.name, _seen(source, shape))
+        result = PlanTensor(given.name, seen_anew(source, shape, spec))
     elif source.layout is Layout.ROW_MAJOR:
         result = _rows(builder, given, shape, where)
     else:
@@ -80,7 +80,7 @@ def _stays(source: TensorSpec, shape: Shape, where: MemoryConfig) -> bool:
     return same and is_view(source, shape)
 
 
-def _seen(source: TensorSpec, shape: Shape) -> TensorSpec:
+def seen_anew(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> TensorSpec:
     """The tensor as its buffer is seen anew; the library does not see the padding of rows in shards as padding."""
     shards, columns = source.memory_config.shard_spec, source.padded_shape[-1]
     if shards is None or source.layout is Layout.TILE or columns == (1, *shape)[-1]:
@@ -88,7 +88,15 @@ def _seen(source: TensorSpec, shape: Shape) -> TensorSpec:
     if shards.shape[1] != columns:
         refuse_other_width(source.padded_shape, shape, shards)
     held = replace(shards, shape=(shards.shape[0] * columns // shape[-1], shape[-1]))
-    return TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
+    made = TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
+    size, page = source.buffer(spec).size_bytes, row_bytes(made)
+    if size % page:
+        raise DeviceError(
+            f"For valid non-interleaved buffers page size {page} must equal buffer size {size}. For "
+            "interleaved-buffers, buffer size should be divisible by the page size\n"
+            f"input_tensor: rows of {columns} elements with their padding do not become rows of {shape[-1]}"
+        )
+    return made
 
 
 def _apart(place: MemoryConfig) -> MemoryConfig:

@@ -21,6 +21,7 @@ from device.numbers.integers import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.calls.rearranging.reshaping import seen_anew
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import page_alignment_bytes, row_bytes
@@ -147,6 +148,8 @@ def _cut(builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, place: 
     if refused is not None:
         cut_off = read.name != source.name and given.shape != given.padded_shape
         raise DeviceError((unpadding_refusal(given, read.spec, where) if cut_off else None) or refused)
+    if as_rows and place is not None and place.is_sharded():
+        _require_view(made.spec, spec, tilized=again)
     box = builder.run(
         "SliceDeviceOperation",
         work,
@@ -158,6 +161,18 @@ def _cut(builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, place: 
     result = in_other_layout(builder, box, given.layout, name)
     builder.free(*(one for one in (box, read) if one.name not in (result.name, source.name)))
     return result
+
+
+def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:
+    """Raises DeviceError for rows with padding in shards that the library does not see without the padding."""
+    shards = seen_anew(box, box.shape, spec).memory_config.shard_spec
+    width = 0 if shards is None else shards.shape[1]
+    page, alignment = row_bytes(box, width), spec.l1.alignment_bytes
+    if tilized and box.padded_shape[-1] != box.shape[-1] and page % alignment:
+        raise DeviceError(
+            f"Input row-major shard width {width} gives page size {page} bytes, which must be aligned to {alignment} "
+            "bytes\nmemory_config: give interleaved memory, and deal the result to shards afterwards"
+        )
 
 
 def _begins_within_tiles(work: Cut) -> bool:

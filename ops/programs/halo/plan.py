@@ -177,6 +177,23 @@ def core_order(halo: HaloArguments) -> CoreOrder:
     return CoreOrder(column, row)
 
 
+def walk_refusal(cores: CoreRangeSet) -> str | None:
+    """Why a halo can not address the cores of shards, in the library's words; None if it can.
+
+    It counts them row by row from core (0, 0) on, as if they filled the rows of their bounding box.
+    """
+    columns = cores.bounding_box().end.x + 1
+    for number, core in enumerate(cores.cores()):
+        row, column = divmod(number, columns)
+        if (core.x, core.y) != (column, row):
+            return (
+                f"Sliding-window shard grid core {number} is {core.x}-{core.y} but the origin-anchored row walk "
+                f"addresses it as {column}-{row}. Only an origin-anchored, row-filled grid is supported; any other "
+                "grid hangs max_pool2d/avg_pool2d or silently returns wrong conv2d results (#60513)."
+            )
+    return None
+
+
 def halo_output(halo: HaloArguments, max_sticks: int) -> TensorSpec:
     """The output tensor: row-major, ``max_sticks`` sticks on every core; it is as wide as the input.
 

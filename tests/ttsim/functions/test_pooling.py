@@ -159,7 +159,7 @@ def test_shards_in_dram_are_refused_and_stay(device):
 
 def test_shards_of_images_are_not_seen_as_rows(device):
     x = ttnn.from_torch(IMAGE, ttnn.bfloat16, device=device, memory_config=high((9, 16), 8))
-    with pytest.raises(ttnn.DeviceError, match=r"^Number of shards along height 96 must not exceed number of cores 8"):
+    with pytest.raises(ttnn.DeviceError, match=r"^Number of shards along height 48 must not exceed number of cores 8"):
         ttnn.max_pool2d(x, 2, 6, 6, 16, (3, 3), (2, 2), (1, 1))
 
 
@@ -172,3 +172,36 @@ def test_tiled_images_are_dealt_by_their_rows_with_padding(device):
     assert np.array_equal(result.to_numpy(), expected())
     with pytest.raises(ttnn.DeviceError, match=r"^Shard height 384 must match physical height 96 for width sharded"):
         ttnn.max_pool2d(x, 2, 6, 6, 16, **call, applied_shard_scheme=by_width)
+
+
+def cores(*ranges):
+    return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(a, b), ttnn.CoreCoord(c, d)) for a, b, c, d in ranges])
+
+
+@pytest.mark.parametrize(
+    ("grid", "first"),
+    [
+        (cores((1, 2, 3, 4)), "core 0 is 1-2 but the origin-anchored row walk addresses it as 0-0"),
+        (cores((0, 0, 4, 0), (0, 2, 3, 2)), "core 5 is 0-2 but the origin-anchored row walk addresses it as 0-1"),
+    ],
+)
+def test_shards_lie_on_rows_of_cores_from_the_first_one_on(device, grid, first):
+    place = high((8, 16), 9)
+    with pytest.raises(ttnn.DeviceError, match=f"^Sliding-window shard grid {first}"):
+        pooled(device, place=replace(place, shard_spec=replace(place.shard_spec, grid=grid)))
+
+
+def test_sticks_of_a_core_count_its_share_of_the_channels(device):
+    """Of sixteen channels in one WIDTH shard of 32, each of eight cores counts two."""
+    x = ttnn.from_torch(
+        IMAGE.reshape(1, 1, 72, 16),
+        ttnn.bfloat16,
+        layout=ttnn.TILE_LAYOUT,
+        device=device,
+        memory_config=wide((96, 32), 8),
+    )
+    begin_graph_capture(RunMode.NORMAL)
+    ttnn.max_pool2d(x, 2, 6, 6, 16, (2, 2), (2, 2), (0, 0))
+    nodes = [one["params"] for one in end_graph_capture() if one["node_type"] == "circular_buffer_allocate"]
+    halo, sticks = (int(nodes[number]["size"]) for number in (1, -5))
+    assert (halo, sticks) == (72 * 64, 72 * 2 * 4)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import box
+from tests.shards import BLOCK, box, in_box
 
 IMAGE = np.arange(2 * 3 * 40 * 64, dtype=np.float32).reshape(2, 3, 40, 64) % 251
 
@@ -70,3 +70,11 @@ def test_block_floats_become_vectors(device):
     tensor = ttnn.from_torch(np.arange(39.0).reshape(13, 3), ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device)
     vector = ttnn.reshape(tensor, (39,))
     assert np.array_equal(vector.to_numpy(), tensor.to_numpy().reshape(-1))
+
+
+def test_rows_with_padding_do_not_become_rows_without(device):
+    place = in_box(BLOCK, (132, 8), 1)
+    x = ttnn.from_torch(np.zeros((4, 33, 7), np.float32), ttnn.bfloat16, device=device, memory_config=place)
+    message = r"^For valid non-interleaved buffers page size 14 must equal buffer size 2112\."
+    with pytest.raises(ttnn.DeviceError, match=message):
+        ttnn.reshape(x, (1, 132, 7))

@@ -94,3 +94,16 @@ def test_vectors_in_high_shards_are_not_cut(device):
     x = ttnn.from_torch(np.zeros(64, np.float32), ttnn.bfloat16, device=device, memory_config=high((1, 64), 2))
     with pytest.raises(ttnn.DeviceError, match=r"^Shard shape must be 1D for 1D tensor!"):
         ttnn.slice(x, [0], [10])
+
+
+def test_boxes_narrower_than_the_shards_asked_for(device):
+    rows = placed(device)
+    with pytest.raises(
+        ttnn.DeviceError, match=r"^For valid non-interleaved buffers page size 42 must equal buffer size"
+    ):
+        ttnn.slice(rows, [0, 0, 0, 0], [1, 1, 1, 21], memory_config=high((1, 64), 1))
+    tiles = ttnn.from_torch(np.zeros((64, 2), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    with pytest.raises(
+        ttnn.DeviceError, match=r"^Input row-major shard width 2 gives page size 4 bytes, which must be"
+    ):
+        ttnn.slice(tiles, [10, 0], [20, 2], memory_config=high((64, 32), 1))
