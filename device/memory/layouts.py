@@ -130,8 +130,13 @@ class TensorSpec:
 
     @property
     def shards(self) -> ShardSpec:
-        """The shards of a tensor that is known to have some: of any other it is an error of the program."""
+        """The shards of a tensor that lies in some; raises DeviceError where a user's memory config gives none."""
         shards = self.memory_config.shard_spec
+        if shards is None and self.memory_config.is_sharded():
+            raise DeviceError(
+                "MemoryConfig must have Shard Spec specified for sharded memory layout\n"
+                f"memory_config: {self.memory_config.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
+            )
         if shards is None:
             raise AssertionError("an interleaved tensor has no shards")
         return shards

@@ -167,3 +167,11 @@ def test_ragged_block_floats_become_bfloat16(device):
     result = ttnn.concat([tensor, tensor], 1)
     assert result.dtype == ttnn.bfloat16
     assert np.array_equal(result.to_numpy(), np.concatenate([tensor.to_numpy()] * 2, 1))
+
+
+def test_shards_of_no_shape_are_refused(device):
+    x = ttnn.from_torch(np.ones((1, 1, 1, 32), np.float32), ttnn.bfloat16, device=device)
+    with pytest.raises(
+        ttnn.DeviceError, match=r"^MemoryConfig must have Shard Spec specified for sharded memory layout"
+    ):
+        ttnn.concat([x, x], 0, memory_config=ttnn.L1_WIDTH_SHARDED_MEMORY_CONFIG)

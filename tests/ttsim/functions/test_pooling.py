@@ -84,6 +84,10 @@ def test_every_program_takes_time(device):
             {"dtype": ttnn.float32},
             "^Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported",
         ),
+        (
+            {"memory_config": ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG},
+            "^MemoryConfig must have Shard Spec specified for sharded memory layout",
+        ),
         ({"dtype": ttnn.bfloat8_b}, "^BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout"),
     ],
 )
