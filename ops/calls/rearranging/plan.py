@@ -53,7 +53,12 @@ def plan_convert_to_hwc(
     given = builder.tensor("input")
     result = builder.run(
         "ConvertToHWCDeviceOperation",
-        ChannelsLast(shape=(1, batch, channels, pixels), channels=held),
+        ChannelsLast(
+            shape=(1, batch, channels, pixels),
+            channels=held,
+            source_format=source.data_format,
+            data_format=made_format,
+        ),
         [given],
         output=made,
         circular_buffers=() if refused else hwc_buffers(given, made),
@@ -127,6 +132,12 @@ def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
         return f"Shard height {rows} must be multiple of tile width ({TILE})\nmemory_config: give other shards"
     if held.buffer_type is not BufferType.L1:
         return "Only L1 buffers can have an associated circular buffer!\nmemory_config: give HEIGHT shards in L1"
+    width, whole = made.shards.shape[1], STICK_BYTES // (made.data_format.element_bytes or 1)
+    if width % whole:
+        return (
+            f"Output shard width {width} must be multiple of {whole} to satisfy alignment constraints\n"
+            f"dtype: {width} channels of {made.data_format} are no whole {STICK_BYTES} bytes; typecast the result"
+        )
     room = shards.num_cores() * shards.shape[1]
     if given.buffer_type is BufferType.L1 and pixels < room and batch != 1:
         return (

@@ -31,15 +31,19 @@ class Permute(Work):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelsLast(Work):
-    """[1, B, C, H*W] becomes [1, 1, B*H*W, channels], zeros behind the channels.
+    """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, zeros behind the channels.
 
     Attributes:
         shape: Of the source.
         channels: Of the result.
+        source_format: Format of the source.
+        data_format: Format of the result.
     """
 
     shape: tuple[int, ...]
     channels: int
+    source_format: DataFormat
+    data_format: DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,8 @@ def channels_last(work: ChannelsLast, values: Array) -> Array:
     """Pixels of all images, channels last."""
     _, batch, channels, pixels = work.shape
     rows = values.reshape(batch, channels, pixels).transpose(0, 2, 1).reshape(1, 1, batch * pixels, channels)
-    return np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, work.channels - channels)))
+    filled = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, work.channels - channels)))
+    return typecast(filled, work.source_format, work.data_format)
 
 
 def channels_first(work: ChannelsFirst, values: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -47,6 +48,17 @@ def test_channels_last_and_first_again(device):
     heights = ttnn.to_memory_config(tiles, high((64, 32), 2))
     first = ttnn.experimental.convert_to_chw(heights, dtype=ttnn.bfloat16)
     assert np.array_equal(first.to_numpy()[:, :, :8], pixels)
+
+
+def test_channels_last_in_another_data_type_are_its_numbers(device):
+    pixels = np.random.default_rng(0).standard_normal((1, 1, 8, 128)).astype(np.float32)
+    last = ttnn.experimental.convert_to_hwc(
+        ttnn.Tensor(pixels, ttnn.float32, device, mem_config=wide((8, 64), 2)), dtype=ttnn.bfloat16
+    )
+    assert np.array_equal(last.to_numpy(), pixels.swapaxes(2, 3).astype(ml_dtypes.bfloat16).astype(np.float32))
+    four = ttnn.Tensor(pixels[:, :, :4], ttnn.float32, device, mem_config=wide((4, 64), 2))
+    with pytest.raises(ttnn.DeviceError, match=r"^Output shard width 4 must be multiple of 8 to satisfy alignment"):
+        ttnn.experimental.convert_to_hwc(four, dtype=ttnn.bfloat16)
 
 
 @pytest.mark.parametrize(("dtype", "channels", "held"), [(ttnn.bfloat16, 3, 8), (ttnn.float32, 6, 8)])

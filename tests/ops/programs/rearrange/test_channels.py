@@ -34,7 +34,9 @@ def test_channels_last_takes_block_by_block():
         read=tensor((1, 1, 3, 8192), Scheme.WIDTH_SHARDED, (3, 2048)),
         written=tensor((1, 1, 8192, 8), Scheme.HEIGHT_SHARDED, (2048, 8)),
     )
-    made = channels_last_cycles(ChannelsLast(shape=(1, 1, 3, 8192), channels=8), ends, READING)
+    made = channels_last_cycles(
+        ChannelsLast(shape=(1, 1, 3, 8192), channels=8, source_format=BFLOAT16, data_format=BFLOAT16), ends, READING
+    )
     read = waited_read_cycles(SPEC, 2048, in_dram=False) + 2 * 2048 / WIRE  # three rows of 1024 pixels
     tilized = 50 + 32 * (3 + 32 + 32)
     copied = 31 * 20 + 200 + 16 / WIRE  # the pixels of a tile, 8 channels each
@@ -62,7 +64,7 @@ def test_both_say_what_they_are_composed_of():
     for meaning, work in zip(
         MEANINGS,
         (
-            ChannelsLast(shape=(1, 1, 3, 256), channels=8),
+            ChannelsLast(shape=(1, 1, 3, 256), channels=8, source_format=BFLOAT16, data_format=BFLOAT16),
             ChannelsFirst(shape=(1, 1, 256, 1), source_format=BFLOAT16, data_format=BFLOAT16),
         ),
         strict=True,
