@@ -111,12 +111,14 @@ def _second(draft: Draft, first: Shadow) -> Shadow | None:
     return draft.tensor(fits)
 
 
-def _error(operation: str, values: Array, first: Array, second: Array, dtypes: tuple[str, str], out: str) -> Array:
+def _error(
+    operation: str, values: Array, first: Array, second: Array, dtypes: tuple[str, str], out: str, *, in_place: bool
+) -> Array:
     """Both operands are unpacked, combined on the larger's scale, and the result is packed."""
     coarse = 2.0**-8 if "float32" not in dtypes or dtypes[0] != dtypes[1] else 2.0**-10
     error = 2 * rounding(values, out)
-    if operation in ("multiply", "mul"):
-        return error + np.abs(values) * coarse
+    if operation in ("multiply", "mul"):  # the matrix unit rounds after each of four fidelity phases
+        return error + np.abs(values) * max(coarse, 2.0**-7 if in_place else 0.0)
     return np.asarray(error + (np.abs(first) + np.abs(second)) * coarse)
 
 
@@ -173,7 +175,7 @@ def _combined(
             how += f", dtype=ttsim.{out}"
         where = maybe_place(draft, values.shape, tiled=True, probability=0.25)
         how += named(memory_config=where)
-    error = _error(operation, values, np.asarray(a), np.asarray(b), dtypes, out)
+    error = _error(operation, values, np.asarray(a), np.asarray(b), dtypes, out, in_place=in_place)
     if out in INTEGERS:  # integers wrap around, and numbers between integers are not defined
         error = np.where((values == np.rint(values)) & (values >= 0) & (values < 100), 0.0, np.inf)
     if activation:
@@ -182,6 +184,8 @@ def _combined(
         values = np.asarray(FUNCTIONS[activation](plain), np.float64)
         error = error * 1.2 + function_error(activation, values, plain, out)  # no slope is above 1.2
     name = left if in_place else draft.name
+    if in_place and values.size == first.values.size:  # the first tensor keeps its rank
+        values, error = values.reshape(first.shape), error.reshape(first.shape)
     made = Expected(values=values, bound=error, dtypes=(out,), place=asked(draft, where))
     if choices.chance(0.1) and not how and not in_place and operation in ("add", "subtract", "multiply"):
         sign = {"add": "+", "subtract": "-", "multiply": "*"}[operation]

@@ -200,7 +200,9 @@ def _tilized(draft: Draft, function: str) -> Step | None:
     how = named(dtype=data_type and f"ttsim.{data_type}", memory_config=where)
     how += ", use_multicore=False" if choices.chance(0.15) else ""
     bound = moving(source.values, source.dtype) + rounding(source.values, made) * (made != source.dtype)
-    expected = Expected(values=source.values, bound=bound, dtypes=(made,), layout="TILE", place=asked(draft, where))
+    known = where if where in (DRAM, L1) else ""  # WIDTH shards stay as they are
+    dtypes = (made, source.dtype) if source.tiled else (made,)  # tiles are returned as they are
+    expected = Expected(values=source.values, bound=bound, dtypes=dtypes, layout="TILE", place=asked(draft, known))
     return Step(text=f"{draft.name} = ttsim.{function}({arguments}{how})", results={draft.name: lambda: expected})
 
 
@@ -255,7 +257,8 @@ def untilize_with_unpadding(draft: Draft) -> Step | None:
 def _untilized(draft: Draft, source: Shadow, call: str, values: Array, where: str) -> Step:
     bound = moving(values, source.dtype, regrouped=False) if not source.is_block else np.zeros(values.shape)
     dtypes = (in_rows(source.dtype),)
-    made = Expected(values=values, bound=bound, dtypes=dtypes, layout="ROW_MAJOR", place=asked(draft, where))
+    known = where if where in (DRAM, L1) else ""  # shards get the rows of whole tiles
+    made = Expected(values=values, bound=bound, dtypes=dtypes, layout="ROW_MAJOR", place=asked(draft, known))
     return Step(text=f"{draft.name} = {call}", results={draft.name: lambda: made})
 
 

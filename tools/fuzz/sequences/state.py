@@ -45,8 +45,8 @@ class Shadow:
         number: Stays the same when other steps of the sequence are left out.
         name: The tensor's name in the script.
         tensor: The tensor.
-        values: float64 (of integers, too); what the tensor holds, exactly.
-        opaque: The values are the library's own matter: weights or a bias that were prepared.
+        values: float64 (of integers, too); what the tensor holds, exactly. Nothing of a tensor that is not read.
+        opaque: The values are the library's own matter: prepared weights, room that is taken, and infinities.
     """
 
     number: int
@@ -76,6 +76,11 @@ class Shadow:
         return str(self.tensor.layout.name)
 
     @property
+    def is_read(self) -> bool:
+        """Whether its values are compared after every call: not those of tensors that only take room."""
+        return bool(self.tensor.logical_volume() <= MOST_READ)
+
+    @property
     def on_device(self) -> bool:
         """Whether it lives on the device."""
         return self.tensor.device() is not None
@@ -91,6 +96,7 @@ class Shadow:
         return self.dtype in BLOCKS
 
 
+MOST_READ: Final = 500_000  # elements of a tensor
 FLOATS: Final = ("bfloat16", "float32", "bfloat8_b", "bfloat4_b")
 BLOCKS: Final = ("bfloat8_b", "bfloat4_b")
 INTEGERS: Final = ("uint32", "int32", "uint16", "uint8")

@@ -5,7 +5,7 @@ import numpy as np
 from device.numbers.integers import div_up
 from tools.fuzz.sequences.bounds import moving, rounding
 from tools.fuzz.sequences.operands import operand
-from tools.fuzz.sequences.places import asked, in_rows, maybe_place, named
+from tools.fuzz.sequences.places import DRAM, L1, asked, in_rows, maybe_place, named
 from tools.fuzz.sequences.references import Sides, interpolated, largest
 from tools.fuzz.sequences.state import Draft
 from tools.fuzz.sequences.steps import Expected, Step
@@ -82,7 +82,8 @@ def upsample(draft: Draft) -> Step | None:
     where = maybe_place(draft, values.shape, tiled=source.tiled, probability=0.15)
     mode = ', mode="bilinear"' if bilinear else choices.pick(("", ', mode="nearest"'))
     dtypes = (source.dtype, in_rows(source.dtype))
-    made = Expected(values=values, bound=bound, dtypes=dtypes, place=asked(draft, where))
+    known = where if where in (DRAM, L1) else ""  # shards stay as they are
+    made = Expected(values=values, bound=bound, dtypes=dtypes, place=asked(draft, known))
     text = f"{draft.name} = ttsim.upsample({source.name}, {given}{mode}{named(memory_config=where)})"
     return Step(text=text, results={draft.name: lambda: made})
 
