@@ -36,6 +36,8 @@ from device.errors import ArgumentTypeError, shown
 P = ParamSpec("P")
 R = TypeVar("R")
 REQUIRED = object()
+# Operations of the bindings that ask for the types of their arguments one by one.
+BOUND = frozenset({"deallocate", "from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"})
 OPERATIONS = "ttnn."  # what the real library's names of operations begin with
 
 
@@ -289,9 +291,10 @@ def checked_as(prefix: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def require_type(owner: str, kind: type, **arguments: object) -> None:
     """Raises ArgumentTypeError, naming function and argument, for the first that is of another type."""
+    first = f"{incompatible(OPERATIONS + owner)}\n" if owner in BOUND else ""
     for name, value in arguments.items():
         if not isinstance(value, kind):
-            raise ArgumentTypeError(f"{owner}: {name} must be a {kind.__name__}, not {shown(value)}")
+            raise ArgumentTypeError(f"{first}{owner}: {name} must be a {kind.__name__}, not {shown(value)}")
 
 
 def require_type_or_none(owner: str, kind: type, **arguments: object) -> None:

@@ -122,6 +122,9 @@ def x():
     return ttnn.Tensor(ONES, ttnn.bfloat16)
 
 
+BOUND = "ttnn.{}(): incompatible function arguments.\n"
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -131,12 +134,15 @@ def x():
         (lambda d, x: x.to(d, 5), "to: mem_config must be a MemoryConfig, not 5"),
         (lambda d, x: ttnn.from_torch(ONES, 5), "from_torch: dtype must be a DataType, not 5"),
         (lambda d, x: ttnn.to_torch(5), "to_torch: tensor must be a Tensor, not 5"),
-        (lambda d, x: ttnn.to_device(x, 5), "to_device: device must be a Device, not 5"),
-        (lambda d, x: ttnn.from_device(5), "from_device: tensor must be a Tensor, not 5"),
-        (lambda d, x: ttnn.to_layout(x, 5), "to_layout: layout must be a Layout, not 5"),
-        (lambda d, x: ttnn.to_dtype(x, 5), "to_dtype: dtype must be a DataType, not 5"),
-        (lambda d, x: ttnn.to_memory_config(x, 5), "to_memory_config: memory_config must be a MemoryConfig, not 5"),
-        (lambda d, x: ttnn.deallocate(5), "deallocate: tensor must be a Tensor, not 5"),
+        (lambda d, x: ttnn.to_device(x, 5), BOUND.format("to_device") + "to_device: device must be a Device, not 5"),
+        (lambda d, x: ttnn.from_device(5), BOUND.format("from_device") + "from_device: tensor must be a Tensor, not 5"),
+        (lambda d, x: ttnn.to_layout(x, 5), BOUND.format("to_layout") + "to_layout: layout must be a Layout, not 5"),
+        (lambda d, x: ttnn.to_dtype(x, 5), BOUND.format("to_dtype") + "to_dtype: dtype must be a DataType, not 5"),
+        (
+            lambda d, x: ttnn.to_memory_config(x, 5),
+            BOUND.format("to_memory_config") + "to_memory_config: memory_config must be a MemoryConfig, not 5",
+        ),
+        (lambda d, x: ttnn.deallocate(5), BOUND.format("deallocate") + "deallocate: tensor must be a Tensor, not 5"),
         (lambda d, x: ttnn.reshape(5, (1,)), "ttnn.reshape(): incompatible function arguments.\n"),
         (lambda d, x: ttnn.profile(5).__enter__(), "profile: device must be a Device, not 5"),
         (lambda d, x: ttnn.ShardSpec(5, [1, 1]), "ShardSpec: grid must be a CoreRangeSet, not 5"),
