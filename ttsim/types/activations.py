@@ -1,6 +1,5 @@
 """Activations a convolution may end with, under ttnn's names."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -22,6 +21,8 @@ UnaryOpType = Enum(
     """,
     start=0,
 )
+WRONG_ARGUMENTS = "__init__(): incompatible function arguments. The following argument types are supported:"
+MOST_PARAMETERS = 2
 UnaryOpType.__repr__ = UnaryOpType.__str__  # type: ignore[method-assign]  # as the real library prints it
 
 
@@ -37,21 +38,33 @@ class UnaryWithParam:
     op_type: UnaryOpType
     params: tuple[float, ...]
 
-    def __init__(self, op_type: UnaryOpType, *params: float | Sequence[float]) -> None:
-        """Takes the parameters one by one or as one sequence; raises ArgumentTypeError without a UnaryOpType."""
+    def __init__(self, op_type: UnaryOpType | tuple[UnaryOpType, float], *params: float) -> None:
+        """Takes a UnaryOpType with up to two numbers, or one with its number as a tuple.
+
+        Raises:
+            ArgumentTypeError: There is no UnaryOpType, or its parameters are not up to two numbers.
+        """
+        if isinstance(op_type, tuple) and len(op_type) == MOST_PARAMETERS and not params:
+            op_type, params = op_type[0], op_type[1:]
         if not isinstance(op_type, UnaryOpType):
             near = str(op_type).upper()
             hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
             raise ArgumentTypeError(
-                "__init__(): incompatible function arguments. The following argument types are supported:\n"
-                f"UnaryWithParam: op_type must be a UnaryOpType, not {shown(op_type)}{hint}\n"
+                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type must be a UnaryOpType, not {shown(op_type)}{hint}\n"
                 "    1. __init__(op_type: UnaryOpType, *params: float)"
             )
+        if len(params) > MOST_PARAMETERS:
+            raise ArgumentTypeError(
+                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type takes up to {MOST_PARAMETERS} numbers, not {len(params)}"
+            )
         try:
-            numbers = [number for one in params for number in ([one] if isinstance(one, int | float) else one)]
-            plain = tuple(map(float, numbers))
+            if any(isinstance(number, str) for number in params):
+                raise TypeError
+            plain = tuple(map(float, params))
         except (TypeError, ValueError, OverflowError):
-            raise ArgumentTypeError(f"UnaryWithParam: params must be numbers, not {shown(params)}") from None
+            raise ArgumentTypeError(
+                f"{WRONG_ARGUMENTS}\nUnaryWithParam: params must be numbers, not {shown(params)}"
+            ) from None
         object.__setattr__(self, "op_type", op_type)
         object.__setattr__(self, "params", plain)
 

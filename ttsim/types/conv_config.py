@@ -123,7 +123,7 @@ class Conv2dConfig(CheckedRecord):
             weights_dtype=None if weights is None else DataType.of(weights),
             activation=None
             if activation is None
-            else UnaryWithParam(UnaryOpType[activation[0].upper()], activation[1]),
+            else UnaryWithParam(UnaryOpType[activation[0].upper()], *activation[1]),
             padding_mode=PaddingMode.Replicate if plain.pop("replicate_padding") else PaddingMode.Zeros,
             **plain,
         )

@@ -28,6 +28,7 @@ from ops.programs.conv2d.layout import buffers_arguments, sharded_input
 from ops.programs.conv2d.partition import WIDTH
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.conv2d.work import ConvWork
+from ops.programs.eltwise.activation_rules import fused_by_conv_refusal
 from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
 from ops.programs.movement.work import Conversion, Relayout
@@ -201,6 +202,8 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     prepared = [(1, 1, *one.spec.padded_shape) for one in operands(builder, laid_out.arguments)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared)
+    if laid_out.arguments.conv_config.activation is not None:
+        refused = refused or fused_by_conv_refusal(laid_out.arguments.conv_config.activation)
     indices = _reader_indices(laid_out, dealt or halo_arguments(laid_out, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)

@@ -3,8 +3,6 @@
 A device finds out while it builds the program, so that buffers that do not fit are reported first.
 """
 
-from typing import Final
-
 from device.cores import CoreCoord
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import MemoryConfig
@@ -14,12 +12,8 @@ from device.numbers.integers import div_up
 from device.spec.parts import GridSpec
 from ops.calls.convolution.laid_out import LaidOut
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.eltwise.activation_rules import fused_by_matmul_refusal
 from ops.programs.matmul.config import MatmulProblem
-
-# Activations that a matmul program can apply itself (tt-metal 0.81.1).
-FUSED_ACTIVATIONS: Final = frozenset(
-    {"relu", "silu", "tanh", "gelu", "relu6", "sigmoid", "hardsigmoid", "hardtanh", "selu", "softplus"}
-)
 
 
 def matmul_refusal(
@@ -57,13 +51,7 @@ def matmul_refusal(
             "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout and "
             "reshard_if_not_optimal"
         )
-    if activation is not None and activation[0] not in FUSED_ACTIVATIONS:
-        return (
-            f"Unsupported UnaryOpType for fused activation: UnaryOpType::{activation[0].upper()}\n"
-            f"A sharded 1x1 convolution fuses {', '.join(sorted(FUSED_ACTIVATIONS)).upper()}; without shard_layout any "
-            "activation runs as an operation of its own"
-        )
-    return None
+    return None if activation is None else fused_by_matmul_refusal(activation)
 
 
 def _place_refusal(

@@ -3,6 +3,7 @@
 from device.numbers.formats import DataFormat
 from device.plan import CircularBuffer
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.eltwise.activation_rules import operation_refusal
 from ops.programs.eltwise.circular_buffers import activation_buffers, added_row_buffers
 from ops.programs.eltwise.operations import Activate, AddRow
 
@@ -37,7 +38,8 @@ def activated(
     """
     work = Activate(name=activation[0], parameters=activation[1], data_format=source.spec.data_format)
     buffers = activation_buffers(source.spec, source.spec, builder.device_spec)
-    return _followed(builder, "UnaryDeviceOperation", work, [source], name, buffers, dataflow=True)
+    refused = operation_refusal(activation, source.spec.data_format)
+    return _followed(builder, "UnaryDeviceOperation", work, [source], name, buffers, dataflow=True, refused=refused)
 
 
 def _followed(
@@ -49,6 +51,7 @@ def _followed(
     circular_buffers: tuple[CircularBuffer, ...],
     *,
     dataflow: bool = False,
+    refused: str | None = None,
 ) -> PlanTensor:
     spec = reads[0].spec
     result = builder.run(
@@ -59,6 +62,7 @@ def _followed(
         circular_buffers=circular_buffers,
         dataflow=dataflow,
         key=(operation, spec, work),
+        refused=refused,
     )
     builder.free(reads[0])
     return result
