@@ -9,8 +9,8 @@ from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import require_possible, validate_prepared, validate_prepared_blocks
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Folding, Operand
 from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.preparation import plan_bias_preparation, plan_weights_preparation
-from ops.calls.convolution.problem import is_matmul
+from ops.calls.convolution.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
+from ops.calls.convolution.problem import is_matmul, prepared_as_matmul, takes_l1_path
 from ops.calls.convolution.sanity import groups_given, refuse_first
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.validation import stride_given
@@ -198,7 +198,8 @@ def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device
     if is_matmul(arguments):
         return prepared_operand(arguments, plan_convolution, role, tensor, device, function)
     planned = plan_weights_preparation if role == "weight" else plan_bias_preparation
-    return prepared_operand(within_reach(arguments), planned, role, tensor, device, function)
+    before = None if takes_l1_path(arguments) or prepared_as_matmul(arguments) else plan_rows(arguments, device.spec)
+    return prepared_operand(within_reach(arguments), planned, role, tensor, device, function, before=before)
 
 
 def _folded(call: ConvArguments) -> ConvArguments:

@@ -3,13 +3,14 @@
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.validation import (
+    plans_in_dram,
     require_possible,
     require_possible_slices,
     validate_bias_preparation,
     validate_weights_preparation,
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
-from ops.calls.convolution.preparation import plan_bias_preparation, plan_weights_preparation
+from ops.calls.convolution.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
 from ops.calls.convolution.sanity import groups_given, raw_weight, refuse_first
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.validation import stride_given
@@ -203,4 +204,5 @@ def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device
     arguments = within_reach(arguments)
     require_possible_slices(arguments)
     planned = plan_weights_preparation if role == "weight" else plan_bias_preparation
-    return prepared_operand(arguments, planned, role, tensor, device, function)
+    before = plan_rows(arguments, device.spec) if role == "bias" and plans_in_dram(arguments) else None
+    return prepared_operand(arguments, planned, role, tensor, device, function, before=before)

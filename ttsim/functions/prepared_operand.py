@@ -65,7 +65,14 @@ def placeholder(shape: tuple[int, ...]) -> Operand:
 
 
 def prepared_operand(
-    arguments: ConvArguments, planned: Planner, role: str, tensor: Tensor, device: Device, function: str
+    arguments: ConvArguments,
+    planned: Planner,
+    role: str,
+    tensor: Tensor,
+    device: Device,
+    function: str,
+    *,
+    before: Plan | None = None,
 ) -> Tensor:
     """Carries out, of the plan of a preparation, only the upload of one tensor.
 
@@ -76,10 +83,12 @@ def prepared_operand(
         tensor: On the host.
         device: Where.
         function: Of the library.
+        before: What the preparation allocates, and releases, before that.
     """
     plan = planned(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
     name = plan.results[role]
     upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
-    part = Plan(steps=upload, tensors={name: plan.tensors[name]}, results={role: name})
+    steps, tensors = ((), {}) if before is None else (before.steps, before.tensors)
+    part = Plan(steps=(*steps, *upload), tensors={**tensors, name: plan.tensors[name]}, results={role: name})
     with device.function(f"ttnn.{function}"):
         return run(part, {role: tensor}, device)[role]

@@ -12,7 +12,7 @@ from device.numbers.integers import div_up
 from ops.calls.conv2d.folding import WAY_OUT, folds
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.image_checks import view_refusal
-from ops.calls.convolution.problem import image_shape, is_matmul, takes_l1_path
+from ops.calls.convolution.problem import image_shape, is_matmul, prepared_as_matmul, takes_l1_path
 from ops.calls.convolution.sanity import (
     OPERAND_CHECKS,
     dilation_given,
@@ -30,6 +30,7 @@ from ops.calls.convolution.validation import (
     INPUT_CHECKS,
     SIZE_CHECKS,
     Check,
+    bias_format_known,
     raise_first,
     rows_of_block_operands,
 )
@@ -72,6 +73,7 @@ def validate_prepared(call: ConvArguments, role: str) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
+    raise_first(call, (bias_format_known,) if role == "bias" else ())
     raise_first(call, SIZE_CHECKS, (_folded_lengths,) if folds(call) else ())
     raise_first(call, (_weight,) if role == "weight" else BIAS_SHAPE_CHECKS, CONFIG_CHECKS)
 
@@ -82,7 +84,7 @@ def validate_prepared_blocks(call: ConvArguments) -> None:
     Raises:
         ArgumentError: Its input is in DRAM, and it is no matmul.
     """
-    raise_first(call, () if is_matmul(call) else (rows_of_block_operands,))
+    raise_first(call, () if prepared_as_matmul(call) else (rows_of_block_operands,))
 
 
 def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:

@@ -11,7 +11,7 @@ from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, Layout
 from ops.calls.convolution.arguments import ConvArguments, SliceType
 from ops.calls.convolution.output_checks import output_override
-from ops.calls.convolution.problem import frame_of, is_matmul, takes_l1_path
+from ops.calls.convolution.problem import frame_of, is_matmul, prepared_as_matmul, takes_l1_path
 from ops.calls.convolution.sanity import (
     OPERAND_CHECKS,
     dilation_given,
@@ -31,12 +31,12 @@ from ops.calls.convolution.validation import (
     INPUT_CHECKS,
     SEARCH_CHECKS,
     SIZE_CHECKS,
+    bias_format_known,
     raise_first,
     rank,
     rows_of_block_operands,
 )
 from ops.frame.axis import NoWindowError, transposed_outputs
-from ops.programs.conv2d.partition import WIDTH
 
 
 def validate(call: ConvArguments) -> None:
@@ -68,7 +68,7 @@ def validate_bias_preparation(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    raise_first(call, (_bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, BIAS_CHECKS)
+    raise_first(call, (bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, BIAS_CHECKS)
 
 
 def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
@@ -179,11 +179,6 @@ def _search_format_known(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _bias_format_known(call: ConvArguments) -> Iterator[str]:
-    if call.conv_config.weights_format is None:
-        yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
-
-
 def _bias_on_host(call: ConvArguments) -> Iterator[str]:
     if call.bias is not None and not call.bias.on_host:
         yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
@@ -220,10 +215,13 @@ def _missing_shard_layout(call: ConvArguments) -> Iterator[str]:
         )
 
 
+def plans_in_dram(call: ConvArguments) -> bool:
+    """Whether preparing a bias plans slices of a convolution over the frame, as for an input in DRAM."""
+    return call.input.spec.memory_config.buffer_type is BufferType.DRAM and not prepared_as_matmul(call)
+
+
 def _bias_of_dram_input(call: ConvArguments) -> Iterator[str]:
-    """The real preparation plans slices of a convolution over the frame, with weights in rows, for an input in DRAM."""
-    pointwise = call.kernel_size == call.dilation == (1, 1) and call.conv_config.shard_layout is not WIDTH
-    if call.input.spec.memory_config.buffer_type is not BufferType.DRAM or pointwise:
+    if not plans_in_dram(call):
         return
     yield from rows_of_block_operands(call)
     yield from _missing_shard_layout(call)

@@ -7,7 +7,9 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Final
 
+from device.cores import CoreCoord
 from device.errors import DeviceError
+from device.memory.memory_config import ShardOrientation
 from device.memory.tiles import TILE
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -153,16 +155,24 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> tuple
 
 
 def _grid_refusal(laid_out: LaidOut) -> str | None:
-    """Why the halo can not address the cores, in the real library's words and ours; None if it can."""
-    first = laid_out.layout.config.cores.bounding_box().start
-    if first.x == first.y == 0:
+    """Why the halo can not address the cores, in the real library's words and ours; None if it can.
+
+    Shards are counted along rows as wide as the bounding box of the cores, reckoned from the device's corner.
+    """
+    config = laid_out.layout.config
+    box = config.cores.bounding_box()
+    if config.cores.num_cores() == box.num_cores() and box.start == CoreCoord(0, 0):
         return None
-    return (
-        f"Sliding-window shard grid core 0 is {first.x}-{first.y} but the origin-anchored row walk addresses it as "
-        "0-0. Only an origin-anchored, row-filled grid is supported; any other grid hangs max_pool2d/avg_pool2d or "
-        "silently returns wrong conv2d results (#60513).\n"
-        f"conv_config.core_grid: it begins at core ({first.x}, {first.y}); give one that begins at (0, 0)"
-    )
+    for number, core in enumerate(config.cores.cores(config.orientation is ShardOrientation.ROW_MAJOR)):
+        row, column = divmod(number, box.end.x + 1)
+        if core != CoreCoord(column, row):
+            return (
+                f"Sliding-window shard grid core {number} is {core.x}-{core.y} but the origin-anchored row walk "
+                f"addresses it as {column}-{row}. Only an origin-anchored, row-filled grid is supported; any other "
+                "grid hangs max_pool2d/avg_pool2d or silently returns wrong conv2d results (#60513).\n"
+                "core_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row after row"
+            )
+    return None
 
 
 def _reader_indices(laid_out: LaidOut, halo: HaloArguments) -> PlanTensor:

@@ -46,36 +46,77 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
 
 
 def _prepared_layout(laid_out: LaidOut, read: WeightsLayout) -> WeightsLayout:
-    """The same, of a call whose program takes them for ``read``."""
+    """The layout that weights are prepared in, of a call whose program takes them for ``read``."""
     folding = laid_out.arguments.folding
-    shards = laid_out.input_memory.shard_spec
-    if folding is None or folding.weights or shards is None or not laid_out.sharded:
+    if folding is not None and not folding.weights and laid_out.input_memory.is_sharded() and laid_out.sharded:
+        channels = read.in_channels // prod(folding.stride)
+        return _made_of(laid_out, read, channels, read.out_channels, folding.kernel)
+    raw = _raw_sizes(laid_out.arguments)
+    if raw is None or raw == (read.in_channels, read.out_channels, *read.kernel):
         return read
+    return _made_of(laid_out, read, raw[0], raw[1], raw[2:])
+
+
+def _raw_sizes(call: ConvArguments) -> tuple[int, int, int, int] | None:
+    """Input channels, output channels and kernel that a weight on the host is prepared with: its own, padding included.
+
+    The real library asks the tensor and not the call; None where it was asked for another weight, or has groups.
+    """
+    spec = call.weight.spec
+    if call.folding is not None or call.groups != 1 or not call.weight.on_host:
+        return None
+    first, second, rows, columns = spec.padded_shape[:4]
+    return (first, second, rows, columns) if call.rules.transposed else (second, first, rows, columns)
+
+
+def _made_of(
+    laid_out: LaidOut, read: WeightsLayout, in_channels: int, out_channels: int, kernel: tuple[int, int]
+) -> WeightsLayout:
+    """The layout of weights of other sizes than the call's, made for the cores and blocks of the call.
+
+    Raises:
+        DeviceError: A row of the kernel does not fit a K block of HEIGHT shards.
+    """
+    shards = laid_out.input_memory.shard_spec
     alignment = channel_alignment(
         laid_out.layout.scheme,
         row_major=laid_out.problem.row_major,
         sliced=False,
         matmul=is_matmul(laid_out.arguments),
-        shard_width=shards.shape[1],
+        shard_width=None if shards is None else shards.shape[1],
     )
-    channels = read.in_channels // prod(folding.stride)
     made = replace(
         read,
-        in_channels=channels,
-        kernel=folding.kernel,
+        in_channels=in_channels,
+        out_channels=out_channels,
+        kernel=kernel,
         folded=(1, 1),
         raw_kernel=None,
-        padded_in_channels=round_up(channels, alignment * read.channel_shards),
+        padded_in_channels=round_up(in_channels, alignment * read.channel_shards),
+        padded_out_channels=round_up(out_channels, read.padded_out_channels)
+        if out_channels > read.padded_out_channels
+        else read.padded_out_channels,
         whole_blocks=True,
     )
     inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)
     if laid_out.layout.scheme is HEIGHT and made.k_block_rows < inner:
         raise DeviceError(
-            f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n"
-            f"conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
-            f"kernel rows of {inner} do not fit the blocks; set it to False, or put the input in L1"
+            f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n{_why_blocks_differ(laid_out)}"
         )
     return made
+
+
+def _why_blocks_differ(laid_out: LaidOut) -> str:
+    call = laid_out.arguments
+    if call.folding is not None:
+        return (
+            "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
+            "kernel rows do not fit the blocks; set it to False, or put the input in L1"
+        )
+    return (
+        f"weight_tensor: the kernel rows of its shape {list(call.weight.spec.padded_shape)}, padding included, do not "
+        "fit the blocks of the call; give the weights of the call, in ROW_MAJOR_LAYOUT"
+    )
 
 
 def read_layout(laid_out: LaidOut) -> WeightsLayout:

@@ -6,21 +6,29 @@ It is found by rules of its own, so that it can be another one than the call's.
 from dataclasses import replace
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder
 from ops.calls.convolution.arguments import ConvArguments, SliceConfig
 from ops.calls.convolution.laid_out import LaidOut
 from ops.calls.convolution.operands import operand_names, weights_layout
 from ops.calls.convolution.plan import builder_of, plan_convolution
-from ops.calls.convolution.problem import frame_of, lower, slices_skip_dram, takes_l1_path
+from ops.calls.convolution.problem import (
+    frame_of,
+    lower,
+    prepared_as_matmul,
+    slices_skip_dram,
+    takes_l1_path,
+    weight_format,
+)
 from ops.calls.convolution.slice_choice import choose_slices
 from ops.calls.convolution.slicing import first_slice, input_cores, input_memory
 from ops.frame.axis import NoWindowError
 from ops.meanings import MEANINGS
 from ops.programs.conv2d.auto_shard import choose_scheme
 from ops.programs.conv2d.layout import choose_cores, lay_out, scheme_alignment, sharded_input
-from ops.programs.conv2d.partition import WIDTH, channel_alignment
+from ops.programs.conv2d.partition import channel_alignment
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 
 
@@ -49,7 +57,7 @@ def plan_bias_preparation(call: ConvArguments, device_spec: DeviceSpec, *, free_
 
     A bias is prepared as the call does it, but that 1x1 kernels count as a matmul at any stride and padding.
     """
-    if not _is_matmul(call):
+    if not prepared_as_matmul(call):
         return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
     layout = weights_layout(lay_out_preparation(call, device_spec, None))
     made = TensorSpec(layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape)
@@ -57,6 +65,27 @@ def plan_bias_preparation(call: ConvArguments, device_spec: DeviceSpec, *, free_
     name = operand_names(call)[1]
     builder.upload(name, made, "bias", PrepareBias(layout))
     return builder.finish({"bias": name}, known_works=MEANINGS)
+
+
+def plan_rows(call: ConvArguments, device_spec: DeviceSpec) -> Plan:
+    """The weights and the bias in rows that the real preparation allocates, and releases, to plan a convolution.
+
+    They are the operands of that convolution, whose input is in DRAM, and nothing is written into them.
+
+    Args:
+        call: The call, whose windows are folded if they are to be.
+        device_spec: The device.
+    """
+    data_format = weight_format(call)
+    builder = PlanBuilder(device_spec, {})
+    groups = 1 if call.rules.transposed else call.groups  # weights of groups are made dense by then
+    shape = (call.out_channels, call.in_channels // groups, *call.kernel_size)
+    rows = [builder.allocate("weight.rows", TensorSpec(shape, data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG))]
+    if call.bias is not None:
+        bias = TensorSpec((1, 1, 1, call.out_channels), data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+        rows.append(builder.allocate("bias.rows", bias))
+    builder.free(*reversed(rows))
+    return builder.finish({}, known_works=MEANINGS)
 
 
 def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: SliceConfig | None) -> LaidOut:
@@ -82,7 +111,7 @@ def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: Sl
         call = window if _has_outputs(window) else call
     problem, options = lower(call)
     problem, options = replace(problem, row_major=row_major), replace(options, core_grid=None)
-    scheme, matmul = call.conv_config.shard_layout, _is_matmul(call)
+    scheme, matmul = call.conv_config.shard_layout, prepared_as_matmul(call)
     before = _alignment(memory, row_major=row_major, matmul=matmul)
     if memory.is_sharded() and not call.conv_config.reshard_if_not_optimal:
         cores, alignment = sharded_input(memory), before
@@ -101,11 +130,6 @@ def _has_outputs(call: ConvArguments) -> bool:
     except NoWindowError:
         return False
     return True
-
-
-def _is_matmul(call: ConvArguments) -> bool:
-    """Whether the preparation takes the call for a matmul: strides and paddings are spent when it is asked."""
-    return call.kernel_size == call.dilation == (1, 1) and call.conv_config.shard_layout is not WIDTH
 
 
 def _slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> SliceConfig | None:

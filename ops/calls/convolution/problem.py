@@ -157,6 +157,21 @@ def is_matmul(call: ConvArguments) -> bool:
     return pointwise and call.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
 
 
+def prepared_as_matmul(call: ConvArguments) -> bool:
+    """Whether weights and bias are prepared for a matmul.
+
+    Of a transposed convolution, stride and padding are spent by then; and 1x1 windows of stride 1 that are to be folded
+    are one in any scheme and with any padding, though the call itself folds none.
+    """
+    config, stride = call.conv_config, (1, 1) if call.rules.transposed else call.stride
+    pointwise = call.kernel_size == stride == call.dilation == (1, 1)
+    if pointwise and config.enable_kernel_stride_folding and call.folding is None:
+        return True
+    if not call.rules.transposed:
+        return is_matmul(call)
+    return call.kernel_size == call.dilation == (1, 1) and config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
+
+
 def takes_l1_path(call: ConvArguments) -> bool:
     """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
     if call.slice_config is None:

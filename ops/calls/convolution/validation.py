@@ -104,6 +104,12 @@ def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
         )
 
 
+def bias_format_known(call: ConvArguments) -> Iterator[str]:
+    """A bias is prepared in the format that its config says, which no tensor says instead."""
+    if call.conv_config.weights_format is None:
+        yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
+
+
 def _sharded_in_l1(call: ConvArguments) -> bool:
     """Whether the call runs in one piece on shards that are in L1 already."""
     in_one_piece = takes_l1_path(call) or is_matmul(call)
