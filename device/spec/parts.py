@@ -284,8 +284,11 @@ class ReaderRates:
         for cost in self.tilize:
             if (cost.input_format, cost.output_format) == (input_format, output_format):
                 return cost.dst_32bit_cycles if fp32_dest else cost.dst_16bit_cycles
+        known_output = any(cost.output_format == output_format for cost in self.tilize)
+        side = "input" if known_output else "output"
         known = ", ".join(f"{cost.input_format} to {cost.output_format}" for cost in self.tilize)
         raise SpecError(
+            f"Unsupported {side} data type when calculating tilize cycles\n"
             f"reader: no tilize cycles for {input_format} to {output_format} (there are {known}); "
             "add an entry to reader.tilize"
         )

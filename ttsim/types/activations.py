@@ -44,13 +44,14 @@ class UnaryWithParam:
         Raises:
             ArgumentTypeError: There is no UnaryOpType, or its parameters are not up to two numbers.
         """
+        given: object = op_type
         if isinstance(op_type, tuple) and len(op_type) == MOST_PARAMETERS and not params:
-            op_type, params = op_type[0], op_type[1:]
-        if not isinstance(op_type, UnaryOpType):
-            near = str(op_type).upper()
+            given, params = op_type[0], op_type[1:]
+        if not isinstance(given, UnaryOpType):
+            near = str(given).upper()
             hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
             raise ArgumentTypeError(
-                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type must be a UnaryOpType, not {shown(op_type)}{hint}\n"
+                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type must be a UnaryOpType, not {shown(given)}{hint}\n"
                 "    1. __init__(op_type: UnaryOpType, *params: float)"
             )
         if len(params) > MOST_PARAMETERS:
@@ -65,7 +66,7 @@ class UnaryWithParam:
             raise ArgumentTypeError(
                 f"{WRONG_ARGUMENTS}\nUnaryWithParam: params must be numbers, not {shown(params)}"
             ) from None
-        object.__setattr__(self, "op_type", op_type)
+        object.__setattr__(self, "op_type", given)
         object.__setattr__(self, "params", plain)
 
     def __repr__(self) -> str:

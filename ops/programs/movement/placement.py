@@ -95,12 +95,15 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     """A sharded copy of a tensor on the device, for a convolution.
 
     The copy is allocated first, then filled: by one program if the source is interleaved; if it is sharded, by one
-    that deals the shards anew, or by way of DRAM where no such program exists. Only a copy of an interleaved tensor
+    that deals the shards anew, or by way of DRAM where no such program exists. Rows that do not fill what L1 aligns
+    are copied by a program of their own. Only a copy of an interleaved tensor
     counts whole shards; shards dealt anew count the rows that there are.
     """
     if not source.spec.memory_config.is_sharded():
         copy = builder.allocate(name, sharded_spec(source.spec, config))
-        fill(builder, Conversion.INTERLEAVED_TO_SHARDED, source, copy)
+        tiled = source.spec.layout is Layout.TILE
+        whole = tiled or rows_follow(source.spec, copy.spec.shards.shape[1], builder.device_spec)
+        fill(builder, Conversion.INTERLEAVED_TO_SHARDED if whole else Conversion.COPY, source, copy)
         return copy
     copy = builder.allocate(name, _resharded_spec(source.spec, config))
     if (direct := resharding(source.spec, config, builder.device_spec)) is not None:

@@ -14,7 +14,7 @@ from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import FACE, TILE
-from device.numbers.formats import BFLOAT16, UINT32, Array
+from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT32, Array
 from device.numbers.integers import div_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.filling import fill_buffers
@@ -23,6 +23,7 @@ from ops.programs.movement.resharding import dealt_anew
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.movement.work import Conversion, FillPad, Relayout, Reshape
 
+TILED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32)  # elements that tiles are moved of
 SEGMENT_WORDS = 4  # input page, offset in it, offset in the output page, elements
 SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
 
@@ -152,8 +153,17 @@ def _relaid(
 def moved_tiles(
     builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, name: str
 ) -> PlanTensor:
-    """Rows move between tiles, as a map says that the program keeps in DRAM; it sees shapes of three axes."""
+    """Rows move between tiles, as a map says that the program keeps in DRAM; it sees shapes of three axes.
+
+    Raises:
+        ArgumentError: The program does not move elements of this format.
+    """
     spec = source.spec
+    if spec.data_format not in TILED_FORMATS:
+        raise ArgumentError(
+            "Can only work with bfloat16/float32 or int32/uint32 tensors\n"
+            f"reshape: tiles of {spec.data_format} can not be moved; typecast the tensor, or give it in ROW_MAJOR_LAYOUT"
+        )
     made = TensorSpec(shape, spec.data_format, spec.layout, place)
     before, after = _three_axes(spec.shape), _three_axes(shape)
     segments = segments_per_page(before, after)
