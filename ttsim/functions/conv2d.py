@@ -176,11 +176,13 @@ def _sound_plan(
 
 
 def fetched(tensor: Tensor) -> Tensor:
-    """Weights or bias as they are prepared: those that lie in rows on the device are brought to the host first.
+    """Weights or bias as they are prepared: those on the device that still have to be are brought to the host first.
 
+    They lie in rows, or have another shape than a matrix.
     Where there are no values, what is brought is zeros, which nothing reads.
     """
-    if tensor.device() is None or tensor.layout is not Layout.ROW_MAJOR:
+    matrix = tensor.layout is Layout.TILE and tensor.spec.shape[:-2] == (1, 1)
+    if tensor.device() is None or matrix:
         return tensor
     if tensor.buffer.written:
         return tensor.cpu()

@@ -27,11 +27,14 @@ from ops.calls.convolution.validation import (
     BIAS_SHAPE_CHECKS,
     CONFIG_CHECKS,
     HOST_WEIGHT_FORMATS,
+    IMAGE_AXES,
     INPUT_CHECKS,
+    INPUT_RANK_CHECKS,
     SIZE_CHECKS,
     Check,
     bias_format_known,
     raise_first,
+    rank,
     rows_of_block_operands,
 )
 from ops.frame.axis import count_windows
@@ -47,7 +50,7 @@ def validate(call: ConvArguments) -> None:
     """
     raise_first(call, (_output_override,))
     raise_first(call, SIZE_CHECKS)
-    raise_first(call, (_folded_sizes,))
+    raise_first(call, (_folded_sizes, _folded_rank))
     if not folds(call):
         validate_whole(call)
 
@@ -59,8 +62,8 @@ def validate_whole(call: ConvArguments) -> None:
         ArgumentError: The first rule that is broken.
     """
     raise_first(call, () if is_matmul(call) or _whole_windows(call) else INPUT_CHECKS)
-    raise_first(call, (_weight,))
-    raise_first(call, CONFIG_CHECKS, BIAS_SHAPE_CHECKS)
+    raise_first(call, (_sliced_weight_rank, *CONFIG_CHECKS), INPUT_RANK_CHECKS)
+    raise_first(call, (_weight,), BIAS_SHAPE_CHECKS)
 
 
 def validate_prepared(call: ConvArguments, role: str) -> None:
@@ -178,6 +181,32 @@ def _folded_sizes(call: ConvArguments) -> Iterator[str]:
             yield text
     if (call.padding[0] or call.padding[2]) and spec.layout is Layout.TILE and not high_shards:
         yield f"ttnn.pad: on device tile padding does not support front padding\n{UNFOLD}, or give rows"
+
+
+def _sliced_weight_rank(call: ConvArguments) -> Iterator[str]:
+    """A weight that is asked for its kernel first, to plan slices and to choose their scheme."""
+    chosen = call.conv_config.shard_layout is None
+    if chosen and call.weight.on_host and not takes_l1_path(call) and not is_matmul(call):
+        yield from rank(
+            "weight_tensor", "[out_channels, in_channels / groups, kernel height, kernel width]", call.weight
+        )
+
+
+def _folded_rank(call: ConvArguments) -> Iterator[str]:
+    """An input that is folded as it is, with other than four axes."""
+    shape, stride = call.input.spec.shape, call.stride[0]
+    if not folds(call) or len(shape) == IMAGE_AXES:
+        return
+    if len(shape) < IMAGE_AXES:
+        yield (
+            f"ShapeBase[] index out of range. {len(shape)} not in [-4, {len(shape)})\n"
+            f"input_tensor: give it as [N, H, W, C], not with the shape {list(shape)}; or {WAY_OUT}"
+        )
+    elif shape[1] % stride:
+        yield (
+            f"Fold: logical H ({shape[1]}) must be divisible by stride_h ({stride}).\n"
+            f"input_tensor: give it as [N, H, W, C], not with the shape {list(shape)}; or {WAY_OUT}"
+        )
 
 
 def _weight(call: ConvArguments) -> Iterator[str]:

@@ -46,6 +46,8 @@ def alternatives(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes:
         device_spec: The device.
         free_l1_bytes: Free bytes of every L1 bank: slice counts whose estimate is larger are passed over.
     """
+    if not call.conv_config.act_block_w_div:  # which HEIGHT and BLOCK shards do not look at
+        call = replace(call, conv_config=replace(call.conv_config, act_block_w_div=1))
     smaller = [*_lighter(call), *_lower_blocks(call, device_spec), *_narrower_blocks(call), *_lighter_weights(call)]
     others = list(_other_schemes(call, device_spec))
     least = list(_least(call, device_spec))

@@ -29,6 +29,7 @@ from ops.calls.convolution.validation import (
     CONFIG_CHECKS,
     HOST_WEIGHT_FORMATS,
     INPUT_CHECKS,
+    INPUT_RANK_CHECKS,
     SEARCH_CHECKS,
     SIZE_CHECKS,
     bias_format_known,
@@ -47,7 +48,9 @@ def validate(call: ConvArguments) -> None:
     """
     if _asks_for_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
-    raise_first(call, INPUT_CHECKS, SIZE_CHECKS, (_weight,), CONFIG_CHECKS, BIAS_CHECKS)
+    raise_first(
+        call, INPUT_CHECKS, SIZE_CHECKS, (_weight_rank,), CONFIG_CHECKS, INPUT_RANK_CHECKS, (_weight,), BIAS_CHECKS
+    )
 
 
 def validate_weights_preparation(call: ConvArguments) -> None:
@@ -141,6 +144,13 @@ def _matmul_output_padding(call: ConvArguments) -> Iterator[str]:
         )
 
 
+def _weight_rank(call: ConvArguments) -> Iterator[str]:
+    if call.weight.on_host:
+        yield from rank(
+            "weight_tensor", "[in_channels, out_channels / groups, kernel height, kernel width]", call.weight
+        )
+
+
 def _weight(call: ConvArguments) -> Iterator[str]:
     spec = call.weight.spec
     if not call.weight.on_host:
@@ -150,7 +160,7 @@ def _weight(call: ConvArguments) -> Iterator[str]:
                 "prepare_conv_transpose2d_weights, or pass them on the host"
             )
         return
-    yield from rank("weight_tensor", "[in_channels, out_channels / groups, kernel height, kernel width]", call.weight)
+    yield from _weight_rank(call)
     if spec.data_format not in HOST_WEIGHT_FORMATS:
         yield (
             "Unsupported data type for transform_weights_for_conv_transpose2d\n"

@@ -210,7 +210,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
     )
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
-    prepared = [(1, 1, *one.spec.padded_shape) for one in operands(builder, laid_out.arguments)]
+    prepared = [one.spec.padded_shape for one in operands(builder, laid_out.arguments)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared)
     if laid_out.arguments.conv_config.activation is not None:
         refused = refused or fused_by_conv_refusal(laid_out.arguments.conv_config.activation)

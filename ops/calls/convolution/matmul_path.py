@@ -126,7 +126,7 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
     config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
     layout = lay_out(problem, options, device_spec, config, alignment=TILE, matmul=True)
     place = layout.input_memory
-    reshards = scheme is None or place != memory
+    reshards = scheme is None or place != memory or _parts_channels(call, memory)
     laid_out = LaidOut(
         arguments=call,
         problem=problem,
@@ -304,6 +304,7 @@ def matmul_input(
     if config is None:
         return current
     if current.spec.layout is Layout.ROW_MAJOR and config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        _require_whole_tiles(current)
         tiles = tilized(builder, current, f"{name}.tiles")
         replace_input(builder, source, current, tiles, deallocate=deallocate)
         current = tiles
@@ -312,6 +313,23 @@ def matmul_input(
         replace_input(builder, source, current, copy, deallocate=deallocate)
         current = copy
     return current
+
+
+def _require_whole_tiles(source: PlanTensor) -> None:
+    """Refuses HEIGHT shards of rows that no tiles can be made of where they lie.
+
+    Raises:
+        DeviceError: A shard is not whole tiles.
+    """
+    place = source.spec.memory_config
+    shards = place.shard_spec
+    if shards is None or place.memory_layout is not HEIGHT or not any(side % TILE for side in shards.shape):
+        return
+    raise DeviceError(
+        f"Physical shard shape ({shards.shape[0]}, {shards.shape[1]}) must be tile {{{TILE}, {TILE}}} sized!\n"
+        "input_tensor: before its rows are dealt to other shards they become tiles; use HEIGHT_SHARDED, or put the "
+        "input in interleaved memory"
+    )
 
 
 def matmul_tiles(builder: PlanBuilder, source: PlanTensor, name: str, *, consumed: bool) -> PlanTensor:

@@ -14,10 +14,8 @@ ROWS_OF_BLOCKS: Final = f"Only TILE layout is supported for BFLOAT8_B dtype!{TIL
 
 
 def rows_of_blocks(call: ConvArguments) -> Iterator[str]:
-    """Rows of a block float; on the L1 path they are refused when the output is made."""
-    if takes_l1_path(call):
-        if is_matmul(call) and call.conv_config.output_layout is not Layout.TILE and output_format(call).is_block:
-            yield ROWS_OF_BLOCKS
+    """Rows of a block float; the L1 path refuses them when the output is made, and a matmul makes tiles anyway."""
+    if takes_l1_path(call) or is_matmul(call):
         return
     searched = call.slice_config is not None and not call.slice_config.num_slices
     if not (searched and call.rules.one_slice_skips_dram):  # else it may be the L1 path

@@ -25,6 +25,11 @@ def size_refusal(layout: ConvLayout, out_channels: int, prepared: Sequence[tuple
             "Invalid weight shape. Incorrect weight tensor.\n"
             f"weight_tensor: it has {columns * TILE} columns for {out_channels} output channels; {WAY_OUT}"
         )
+    if prepared[0][:2] != (1, 1):
+        return (
+            "Conv weight matrix shape is invalid\n"
+            f"weight_tensor: on the device it has to be prepared, not of the shape {list(prepared[0])}; {WAY_OUT}"
+        )
     if columns % block:
         name = "weight_+matrix" if layout.scheme is WIDTH else "weight_matrix"
         return (

@@ -28,6 +28,7 @@ SHARD_LAYOUTS = (
     TensorMemoryLayout.BLOCK_SHARDED,
     TensorMemoryLayout.WIDTH_SHARDED,
 )
+IMAGE_AXES = 4
 HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
 Check = Callable[[ConvArguments], Iterator[str]]
@@ -217,6 +218,24 @@ def _searching(call: ConvArguments) -> Iterator[str]:
         yield from output_override(call)
 
 
+def _input_rank(call: ConvArguments) -> Iterator[str]:
+    """An input that is dealt to cores as it is, with other than four axes; images for slices have four in any case."""
+    if not takes_l1_path(call) and not is_matmul(call):
+        return
+    spec, folded = call.input.spec, call.folding is not None
+    axes = len(spec.shape)
+    if axes == IMAGE_AXES or folded:
+        return
+    ours = (
+        f"input_tensor: its shape {list(spec.shape)} has {axes} axes; give it as [1, 1, N*H*W, C] or [N, H, W, C], or "
+        "in DRAM, where slices are cut from an image"
+    )
+    kept = _sharded_in_l1(call) and not needs_new_shards(call, spec.memory_config)
+    if kept or axes > IMAGE_AXES:
+        yield f"Expected 4D shape\n{ours}"
+    yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
+
+
 def _bias_side(call: ConvArguments) -> Iterator[str]:
     if call.bias is not None and call.bias.on_host and not call.weight.on_host:
         yield (
@@ -264,5 +283,6 @@ SIZE_CHECKS: tuple[Check, ...] = (stride_given,)
 CONFIG_CHECKS: tuple[Check, ...] = (_placing,)
 SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _searching)  # before a number of slices is looked for
 BLOCK_CHECKS: tuple[Check, ...] = (_block_height, _block_width)
+INPUT_RANK_CHECKS: tuple[Check, ...] = (_input_rank,)  # once its cores are known
 BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)
 BIAS_CHECKS: tuple[Check, ...] = (_bias_side, *BIAS_SHAPE_CHECKS)

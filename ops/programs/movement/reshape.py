@@ -162,7 +162,7 @@ def moved_tiles(
     if spec.data_format not in TILED_FORMATS:
         raise ArgumentError(
             "Can only work with bfloat16/float32 or int32/uint32 tensors\n"
-            f"reshape: tiles of {spec.data_format} can not be moved; typecast the tensor, or give it in ROW_MAJOR_LAYOUT"
+            f"reshape: tiles of {spec.data_format} can not be moved; typecast them, or use ROW_MAJOR_LAYOUT"
         )
     made = TensorSpec(shape, spec.data_format, spec.layout, place)
     before, after = _three_axes(spec.shape), _three_axes(shape)
