@@ -74,6 +74,7 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
             name="num_slices", value=config.num_slices, text=f"{slices_told(config)}, as dram_slice_config says"
         )
     builder.decide(decision)
+    image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)
     made = TensorSpec(out_shape, output_format(call), call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
     target = builder.allocate("output.image", made)

@@ -149,9 +149,19 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> tuple
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
         key=("halo", *_window(laid_out.arguments), plan.arguments, sharded.spec),
-        refused=_grid_refusal(laid_out),
+        refused=_grid_refusal(laid_out) or _place_refusal(sharded),
     )
     return made, arguments
+
+
+def _place_refusal(sharded: PlanTensor) -> str | None:
+    """Why the halo can not read shards where they lie, in the real library's words and ours; None if it can."""
+    if sharded.in_l1:
+        return None
+    return (
+        "Only L1 buffers can have an associated circular buffer!\n"
+        "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
+    )
 
 
 def _grid_refusal(laid_out: LaidOut) -> str | None:

@@ -126,7 +126,8 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
     config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
     layout = lay_out(problem, options, device_spec, config, alignment=TILE, matmul=True)
     place = layout.input_memory
-    reshards = scheme is None or place != memory or _parts_channels(call, memory)
+    elsewhere = replace(place, buffer_type=memory.buffer_type) != memory  # the shards alone are asked for
+    reshards = scheme is None or elsewhere or _parts_channels(call, memory)
     laid_out = LaidOut(
         arguments=call,
         problem=problem,

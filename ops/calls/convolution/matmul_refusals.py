@@ -5,7 +5,7 @@ A device finds out while it builds the program, so that buffers that do not fit 
 
 from device.cores import CoreCoord
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import BufferType, MemoryConfig
 from device.memory.shard_cores import no_bank
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
@@ -62,6 +62,12 @@ def _place_refusal(
     if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
         outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
         return f"{outside}{device_grid.cols}x{device_grid.rows}"
+    if memory.memory_layout is HEIGHT and memory.buffer_type is not BufferType.L1:
+        return (
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A and output buffer types must match, got input: "
+            f"BufferType::{memory.buffer_type.name} vs output: BufferType::L1\n"
+            "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
+        )
     held = div_up(laid_out.problem.in_channels, TILE)
     if laid_out.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and held == problem.k_tiles:
         return (

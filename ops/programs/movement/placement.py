@@ -106,7 +106,10 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED if whole else Conversion.COPY, source, copy)
         return copy
     copy = builder.allocate(name, _resharded_spec(source.spec, config))
-    if (direct := resharding(source.spec, config, builder.device_spec)) is not None:
+    direct = resharding(source.spec, config, builder.device_spec)
+    if direct is None and not source.in_l1:  # only shards of L1 go by way of DRAM
+        direct = Conversion.COPY
+    if direct is not None:
         fill(builder, direct, source, copy)
     else:
         by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
