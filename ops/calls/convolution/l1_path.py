@@ -220,7 +220,8 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
     )
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
-    prepared = [one.spec.padded_shape for one in operands(builder, laid_out.arguments)]
+    weight, *bias = operands(builder, laid_out.arguments)
+    prepared = [weight.spec.padded_shape, *((1, 1, *one.spec.padded_shape) for one in bias)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared)
     if laid_out.arguments.conv_config.activation is not None:
         refused = refused or fused_by_conv_refusal(laid_out.arguments.conv_config.activation)

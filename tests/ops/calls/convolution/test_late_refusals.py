@@ -7,8 +7,9 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
@@ -116,3 +117,34 @@ def test_a_given_grid_that_does_not_fit(scheme: TensorMemoryLayout | None, grid:
     with pytest.raises(DeviceError) as refused:
         plan_convolution(override(scheme, grid, inputs=False), SPEC, free_l1_bytes=1300000)
     assert str(refused.value).splitlines()[0] == line
+
+
+def test_a_grid_with_a_gap_is_refused_at_the_first_core_behind_it() -> None:
+    made = call(96, HEIGHT, (0, 0, 0, 0))
+    ranges = [CoreRange(CoreCoord(0, 0), CoreCoord(3, 0)), CoreRange(CoreCoord(0, 2), CoreCoord(3, 2))]
+    gap = replace(made, conv_config=replace(made.conv_config, core_grid=CoreRangeSet(ranges)))
+    name, line = refusals(gap)[0]
+    assert name == "HaloDeviceOperation"
+    assert line.startswith(
+        "Sliding-window shard grid core 4 is 0-2 but the origin-anchored row walk addresses it as 0-1."
+    )
+
+
+def test_a_function_without_its_parameter_is_refused_by_the_convolution() -> None:
+    made = call(96, HEIGHT, (0, 0, 3, 1))
+    leaky = replace(made, conv_config=replace(made.conv_config, activation=("leaky_relu", ())))
+    text = "Undefined non-parametrized op type UnaryOpType::LEAKY_RELU"
+    assert refusals(leaky) == [("Conv2dDeviceOperation", text)]
+
+
+def test_weights_are_laid_out_by_their_own_shape() -> None:
+    made = call(32, HEIGHT, (0, 0, 3, 1))
+    wider = replace(made, weight=replace(made.weight, spec=TensorSpec((32, 40, 2, 2), BFLOAT16, Layout.ROW_MAJOR)))
+    plan = plan_convolution(wider, SPEC, free_l1_bytes=1300000)
+    assert plan.tensors["weight.prepared"].padded_shape == (1, 1, 128, 64)
+    assert refusals(wider) == [
+        ("Conv2dDeviceOperation", "num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2")
+    ]
+    higher = replace(made, weight=replace(made.weight, spec=TensorSpec((65, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR)))
+    with pytest.raises(DeviceError, match=r"^Block height 64 must be >= inner dimension 192"):
+        plan_convolution(higher, SPEC, free_l1_bytes=1300000)

@@ -9,7 +9,12 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.preparation import lay_out_preparation, plan_bias_preparation, plan_weights_preparation
+from ops.calls.convolution.preparation import (
+    lay_out_preparation,
+    plan_bias_preparation,
+    plan_rows,
+    plan_weights_preparation,
+)
 from ops.calls.convolution.prepared_sizes import size_refusal
 from ops.programs.conv2d.prepared import misfit
 from ops.programs.conv2d.weights import PrepareWeights
@@ -131,3 +136,13 @@ def test_weights_for_another_call_are_refused(scheme, shapes, text):
     ).layout
     found = size_refusal(layout, 128, shapes)
     assert (None if found is None else found.splitlines()[0]) == text
+
+
+def test_operands_in_rows_are_allocated_and_released_before_a_preparation():
+    made = call((16, 16), 24, 32, (2, 2), (3, 3))
+    plan = plan_rows(made, SPEC)
+    assert [type(step).__name__ + step.tensor for step in plan.steps] == [
+        "Allocateweight.rows", "Allocatebias.rows", "Freebias.rows", "Freeweight.rows",
+    ]  # fmt: skip
+    assert plan.tensors["weight.rows"].shape == (32, 24, 2, 2)
+    assert plan.tensors["bias.rows"].shape == (1, 1, 1, 32)

@@ -1,13 +1,15 @@
 """What is refused before anything is planned, and what is not."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from device.errors import ArgumentError
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, INT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
 from ops.calls.conv_transpose2d.validation import validate
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from tests.ops.calls.convolution.good_call import L1_FULL, TWO_SLICES, bias, call, height_sharded, operand
@@ -82,18 +84,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "row-major bfloat8_b from DRAM",
         {"out_format": BFLOAT8_B, "conv_config": ConvConfig(output_layout=Layout.ROW_MAJOR)},
         "Conv output can't be in Row Major if output dtype is BFloat8_B.",
-    ),
-    (
-        "row-major bfloat8_b of a matmul in L1",
-        {
-            "out_format": BFLOAT8_B,
-            "conv_config": ConvConfig(output_layout=Layout.ROW_MAJOR),
-            "slice_config": L1_FULL,
-            "kernel_size": (1, 1),
-            "stride": (1, 1),
-            "padding": (0, 0, 0, 0),
-        },
-        "Only TILE layout is supported for BFLOAT8_B dtype!",
     ),
     (
         "override without a grid, in slices",
@@ -209,3 +199,24 @@ def test_the_input_is_looked_at_before_the_weights_and_these_before_blocks() -> 
         validate(call(weight=operand(32, 32, 3), bias=bias(1, 1, 1, 16), **bad_blocks))
     with pytest.raises(ArgumentError, match=r"^Config Error"):
         validate(call(bias=bias(1, 1, 1, 16), **bad_blocks))
+
+
+@pytest.mark.parametrize(
+    ("shape", "place", "text"),
+    [
+        ((1, 64, 32), L1_MEMORY_CONFIG, "ShapeBase[] index out of range. 3 not in [-4, 3)"),
+        ((64, 32), L1_MEMORY_CONFIG, "ShapeBase[] index out of range. 2 not in [-4, 2)"),
+        ((1, 1, 1, 64, 32), L1_MEMORY_CONFIG, "Expected 4D shape"),
+    ],
+)
+def test_an_input_in_l1_has_four_axes(shape, place, text):
+    made = call()
+    flat = replace(made.input, spec=TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, place))
+    with pytest.raises(ArgumentError, match=rf"^{re.escape(text)}\n"):
+        validate(replace(made, input=flat))
+
+
+def test_a_matmul_makes_tiles_whatever_its_config_says():
+    rows = ConvConfig(output_layout=Layout.ROW_MAJOR)
+    plain = {"kernel_size": (1, 1), "stride": (1, 1), "padding": (0, 0, 0, 0)}
+    validate(call(out_format=BFLOAT8_B, conv_config=rows, slice_config=L1_FULL, **plain))
