@@ -12,7 +12,7 @@ from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import BufferType
 from device.numbers.integers import div_up
-from device.plan import MOVE, Allocate, Free, Operation, Plan, Refuse, Relocate, Step
+from device.plan import MOVE, Allocate, CircularBuffer, Free, Operation, Plan, Refuse, Relocate, Step
 from device.spec.device_spec import DeviceSpec
 
 
@@ -57,6 +57,18 @@ def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:
     low, high = (before, after) if in_l1 else (after, before)
     bank_pages = div_up(place.size_bytes // place.page_bytes, spec.grid.cores if in_l1 else spec.dram.banks)
     return low.address + bank_pages * aligned_page_bytes(place.page_bytes, place.buffer_type, spec) > high.address
+
+
+def _whole_pages_refusal(buffers: tuple[CircularBuffer, ...]) -> str | None:
+    """Why the library does not make circular buffers, if one has no whole number of pages."""
+    for buffer in buffers:
+        if buffer.size_bytes % buffer.page_bytes:
+            return (
+                f"Total circular buffer size {buffer.size_bytes} B must be divisible by page size {buffer.page_bytes} "
+                "B\n"
+                "memory_config: leave it out; a move into shards that overlap the tensor needs pages of the same size"
+            )
+    return None
 
 
 class _MemoryReading:
@@ -115,6 +127,7 @@ class _MemoryReading:
                 circular_buffers=step.overlapping if together else step.circular_buffers,
                 work=step.work,
                 key=(MOVE, step.buffer, together),
+                refused=_whole_pages_refusal(step.overlapping) if together else None,
             )
         )
 

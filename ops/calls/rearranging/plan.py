@@ -127,6 +127,13 @@ def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
         return "Input tensor must be in row-major layout\ninput: to_layout makes rows of tiles"
     if held.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         return "Output tensor must be height sharded\nmemory_config: give HEIGHT shards in L1"
+    aligned = STICK_BYTES // (made.data_format.element_bytes or 1)
+    if made.shards.shape[1] % aligned:
+        return (
+            f"Output shard width {made.shards.shape[1]} must be multiple of {aligned} to satisfy alignment "
+            "constraints\n"
+            f"memory_config: give shards of whole {STICK_BYTES} bytes"
+        )
     if made.shards.shape[0] % TILE:
         rows = made.shards.shape[0]
         return f"Shard height {rows} must be multiple of tile width ({TILE})\nmemory_config: give other shards"

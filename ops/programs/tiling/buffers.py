@@ -170,7 +170,7 @@ def shard_buffers(
     """Buffers of the programs that deal pages.
 
     A view of the shards, and as many tiles of the other format if there is one; sticks on their way into shards are
-    aligned in a scratchpad.
+    aligned in a scratchpad. A reshard's view is no larger than the tensor.
     """
     alignment_bytes = spec.dram.alignment_bytes
     pad: tuple[CircularBuffer, ...] = ()
@@ -188,6 +188,7 @@ def shard_buffers(
             view._replace(name="sticks", size_bytes=STICKS * stick, page_bytes=stick, view_of=None, scratchpad=True),
         )
     if conversion is Conversion.RESHARD:
+        view = view._replace(size_bytes=min(view.size_bytes, shards.spec.buffer(spec).size_bytes))
         pad = _unaligned_pad(read.spec, view, spec)
     if shards.spec.data_format == other.spec.data_format:
         return (view, *pad)

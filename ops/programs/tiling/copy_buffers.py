@@ -16,7 +16,6 @@ from ops.programs.actions.pieces import paged_buffer, scratchpad
 from ops.programs.actions.work_cores import page_cores
 
 BUFFERING = 2
-MOVED_ALIGNMENT_BYTES = 32  # of pages that wait until all have been read: the program's own, on every device
 MOST_BYTES = 1 << 18  # of a row that is copied at once
 
 
@@ -57,7 +56,7 @@ def overlapping_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) 
     written = made.buffer(spec)
     held = div_up(written.size_bytes // written.page_bytes, spec.grid.cores)
     size = held * round_up(written.page_bytes, spec.l1.alignment_bytes)
-    page_bytes = round_up(source.buffer(spec).page_bytes, MOVED_ALIGNMENT_BYTES)
+    page_bytes = round_up(source.buffer(spec).page_bytes, spec.l1.alignment_bytes)
     return (
         CircularBuffer(
             name="pages",

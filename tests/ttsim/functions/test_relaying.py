@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import high
+from tests.shards import WIDTH, high, in_box
 from tests.ttsim.functions.captured import captured
 from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 
@@ -56,6 +56,21 @@ def test_a_move_takes_the_pages_of_shards_as_dealt_to_all_banks(device):
     assert names == ["Move"]
     assert buffers(nodes) == [("circular", 2 * 256)]
     assert np.array_equal(moved.to_numpy(), VALUES)
+
+
+def test_a_move_that_overlaps_needs_whole_pages(device):
+    """1,300 rows of 33 parts of 16 bytes: a core of 64 has 671 parts, 10,736 bytes, no whole number of rows."""
+    tiles = np.zeros((256, 256), np.float32)  # 1,088 bytes of each bank
+    above = ttnn.from_torch(
+        tiles, ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device, memory_config=ttnn.L1_MEMORY_CONFIG
+    )
+    rows = np.zeros((1300, 260), np.float32)
+    x = ttnn.from_torch(rows, ttnn.bfloat16, device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
+    ttnn.deallocate(above)
+    with pytest.raises(
+        ttnn.DeviceError, match=r"^Total circular buffer size 10736 B must be divisible by page size 528 B"
+    ):
+        ttnn.move(x, memory_config=in_box(WIDTH, (1300, 8), 8, 7))
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,14 @@ def test_shards_of_rows_that_l1_would_align_are_read_into_room_of_their_own():
     assert (view.size_bytes, room.size_bytes, room.view_of) == (10 * 144, 2 * 5 * 144, None)
 
 
+def test_the_view_of_a_reshard_is_no_larger_than_the_tensor():
+    """72 rows of 8 bytes, which L1 aligns to 16, in one shard of 96."""
+    read = tensor("read", in_box(HEIGHT, (36, 4), 2), ROWS, (1, 1, 72, 4))
+    written = tensor("written", in_box(HEIGHT, (96, 4), 1), ROWS, (1, 1, 72, 4))
+    view, room = shard_buffers(Conversion.RESHARD, read, written, SPEC)
+    assert (view.size_bytes, room.size_bytes) == (72 * 8, 2 * 36 * 16)
+
+
 def test_rows_of_tiles_are_cut_into_pieces_that_fill_the_cores():
     """8 rows of 8 tiles on 64 cores: a tile each, two on their way; block floats become bfloat16."""
     tiles = TensorSpec((1, 1, 256, 256), BFLOAT8_B, TILES)
