@@ -98,9 +98,10 @@ def outcome(run: Callable[[], Any], *, named: str, show: Callable[[Any], str] | 
     except Exception as error:
         kinds = ", ".join(kind.__name__ for kind in type(error).__mro__ if kind is not object)
         found = {f"error of {named}": plain(f"{kinds}\n{error}")}
-    for stream, text in (("printed", printed.getvalue()), ("warned", errors.getvalue())):
-        if text:
-            found[f"{stream} by {named}"] = plain(text)
+    for stream, written in (("printed", printed.getvalue()), ("warned", errors.getvalue())):
+        text = plain(written)
+        if text:  # of a sentence about the machine nothing is left
+            found[f"{stream} by {named}"] = text
     return found
 
 

@@ -1,8 +1,9 @@
+import sys
 from dataclasses import replace
 
 import pytest
 
-from tools.golden.answers import SAME
+from tools.golden.answers import SAME, outcome
 from tools.golden.calls import Call, read_calls
 from tools.golden.compare import compare_records
 from tools.golden.record import write_record
@@ -47,6 +48,14 @@ def test_a_record_has_every_view_of_a_call(record):
     assert error[0].endswith("TTSimError, TypeError, Exception, BaseException")
     assert error[1].startswith("ttnn.add(): incompatible function arguments")
     assert sections[f"binary/0041 blackhole_p150 not strict | {SAME}"] == "yes"
+
+
+def test_what_is_printed_is_recorded_but_for_sentences_about_the_machine():
+    def run(text):
+        print("a", text)
+        sys.stderr.write("ttsim compiles its loops for this machine: x.\n")
+
+    assert outcome(lambda: run("b"), named="result") == {"result": "None", "printed by result": "a b\n"}
 
 
 def test_values_are_hashes_that_change_with_a_value(record, tmp_path):
