@@ -277,7 +277,7 @@ def test_a_torch_tensor_is_told_from_ours(device):
     torch = pytest.importorskip("torch")
     with pytest.raises(ttsim.ArgumentTypeError) as caught:
         ttsim.to_layout(torch.zeros(2, 2), ttsim.TILE_LAYOUT)
-    assert "Tensor, not a torch.Tensor" in str(caught.value).splitlines()[0]
+    assert "Tensor, not a torch.Tensor" in str(caught.value).splitlines()[1]
 
 
 def test_the_name_of_a_device_can_be_printed(device):
