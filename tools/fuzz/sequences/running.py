@@ -122,6 +122,9 @@ class Run:
             if step.contradictory and self.state.device.strict:
                 raise Fault(name, "accepted", f"{step.contradictory} on a strict device")
             self._take(name, step, number)
+            if step.contradictory:  # what a device that is not strict made of it is nobody's
+                for made in set(re.findall(rf"\bt{number}[a-z]*\b", step.text)) - set(self.state.shadows):
+                    self.state.names.pop(made, None)
         else:
             self.lines[-1] = _commented(step.text, outcome)
             for made in (*step.results, *step.opaque, *step.facts):

@@ -162,8 +162,10 @@ class Draft:
         return grid.x, grid.y
 
     def tensor(self, accept: Callable[[Shadow], bool] = lambda shadow: True) -> Shadow | None:
-        """A live tensor on the device that holds numbers of its own; None if there is none."""
-        return self.shadow(lambda shadow: shadow.on_device and not shadow.opaque and accept(shadow))
+        """A live tensor on the device with axes and numbers of its own; None if there is none."""
+        return self.shadow(
+            lambda shadow: shadow.on_device and not shadow.opaque and bool(shadow.shape) and accept(shadow)
+        )
 
     def shadow(self, accept: Callable[[Shadow], bool]) -> Shadow | None:
         """A live tensor, wherever it is; None if there is none."""
