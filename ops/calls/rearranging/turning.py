@@ -156,7 +156,8 @@ def _ordered(
     if _in_columns(given):
         gathered = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
         result = _ordered(builder, gathered, axes, place, name)
-        builder.free(gathered)
+        if result.name != gathered.name:
+            builder.free(gathered)
         return result
     sharded = given.memory_config.is_sharded()
     bare = MemoryConfig(given.memory_config.memory_layout, given.memory_config.buffer_type)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import high, wide
+from tests.shards import box, high, wide
 from tests.ttsim.functions.captured import captured, operations
 
 IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
@@ -128,6 +128,16 @@ def test_images_that_put_channels_first_are_checked(device, shape, shard, layout
 def test_a_place_that_is_none_is_refused(device):
     with pytest.raises(ttnn.ArgumentTypeError, match=r"^transpose: memory_config must be a MemoryConfig, not \{\}$"):
         ttnn.transpose(placed(device), 2, 3, memory_config={})
+
+
+def test_a_single_number_in_a_block_is_only_gathered(device):
+    block = ttnn.MemoryConfig(
+        ttnn.TensorMemoryLayout.BLOCK_SHARDED, ttnn.BufferType.L1, ttnn.ShardSpec(box(1), (32, 32))
+    )
+    number = placed(device, np.full((1, 1), 3.0), place=block)
+    names, result, _ = captured(lambda: ttnn.permute(number, (1, 0)))
+    assert names == ["ShardedToInterleaved"]
+    assert (result.to_numpy().tolist(), result.is_sharded()) == ([[3.0]], False)
 
 
 def test_axes_that_stay_are_cloned_to_another_memory(device):
