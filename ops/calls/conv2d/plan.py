@@ -32,7 +32,7 @@ def plan_conv2d(
         output = l1_path(builder, folded, image)
     else:
         output = dram_path(builder, sliced_as(folded, call), image, free_l1_bytes=free_l1_bytes)
-    if builder.is_own(image):
+    if builder.is_own(image) and not builder.refused:
         builder.free(image)
     return finished(builder, folded, output, returns_weights=returns_weights)
 

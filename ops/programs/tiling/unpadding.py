@@ -5,6 +5,7 @@ Source: ttnn 0.81.1 (untilize_with_unpadding), compared with recorded plans.
 
 from math import prod
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.memory.tiles import TILE
@@ -24,9 +25,17 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
         source: The tiles.
         shape: Of the rows.
         place: Where they were asked for.
+
+    Raises:
+        DeviceError: Rows of a vector would have shards of two axes.
     """
     if place.shard_spec is None:
         return place
+    if len(shape) < 2 and place.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        raise DeviceError(
+            "Shard shape must be 1D for 1D tensor!\n"
+            "input: the rows of a vector in shards of tiles have shards of two axes; reshape the tensor to rank 2"
+        )
     shards = source.memory_config.shard_spec or place.shard_spec
     rows, columns, grid = prod(shape[:-1]), shape[-1], shards.grid
     match place.memory_layout:

@@ -46,3 +46,12 @@ def test_rows_must_be_as_many_as_the_arguments_say(device):
     row, weight = ttsim.Tensor(np.zeros((1, 21, 32)), ttsim.bfloat16), ttsim.Tensor(np.zeros((32, 32, 5)))
     with pytest.raises(ttsim.DeviceError, match=r"shape \[1, 21, 32\] has not batch_size x input_length x in_channels"):
         call(device, row.to(device), weight)
+
+
+def test_slices_that_are_refused_behind_a_fold_are_told(device):
+    row, weight = ttsim.Tensor(np.zeros((1, 64, 1)), ttsim.bfloat16), ttsim.Tensor(np.zeros((32, 1, 4)), ttsim.bfloat16)
+    two = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceWidth, num_slices=2)
+    folds = ttsim.Conv2dConfig(enable_kernel_stride_folding=True)
+    sizes = {"in_channels": 1, "input_length": 64, "kernel_size": 4, "stride": 2}
+    with pytest.raises(ttsim.DeviceError, match=r"^Number of slices \(2\) exceeds the maximum allowed \(1\)"):
+        call(device, row.to(device, ttsim.DRAM_MEMORY_CONFIG), weight, slice_config=two, conv_config=folds, **sizes)

@@ -95,3 +95,9 @@ def test_five_axes_without_padding_are_untilized(device):
 def test_one_core_cuts_padding_off(device, place):
     result = ttnn.untilize_with_unpadding(placed(device, VALUES), [1, 39, 29], memory_config=place, use_multicore=False)
     assert np.array_equal(result.to_numpy(), VALUES[:, :40, :30])
+
+
+def test_vectors_in_shards_of_tiles_have_no_rows(device):
+    vector = placed(device, VALUES[0, 0, :32], place=high((64, 32), 1))
+    with pytest.raises(ttnn.DeviceError, match=r"^Shard shape must be 1D for 1D tensor!"):
+        ttnn.to_layout(vector, ttnn.ROW_MAJOR_LAYOUT)
