@@ -199,7 +199,7 @@ def _converted(
     result = PlanTensor(name, made)
     shards = source.spec.memory_config.shard_spec
     if shards is not None and on_one_core and conversion is Conversion.TILIZE:
-        refused = "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
+        refused = refused or "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
     whole_rows = source.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     if shards is not None and not whole_rows and conversion is Conversion.TILIZE_WITH_VAL_PADDING:
         page_bytes, alignment_bytes = row_bytes(source.spec, shards.shape[1]), builder.device_spec.l1.alignment_bytes

@@ -100,6 +100,12 @@ def test_vectors_are_tilized_with_padding_alone(device):
     rows = ttnn.from_torch(VALUES[0, 0, 0], ttnn.bfloat16, device=device)
     with pytest.raises(ttnn.DeviceError, match=r"^Input tensor height \(1\) must be divisible by tile height \(32\)"):
         ttnn.tilize(rows)
+    with pytest.raises(ttnn.DeviceError, match=r"^Input tensor height \(1\)"):
+        ttnn.tilize(
+            ttnn.to_memory_config(rows, in_box(WIDTH, (1, 32), 2)),
+            memory_config=ttnn.L1_MEMORY_CONFIG,
+            use_multicore=False,
+        )
     for tiles in (ttnn.tilize_with_zero_padding(rows), ttnn.tilize_with_val_padding(rows, [32, 64], 0.0)):
         assert (tiles.shape, tiles.padded_shape) == ((64,), (32, 64))
         assert np.array_equal(tiles.to_numpy(), VALUES[0, 0, 0])
