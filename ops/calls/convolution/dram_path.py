@@ -87,7 +87,13 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
 
 
 def _refused(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, error: TTSimError) -> PlanTensor:
-    """The image of the input, whose programs stay in the cache though no slice is ever cut."""
+    """The image of the input, whose programs stay in the cache though no slice is ever cut.
+
+    Raises:
+        TTSimError: The same at once, where the input has another volume: the real library takes it for the image.
+    """
+    if source.spec.volume != prod(image_shape(call)):
+        raise error
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
     builder.refuse(error)
     return image

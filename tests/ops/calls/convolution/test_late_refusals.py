@@ -12,7 +12,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, Tensor
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
 from tests.ops.calls.convolution.good_call import sized_call
 
@@ -148,3 +148,11 @@ def test_weights_are_laid_out_by_their_own_shape() -> None:
     higher = replace(made, weight=replace(made.weight, spec=TensorSpec((65, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR)))
     with pytest.raises(DeviceError, match=r"^Block height 64 must be >= inner dimension 192"):
         plan_convolution(higher, SPEC, free_l1_bytes=1300000)
+
+
+def test_too_many_slices_of_an_input_of_another_volume_are_still_too_many() -> None:
+    config = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=40)
+    made = sized_call((8, 8), (32, 32), (2, 2), place=MemoryConfig(), stride=(2, 2), slice_config=config)
+    longer = replace(made.input, spec=TensorSpec((1, 1, 65, 32), BFLOAT16, Layout.ROW_MAJOR, MemoryConfig()))
+    with pytest.raises(DeviceError, match=r"^Number of slices \(40\) exceeds the maximum allowed"):
+        plan_convolution(replace(made, input=longer), SPEC, free_l1_bytes=1300000)
