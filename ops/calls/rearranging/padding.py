@@ -233,6 +233,12 @@ def _padded_tiles(
             "input_tensor: a vector in tiles is padded up to the end of its last tile alone; reshape it to rank 2"
         )
     behind = tuple((0, new - old) for new, old in zip(made.padded_shape, given.padded_shape, strict=True))
+    if any(more < 0 for _, more in behind):
+        raise DeviceError(
+            "Output size cannot fit input with offset\n"
+            f"input_tensor: its tiles have the shape {list(given.padded_shape)}, which is more than the result's "
+            f"{list(made.padded_shape)}; untilize it first"
+        )
     if given.data_format == BFLOAT8_B:
         wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")
         more = _padded_rows(builder, wide, behind, value, f"{name}.padded", place)

@@ -73,6 +73,12 @@ def test_channels_last_that_are_never_written_are_refused(dtype, channels, held)
                 ttnn.experimental.convert_to_hwc(pixels)
 
 
+def test_tiles_that_are_more_than_the_padded_tensor_needs_are_refused(device):
+    tall = ttnn.tilize_with_val_padding(placed(device, np.ones((1, 1, 11, 8), np.float32)), [1, 1, 64, 32], 3.0)
+    with pytest.raises(ttnn.DeviceError, match=r"^Output size cannot fit input with offset"):
+        ttnn.pad(tall, ((0, 0), (0, 0), (0, 0), (0, 1)), 0.0)
+
+
 def test_refusals_name_the_rule(device):
     tiles = placed(device, layout=ttnn.TILE_LAYOUT)
     with pytest.raises(ttnn.DeviceError, match=r"^ttnn\.pad: on device tile padding does not support front padding"):
