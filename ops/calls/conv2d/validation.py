@@ -111,7 +111,7 @@ def require_sane(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    refuse_first("conv2d", call, (_folded_dilation, _slices_with_input, *OPERAND_CHECKS))
+    refuse_first("conv2d", call, (_folded_dilation, _folded_padding, _slices_with_input, *OPERAND_CHECKS))
 
 
 def output_size(call: ConvArguments) -> tuple[int, int]:
@@ -250,6 +250,12 @@ def _folded_dilation(call: ConvArguments) -> Iterator[str]:
     """Taps that are folded as if they were neighbors."""
     if folds(call) and any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
         yield f"folding windows with dilation {call.dilation} gives wrong results; {WAY_OUT}"
+
+
+def _folded_padding(call: ConvArguments) -> Iterator[str]:
+    """Images that are padded with zeros before they are folded."""
+    if folds(call) and call.conv_config.replicate_padding and any(call.padding):
+        yield f"padding_mode Replicate is padded with zeros where windows are folded; {WAY_OUT}"
 
 
 def _folding(call: ConvArguments) -> Iterator[str]:

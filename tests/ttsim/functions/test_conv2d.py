@@ -138,6 +138,25 @@ def test_a_strict_device_refuses_images_in_dram_that_are_folded_without_their_we
         folded_run("l1", (3, 3), (2, 2), 1, strict=True, dilation=(2, 1))
 
 
+def test_a_strict_device_refuses_borders_that_repeat_where_windows_are_folded():
+    """The library pads with zeros before it folds, whatever padding_mode says: PadDeviceOperation, Fold, a matmul."""
+    row, weight = (np.ones(shape, np.float32) for shape in ((1, 1, 48, 24), (32, 24, 1, 2)))
+    sizes = {"in_channels": 24, "out_channels": 32, "batch_size": 1, "input_height": 1, "input_width": 48}
+    config = ttsim.Conv2dConfig(padding_mode="Replicate")
+    for strict in (True, False):
+        with ttsim.open_device(l1_small_size=32768, strict=strict) as device:
+            tensors = {"input_tensor": ttsim.Tensor(row, ttsim.bfloat16, device), "device": device}
+            given = sizes | tensors | {"weight_tensor": ttsim.Tensor(weight, ttsim.bfloat16), "conv_config": config}
+            geometry = {"kernel_size": (1, 2), "stride": (1, 2), "padding": (0, 1)}
+            if strict:
+                with pytest.raises(
+                    ttsim.ArgumentError, match="Replicate is padded with zeros where windows are folded"
+                ):
+                    ttsim.conv2d(**given, **geometry)
+            else:
+                assert ttsim.conv2d(**given, **geometry).to_numpy()[0, 0, 0, 0] == 24
+
+
 def folded_run(place, kernel, stride, groups, *, values="exact", config=None, strict=False, dilation=(1, 1)):
     """The output of a call that folds, and that of the definition."""
     rng = np.random.default_rng(6)
