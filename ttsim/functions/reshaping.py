@@ -82,6 +82,8 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
     asked = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
     gone = {_axis("squeeze", one, len(shape)) for one in asked}
     kept = [side for axis, side in enumerate(shape) if side != 1 or axis not in gone]
+    if kept == list(shape):
+        return input_tensor
     return _reshaped("squeeze", input_tensor, kept)
 
 

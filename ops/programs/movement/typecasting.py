@@ -26,6 +26,7 @@ def typecast_by(
     """A tensor in another format, in a place or where it is; raises DeviceError if that is sharded in another way."""
     source, spec = read.spec, builder.device_spec
     where = source.memory_config if place is None else place
+    made = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
     if source.memory_config.memory_layout is not where.memory_layout:
         before, after = source.memory_config.memory_layout.name, where.memory_layout.name
         raise DeviceError(
@@ -33,7 +34,6 @@ def typecast_by(
             f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
             "memory_config: leave it out, and move the result afterwards"
         )
-    made = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
     page_bytes = source.buffer(spec).page_bytes
     ragged = source.memory_config.is_sharded() and page_bytes % spec.l1.alignment_bytes
     return builder.run(

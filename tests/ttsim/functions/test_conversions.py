@@ -3,6 +3,7 @@ import pytest
 
 import ttsim
 from device.errors import DeviceError
+from tests.shards import high
 
 
 def test_numpy_there_and_back() -> None:
@@ -33,3 +34,11 @@ def test_torch_there_and_back() -> None:
     assert ttsim.to_torch(ttsim.from_torch(values, ttsim.bfloat8_b)).dtype is torch.float32
     assert ttsim.to_torch(short, dtype=torch.float32).dtype is torch.float32
     assert torch.equal(ttsim.from_torch(values).to_torch(), values)
+
+
+def test_block_floats_of_rows_are_refused_before_places() -> None:
+    with ttsim.open_device() as device:
+        tensor = ttsim.from_numpy(np.zeros((32, 32), np.float32), ttsim.bfloat16, device=device)
+        place = high((16, 32), 2)
+        with pytest.raises(DeviceError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
+            ttsim.typecast(tensor, ttsim.bfloat8_b, memory_config=place)

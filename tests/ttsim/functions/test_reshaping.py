@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import BLOCK, box, in_box
+from tests.shards import BLOCK, box, in_box, wide
 
 IMAGE = np.arange(2 * 3 * 40 * 64, dtype=np.float32).reshape(2, 3, 40, 64) % 251
 
@@ -78,3 +78,10 @@ def test_rows_with_padding_do_not_become_rows_without(device):
     message = r"^For valid non-interleaved buffers page size 14 must equal buffer size 2112\."
     with pytest.raises(ttnn.DeviceError, match=message):
         ttnn.reshape(x, (1, 132, 7))
+
+
+def test_a_tensor_without_such_a_side_is_itself(device):
+    """Though its rows lie in shards that cut them."""
+    place = wide((4, 24), 3)
+    x = ttnn.from_torch(np.zeros((1, 1, 4, 60), np.float32), ttnn.bfloat16, device=device, memory_config=place)
+    assert ttnn.squeeze(x, 2) is x
