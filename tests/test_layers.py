@@ -29,7 +29,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "memory": {"bindings", "cores", "errors", "numbers", "spec"},
         "matrix_unit": {"host", "numbers", "spec"},
         "time": {"cores", "errors", "numbers", "spec"},
-        "plan": {"cores", "memory", "numbers"},
+        "plan": {"cores", "errors", "memory", "numbers"},
         "events": {"cores", "memory", "plan", "spec"},
         "moments": {"events", "memory"},
         "machine": {"errors", "events", "memory", "moments", "numbers", "plan", "spec"},

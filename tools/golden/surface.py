@@ -49,7 +49,7 @@ def public() -> Iterator[tuple[str, Any]]:
     for module in MODULES:
         try:
             found = resolve_name(f"ttsim.{module}")
-        except ImportError:
+        except (ImportError, AttributeError):  # resolve_name asks the package where the import fails
             continue  # of an extra that is not installed
         for name in sorted(getattr(found, "__all__", [one for one in vars(found) if not one.startswith("_")])):
             value = getattr(found, name)
