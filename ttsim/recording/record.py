@@ -6,7 +6,7 @@ from itertools import groupby
 from device.events import CircularBufferAllocated, CircularBuffersFreed, Event, MadeTensor, OperationBegin, OperationEnd
 from device.memory.circular_buffers import place
 from device.memory.layouts import TensorSpec
-from device.plan import Allocate, Operation, Plan, Step
+from device.plan import Allocate, Operation, Plan, Refuse, Step
 from device.spec.device_spec import DeviceSpec
 from ops.meaning import meaning_of
 from ops.readings.cycles import TimedOperation, operations_of
@@ -140,7 +140,8 @@ def _call(
 ) -> RecordedCall:
     """A call, whose device operations are known."""
     living = tuple(living_after(call.before, until_refused(call.events)).values())
-    read = {name for step in operations_of(call.plan) for name in _reads(step)}
+    carried_out = (index for index, step in enumerate(call.plan.steps) if not isinstance(step, Refuse))
+    read = {name for step in operations_of(call.plan, carried_out) for name in _reads(step)}
     return RecordedCall(
         number=number,
         function=call.function,

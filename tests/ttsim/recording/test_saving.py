@@ -37,6 +37,30 @@ def saved(folder, **options):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def test_a_call_that_is_refused_after_its_image_was_made_is_written(tmp_path):
+    with ttnn.open_device(values="off", l1_small_size=32768) as device, ttnn.profile(device) as profile:
+        tiles = np.zeros((1, 1, 18, 32), np.float32)
+        x = ttnn.Tensor(tiles, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        with pytest.raises(RuntimeError, match=r"^Number of slices \(4\) exceeds the maximum allowed"):
+            ttnn.conv_transpose2d(
+                input_tensor=x,
+                weight_tensor=ttnn.Tensor(np.zeros((32, 32, 1, 1), np.float32), ttnn.bfloat16),
+                device=device,
+                in_channels=32,
+                out_channels=32,
+                batch_size=1,
+                input_height=2,
+                input_width=9,
+                kernel_size=(1, 1),
+                stride=(2, 2),
+                dram_slice_config=ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSliceHeight, num_slices=4),
+            )
+        ttnn.save_report(tmp_path, profile)
+    with closing(sqlite3.connect(tmp_path / "generated/ttnn/reports/report/db.sqlite")) as database:
+        (message,) = database.execute("SELECT error_message FROM errors").fetchone()
+    assert message.startswith("Number of slices (4) exceeds")
+
+
 def test_equal_input_gives_equal_bytes(tmp_path):
     first = saved(tmp_path / "a, 'b'\n<c>")
     assert first.keys() == FILES
