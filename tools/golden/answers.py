@@ -4,6 +4,7 @@ import gc
 import json
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from io import StringIO
 from typing import Any, Final, Literal
 
@@ -123,17 +124,20 @@ def captured(call: Call, names: dict[str, Any], mode: ttsim.graph.RunMode) -> As
 
 
 def reports(profile: ttsim.Profile) -> Aspects:
-    """Every public view of what a profile saw, but for files."""
-    report = profile.report()
-    found = {
-        "report": lines_of(json.loads(report.to_json())),
-        "explanation": report.explain(),
-        "table of 80 columns": report.table(80),
-        "table of 160 columns": report.table(160),
-        "network": str(profile.network()),
-        "network in JSON": lines_of(json.loads(profile.network().to_json())),
+    """Every public view of what a profile saw, but for files; a view that fails is an answer, too."""
+    report, network = cache(profile.report), cache(profile.network)
+    views: dict[str, Callable[[], str]] = {
+        "report": lambda: lines_of(json.loads(report().to_json())),
+        "explanation": lambda: report().explain(),
+        "table of 80 columns": lambda: report().table(80),
+        "table of 160 columns": lambda: report().table(160),
+        "network": lambda: str(network()),
+        "network in JSON": lambda: lines_of(json.loads(network().to_json())),
     }
-    return {aspect: plain(text) for aspect, text in found.items()}
+    found: Aspects = {}
+    for aspect, view in views.items():
+        found |= outcome(view, named=aspect, show=str)
+    return found
 
 
 def memory(device: ttsim.Device) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import ttsim
-from tools.golden.answers import execute, namespace, opened
+from tools.golden.answers import execute, namespace, opened, outcome
 from tools.golden.calls import Call
 from tools.golden.plain import lines_of, plain
 from tools.golden.store import Sections, title
@@ -25,21 +25,17 @@ def exported(call: Call) -> bool:
 def export_sections(call: Call, device: str) -> Sections:
     """The files that `save_report` writes of a call, whether it runs or fails."""
     with opened(call, device, strict=False) as simulated, ttsim.profile(simulated) as profile:
-        try:
-            names = namespace(simulated, random=False)
-            execute(call.given, names)
-            execute(call.text, names)
-        except Exception as error:
-            failed = f"{type(error).__name__}"
-        else:
-            failed = "no error"
+        names = namespace(simulated, random=False)
+        found = {**outcome(lambda: execute(call.given, names), named="given")}
+        if not found:
+            found |= outcome(lambda: execute(call.text, names), named="result")
         with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
             folder = Path(temporary)
-            ttsim.save_report(folder, profile)
+            found |= outcome(lambda: ttsim.save_report(folder, profile), named="saving")
             paths = sorted(path for path in folder.rglob("*") if path.is_file())
-            files = {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in paths}
+            found |= {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in paths}
     name = f"{call.name} {device}"
-    return {title(name, aspect): text for aspect, text in {"ended with": failed, **files}.items()}
+    return {title(name, aspect): text for aspect, text in found.items()}
 
 
 def file_text(path: Path) -> str:
