@@ -2,7 +2,8 @@
 
 Operands are cut to the parts the fidelity multiplies; a 16-bit Dst is rounded once a block instead of once a step. So
 results differ from the device's in the last places only; denormals, infinities and NaN are not treated as the device
-does. The functions mirror those of `blocks` and `packer`, and may write over a Dst they are given.
+does, but where block floats are packed. The functions mirror those of `blocks` and `packer`, and may write over a Dst
+they are given.
 """
 
 from collections.abc import Sequence
@@ -11,9 +12,10 @@ from typing import Final
 import numpy as np
 
 from device.host.depths import depth_of_part
+from device.matrix_unit import packer
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
-from device.numbers.rounding import add, round_half_up, share
+from device.numbers.rounding import LARGEST_SHARED, add, round_half_up, share
 
 _TF32: Final = 0xFFFFE000  # sign, exponent and the ten mantissa bits an operand has
 _BFLOAT16: Final = 0xFFFF0000
@@ -102,7 +104,9 @@ def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
 
 
 def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
-    """Dst rounded to the format, in place."""
+    """Dst rounded to the format, in place; block floats that `share` can not round, by the exact packer."""
+    if fmt.is_block and not _is_shared(dst):
+        return packer.pack(dst, fmt, fp32_dest=fp32_dest, relu=relu)
     if relu:
         dst = np.maximum(dst, np.float32(0), out=dst)
     if fmt == BFLOAT16 and fp32_dest:
@@ -110,6 +114,13 @@ def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) ->
     elif fmt.is_block:
         dst = share(dst, fmt.mantissa_bits)
     return dst
+
+
+def _is_shared(values: Array) -> bool:
+    """Whether `share` rounds the numbers as the packer does: neither very large ones nor infinities or NaN."""
+    if not values.size:
+        return True
+    return bool(values.max() <= LARGEST_SHARED and values.min() >= -LARGEST_SHARED)
 
 
 def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool) -> Array:

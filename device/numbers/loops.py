@@ -62,7 +62,7 @@ def add(values: Array, rows: Array, rounds: bool) -> None:
 @called_with("(int32[:,::1], int32, float32, float32, float32)")
 @apart
 def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float32, unit: np.float32) -> None:
-    """Groups share an exponent, rounded twice as packers do.
+    """Groups share an exponent, rounded twice as packers do; denormals become zero.
 
     Args:
         bits: int32 [groups, 16] of float32 numbers.
@@ -78,14 +78,15 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
             spread_exponents(some, first, _HALF_OF_SEVEN, tops)
         for i in range(some.size):
             top = int32(max(tops[i], smallest)).view(np.float32)
-            seven = int32(int32(some[i] + _HALF_OF_SEVEN) & _SEVEN_BITS).view(np.float32)
+            normal = some[i] if some[i] & _FIELD else int32(0)
+            seven = int32(int32(normal + _HALF_OF_SEVEN) & _SEVEN_BITS).view(np.float32)
             added = float32(top * magic)
             some[i] = float32(float32(float32(seven * stretch) + added) - added).view(np.int32)
         if unit > 0:
             for i in range(some.size):
                 multiple = float32(int32(max(tops[i], smallest)).view(np.float32) * unit)
                 units = np.trunc(float32(int32(some[i]).view(np.float32) / multiple))
-                some[i] = float32(float32(units) * multiple).view(np.int32)
+                some[i] = float32(float32(float32(units) * multiple) + float32(0)).view(np.int32)  # no negative zero
 
 
 @apart

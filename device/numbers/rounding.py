@@ -1,6 +1,7 @@
 """float32 numbers rounded in place to what packers write: by machine code where it is worth loading, else by numpy.
 
-Both give the same bits. Denormals, infinities and NaN are not treated as the device does.
+Both give the same bits. Infinities and NaN are not treated as the device does, nor are denormals where no exponent is
+shared.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ _SEVEN_BITS: Final = np.uint32(0xFFFE0000)  # sign, exponent and a significand o
 _FRACTION_BITS: Final = 6  # of those, behind the leading one
 _STRETCH: Final = np.float32(1.0 + 2.0**-13)
 _MAGIC: Final = np.float32(1.5 * 2.0 ** (23 - _FRACTION_BITS))
-_SMALLEST: Final = np.int32(27 << 23)  # largest exponent of a group, 2^-100, below which it is as good as zero
+_EXPONENT_FIELD: Final = np.uint32(0x7F800000)
+_SMALLEST: Final = np.int32(1 << 23)  # 2^-126, the smallest normal number: groups of zeros round by it
+LARGEST_SHARED: Final = np.float32(2.0**110)  # with `_MAGIC` times a larger number float32 would overflow
 _PASS_SECONDS: Final = 0.2e-9  # what numpy takes for a number, each time it goes over all of them
 _WIDEN_SECONDS: Final = 1e-9
 _PASSES_OF_SHARING: Final = 6
@@ -59,10 +62,10 @@ def share(values: Array, mantissa_bits: int) -> Array:
 
     First every value to as many bits as a bfloat8_b magnitude has, half up; then, by adding and subtracting
     1.5 * 2**23 units, to a multiple of the unit. That addition rounds ties to even, so values are stretched a little
-    beforehand, which makes ties go up and moves nothing else. Narrower magnitudes are then cut.
+    beforehand, which makes ties go up and moves nothing else. Narrower magnitudes are then cut. Denormals are zero.
 
     Args:
-        values: float32, neighbors along the last axis.
+        values: float32 of magnitudes up to `LARGEST_SHARED`, neighbors along the last axis.
         mantissa_bits: Width of a magnitude, 7 or less.
     """
     _, smallest, stretch, rounder, unit = sharing(mantissa_bits)
@@ -72,6 +75,7 @@ def share(values: Array, mantissa_bits: int) -> Array:
         loops.share(groups.view(np.int32), smallest, stretch, rounder, unit)
         return values
     bits = values.view(np.uint32)
+    bits[(bits & _EXPONENT_FIELD) == 0] = 0
     bits += np.uint32(1 << 16)
     bits &= _SEVEN_BITS
     binade = np.maximum(largest_exponents(bits), np.uint32(smallest)).view(np.float32)
@@ -83,6 +87,7 @@ def share(values: Array, mantissa_bits: int) -> Array:
         units = spread(binade * unit)
         np.trunc(groups / units, out=groups)
         groups *= units
+        groups += np.float32(0)  # no negative zero
     return groups.reshape(values.shape)
 
 

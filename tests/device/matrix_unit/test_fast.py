@@ -96,6 +96,16 @@ def test_packing_is_exact(seed, fmt, fp32_dest, relu):
     assert np.array_equal(fast.pack(dst.copy(), fmt, fp32_dest=fp32_dest, relu=relu), want)
 
 
+@pytest.mark.parametrize("fmt", [BFLOAT8_B, BFLOAT4_B])
+@pytest.mark.parametrize("largest", [2.0**-126, 2.0**-104, 2.0**110, 2.0**112, np.inf, np.nan])
+def test_block_floats_of_any_scale_are_packed_exactly(largest, fmt):
+    """Among them (67/64)^2 * 2^-104, the square of a bfloat8_b number, and neighbors that are denormal."""
+    values = (numbers((64, 32), 1) * np.float32(largest if np.isfinite(largest) else 1)).astype(np.float32)
+    values[0, 0], values[3] = largest, (67 / 64) ** 2 * 2.0**-104
+    want = packer.pack(values, fmt, fp32_dest=True)
+    assert np.array_equal(fast.pack(values.copy(), fmt, fp32_dest=True).view(np.int32), want.view(np.int32))
+
+
 def test_relu_comes_before_the_shared_exponent():
     values = np.zeros((1, 16), np.float32)
     values[0, :3] = -100, 65 / 64, 98 / 64

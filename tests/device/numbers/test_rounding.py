@@ -60,6 +60,26 @@ def test_groups_share_the_exponent_of_their_largest(way):
     assert not rounding.share(values.copy(), 7)[0, 5:].any()
 
 
+@pytest.mark.parametrize("mantissa_bits", [7, 3])
+@pytest.mark.parametrize("largest", [2.0**-119, 2.0**-104, 2.0**110])
+def test_groups_of_any_scale_round_alike(way, largest, mantissa_bits):
+    """No smallest exponent takes bits from small numbers."""
+    values = np.zeros((1, 16), np.float32)
+    values[0, :5] = np.array([64, 0.5, 1.49, -1.5, -63]) / 64
+    want = rounding.share(values.copy(), mantissa_bits) * np.float32(largest)
+    made = rounding.share(values * np.float32(largest), mantissa_bits)
+    assert made[0, 0] == largest
+    assert np.array_equal(made.view(np.int32), want.view(np.int32))
+
+
+def test_denormals_are_zero_where_an_exponent_is_shared(way):
+    """Beside 2^-126 a magnitude of one is 2^-132."""
+    values = np.zeros((2, 16), np.float32)
+    values[:, 1] = 2.0**-127
+    values[0, 0] = 2.0**-126
+    assert rounding.share(values.copy(), 7)[:, :2].tolist() == [[2.0**-126, 0], [0, 0]]
+
+
 def test_what_does_not_lie_in_one_piece_is_rounded_too(way):
     values = numbers((4, 64))[:, ::2]
     want = rounding.round_half_up(np.ascontiguousarray(values))

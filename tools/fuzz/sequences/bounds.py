@@ -7,7 +7,6 @@ import numpy as np
 from device.numbers.formats import GROUP, Array
 
 SMALLEST: Final = 1e-37  # denormals are flushed
-SMALLEST_OF_BLOCKS: Final = 2.0**-97  # the packer's rounding loses numbers of a block float that are smaller
 CUT_TO_TF32: Final = 2.0**-10  # of a float32 on its way through the matrix unit's registers
 BLOCK_BITS: Final = {"bfloat8_b": 6, "bfloat4_b": 2}  # fraction bits of the largest number of a group
 
@@ -34,7 +33,7 @@ def block_units(magnitudes: Array, bits: int) -> Array:
     # 1 % above: a number that is rounded up to a power of 2 raises the exponent of its group
     exponents = np.floor(np.log2(np.maximum(largest * 1.01, 2.0**-126)))
     units = np.repeat(2.0 ** (exponents - bits), GROUP, axis=-1)[..., :width]
-    return units.reshape(magnitudes.shape) + SMALLEST_OF_BLOCKS
+    return units.reshape(magnitudes.shape) + SMALLEST
 
 
 def moving(values: Array, dtype: str, *, regrouped: bool = True) -> Array:
