@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import MemoryConfig
-from ops.calls.rearranging.reshaping import plan_reshape
+from ops.calls.rearranging.reshaping import plan_reshape, plan_unsqueeze_to_4d
 from ttsim.functions.device_calls import carried_out, require_left_out
 from ttsim.runtime.execution import on_device, require_allocated
 from ttsim.runtime.tensor import Tensor
@@ -102,7 +102,11 @@ def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
     require_type("unsqueeze_to_4D", Tensor, tensor=tensor)
     if len(tensor.shape) > 4:
         raise ArgumentError("Tensor rank is greater than 4\nunsqueeze_to_4D: reshape it")
-    return _reshaped("unsqueeze_to_4D", tensor, tensor.shape.to_rank(4))
+    device = tensor.device()
+    if device is None or tensor.made_by is not None:
+        return tensor.reshape(tensor.shape.to_rank(4))
+    require_allocated(tensor)
+    return carried_out("unsqueeze_to_4D", plan_unsqueeze_to_4d(tensor.spec, device.spec), tensor, device)
 
 
 def _axis(function: str, dim: object, rank: int) -> int:

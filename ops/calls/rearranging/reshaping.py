@@ -32,6 +32,8 @@ from ops.programs.tiling.plan import dealt
 
 Shape = tuple[int, ...]
 
+RANK = 4
+
 
 def plan_reshape(
     source: TensorSpec,
@@ -71,6 +73,14 @@ def plan_reshape(
     else:
         result = _tiles(builder, given, shape, where, explicit=place is not None, filler=filler)
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" seen in four axes: the buffer stays with its padding, whatever its shards are."""
+    builder, more = PlanBuilder(spec, {"input": source}), [1] * (RANK - len(source.shape))
+    padded = [1] * (RANK - len(source.padded_shape)) + list(source.padded_shape)
+    made = TensorSpec((*more, *source.shape), source.data_format, source.layout, source.memory_config, padded)
+    return builder.finish({"output": "input"}, {"input": made}, known_works=MEANINGS)
 
 
 def _stays(source: TensorSpec, shape: Shape, where: MemoryConfig) -> bool:

@@ -97,9 +97,12 @@ def _check_place(owner: str, place: MemoryConfig | None) -> None:
 
 
 def seen(tensor: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
-    """The tensor under a shape with more or fewer sides of 1 in front."""
-    spec = tensor.spec
-    return PlanTensor(tensor.name, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config))
+    """The tensor under a shape with more or fewer sides of 1 in front; rows keep the padding that shards gave them."""
+    spec, more = tensor.spec, len(shape) - len(tensor.spec.shape)
+    padded = None
+    if spec.layout is Layout.ROW_MAJOR:
+        padded = (*[1] * more, *spec.padded_shape[max(0, -more) :])
+    return PlanTensor(tensor.name, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config, padded))
 
 
 def _in_columns(tensor: TensorSpec) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import box, high, wide
+from tests.shards import BLOCK, box, high, in_box, wide
 from tests.ttsim.functions.captured import captured, operations
 
 IMAGE = np.arange(2 * 3 * 32 * 64, dtype=np.float32).reshape(2, 3, 32, 64) % 251
@@ -159,6 +159,17 @@ def test_block_floats_whose_axes_stay_are_converted_and_converted_back(device):
     tiles = ttnn.from_torch(IMAGE, ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device)
     names, result, _ = captured(lambda: ttnn.transpose(tiles, 3, 3))
     assert (names, result.to_numpy().tobytes()) == (["Typecast", "Typecast"], tiles.to_numpy().tobytes())
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 32, 224), (4, 32, 224), (128, 224)])
+def test_the_padding_of_uneven_shards_is_transposed_with_the_rows(device, shape):
+    """Six shards of 40 columns hold 224: the interleaved result is padded to 240 rows."""
+    place = in_box(BLOCK, (128, 40), 6)
+    values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 251
+    x = ttnn.from_torch(values, ttnn.bfloat16, layout=ttnn.ROW_MAJOR_LAYOUT, device=device, memory_config=place)
+    made = ttnn.transpose(x, -2, -1, memory_config=ttnn.L1_MEMORY_CONFIG)
+    assert made.padded_shape == [*shape[:-2], 240, shape[-2]]
+    assert np.array_equal(made.to_numpy(), values.swapaxes(-2, -1))
 
 
 def test_vectors_in_tiles_are_not_transposed(device):

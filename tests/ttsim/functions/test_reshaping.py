@@ -36,6 +36,28 @@ def test_sides_of_one(device):
     assert ttnn.unsqueeze_to_4D(ttnn.squeeze(tensor)).shape == [1, 3, 40, 64]
 
 
+@pytest.mark.parametrize(
+    ("sides", "place"),
+    [
+        ((384,), in_box(ttnn.TensorMemoryLayout.WIDTH_SHARDED, (1, 77), 5)),
+        ((64, 100), in_box(BLOCK, (32, 40), 3, 2)),
+        ((2, 32, 100), in_box(BLOCK, (32, 40), 3, 2)),
+    ],
+)
+def test_four_axes_keep_the_padding_of_uneven_shards(device, sides, place):
+    """ttnn.unsqueeze_to_4D sees the shape and the padded shape anew, where ttnn.reshape refuses other rows."""
+    values = np.arange(np.prod(sides), dtype=np.float32).reshape(sides) % 251
+    tensor = ttnn.from_torch(values, ttnn.bfloat16, layout=ttnn.ROW_MAJOR_LAYOUT, device=device, memory_config=place)
+    seen = ttnn.unsqueeze_to_4D(tensor)
+    assert seen.shape == [1] * (4 - len(sides)) + list(sides)
+    assert seen.padded_shape == [1] * (4 - len(sides)) + [*sides[:-1], tensor.padded_shape[-1]]
+    assert seen.padded_shape[-1] > sides[-1]
+    assert seen.buffer_address() == tensor.buffer_address()
+    assert np.array_equal(seen.to_numpy(), values.reshape(seen.shape))
+    with pytest.raises(ttnn.DeviceError, match=r"^Changing the last dimension of a sharded tensor is not supported"):
+        ttnn.reshape(tensor, tuple(seen.shape))
+
+
 @pytest.mark.parametrize("shape", [(1, 6, 40, 64), (1, 1, 6, 40, 64), (3, 2, 40, 64)])
 def test_a_view_of_tiles_that_were_filled_up(device, shape):
     rows = ttnn.from_torch(IMAGE[:, :, :37].reshape(6, 37, 64), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
