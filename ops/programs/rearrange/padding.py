@@ -86,14 +86,18 @@ def pad_buffers(source: PlanTensor, made: PlanTensor, front: int, spec: DeviceSp
 
 
 def _shard_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Views of both shards, of no more rows than there are, and a row of the number, on the cores that hold rows."""
-    result = shard_view("padded", made, spec, made.spec.data_cores)
+    """Views of both shards, of no more rows than there are, and a row of the number.
+
+    The program that widens rows runs on the cores that hold rows, the program that adds rows on the whole grid.
+    """
+    widens = source.spec.shape[-1] != made.spec.shape[-1]
+    result = shard_view("padded", made, spec, made.spec.data_cores if widens else None)
     rows = min(source.spec.shards.shape[0], source.spec.matrix[0])
     row, data_format = row_bytes(made.spec), made.spec.data_format
     given = buffer(
         "shards", rows * row_bytes(source.spec, source.spec.shape[-1]), data_format, result.cores, source.name
     )
-    fill = scratchpad if source.spec.shape[-1] != made.spec.shape[-1] else buffer
+    fill = scratchpad if widens else buffer
     return given, result, fill("number", row, data_format, result.cores)
 
 

@@ -85,11 +85,17 @@ def test_vectors_in_tiles_are_padded_within_their_last_tile():
 
 
 @pytest.mark.parametrize(
-    ("layout", "shard", "cores"), [(Layout.ROW_MAJOR, (1, 16), 40), (Layout.TILE, (32, 32), 2)], ids=["rows", "tiles"]
+    ("layout", "shard", "padding", "cores"),
+    [
+        (Layout.ROW_MAJOR, (1, 16), ((0, 0), (0, 16)), 40),
+        (Layout.ROW_MAJOR, (1, 16), ((2, 0), (0, 0)), 64),
+        (Layout.TILE, (32, 32), ((0, 0), (0, 16)), 2),
+    ],
+    ids=["wider rows", "more rows", "tiles"],
 )
-def test_programs_that_pad_shards_run_on_the_cores_with_data(layout, shard, cores):
-    """Forty rows on 64 cores."""
+def test_the_cores_of_programs_that_pad_shards(layout, shard, padding, cores):
+    """Forty rows on 64 cores: only the program that adds rows runs on cores without data."""
     source = TensorSpec((1, 1, 40, 16), BFLOAT16, layout, high(shard, 64))
-    plan = plan_pad(source, ((0, 0), (0, 0), (0, 0), (0, 16)), 0.0, SPEC)
+    plan = plan_pad(source, ((0, 0), (0, 0), *padding), 0.0, SPEC)
     (program,) = [step for step in plan.steps if isinstance(step, Operation)]
     assert {buffer.cores.num_cores() for buffer in program.circular_buffers} == {cores}
