@@ -190,6 +190,11 @@ class PlanBuilder:
         self._steps.append(Refuse(str(error), type(error)))
 
     @property
+    def begun(self) -> bool:
+        """Whether the plan has a step."""
+        return bool(self._steps)
+
+    @property
     def refused(self) -> bool:
         """Whether the plan ends in a refusal."""
         return bool(self._steps) and isinstance(self._steps[-1], Refuse)

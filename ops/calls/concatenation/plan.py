@@ -55,25 +55,39 @@ def plan_concat(
 
     Raises:
         ArgumentError: The library takes programs that are not simulated.
-        DeviceError: The tensors do not go together.
+        DeviceError: The tensors do not go together, which shows before anything runs; else the plan ends in a refusal.
     """
     require_one_shape(sources, axis)
     builder = PlanBuilder(spec, {f"input_{number}": one for number, one in enumerate(sources)})
     inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
-    where = DRAM_MEMORY_CONFIG if place is None else place
-    if len(inputs) == 1:
-        result = placed(builder, inputs[0], where, "output")
-    elif not _is_ragged(sources, axis):
-        result, spent = _aligned(builder, inputs, axis, where, groups, "output")
-        builder.free(*spent)
-    elif _joins_bands(sources, axis, where, groups, spec):
-        result = _paged(builder, inputs, axis, where, "output", ragged=True)
-    else:
-        rows = [unpadded_by(builder, one, one.spec.shape, one.spec.memory_config, f"{one.name}.rows") for one in inputs]
-        joined, spent = _aligned(builder, rows, axis, where, groups, "output.rows", consumed=True)
-        result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)
-        builder.free(joined, *spent)
+    try:
+        result = _concatenated(builder, inputs, axis, DRAM_MEMORY_CONFIG if place is None else place, groups)
+    except DeviceError as error:
+        if not builder.begun:
+            raise
+        builder.refuse(error)  # what runs before it may be refused first, or find no room
+        result = inputs[0]
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def _concatenated(
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
+) -> PlanTensor:
+    """The tensors joined in their place; tiles with padding along the axis as rows, if no program joins those."""
+    sources = [one.spec for one in inputs]
+    if len(inputs) == 1:
+        return placed(builder, inputs[0], place, "output")
+    if not _is_ragged(sources, axis):
+        result, spent = _aligned(builder, inputs, axis, place, groups, "output")
+        builder.free(*spent)
+        return result
+    if _joins_bands(sources, axis, place, groups, builder.device_spec):
+        return _paged(builder, inputs, axis, place, "output", ragged=True)
+    rows = [unpadded_by(builder, one, one.spec.shape, one.spec.memory_config, f"{one.name}.rows") for one in inputs]
+    joined, spent = _aligned(builder, rows, axis, place, groups, "output.rows", consumed=True)
+    result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)
+    builder.free(joined, *spent)
+    return result
 
 
 def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:

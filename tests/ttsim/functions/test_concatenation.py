@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import high, wide
+from tests.shards import BLOCK, high, in_box, wide
 from tests.ttsim.functions.captured import captured, operations
 
 
@@ -32,6 +32,19 @@ def test_ragged_rows_go_through_sticks(device):
     names, result, _ = captured(lambda: ttnn.concat([tall, short], 2))
     assert names == ["UntilizeWithUnpadding"] * 2 + ["Concat", "TilizeWithValPadding"]
     assert tuple(result.shape) == (1, 1, 60, 32)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "first"),
+    [(256, ttnn.DeviceError, "bad optional access"), (4096, ttnn.CircularBufferError, "Statically allocated dataflow")],
+)
+def test_programs_before_a_refusal_are_refused_first(device, rows, error, first):
+    """Rows of 7 bfloat16 are turned first: 4,096 rows of the other tensor leave no room for the buffers of that."""
+    long, short = in_box(BLOCK, (rows, 32), 4), in_box(BLOCK, (rows // 4, 7), 1, 4)
+    arrays = [placed(device, values(1, 1, rows, 128), ttnn.ROW_MAJOR_LAYOUT, long)]
+    arrays.append(placed(device, values(1, 1, rows, 7), ttnn.ROW_MAJOR_LAYOUT, short))
+    with pytest.raises(error, match=f"^{first}"):
+        ttnn.concat(arrays, -1)
 
 
 def test_shards_are_joined_on_their_cores(device):
