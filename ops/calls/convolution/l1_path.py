@@ -141,11 +141,15 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> tuple
         refused = builder.run("HaloDeviceOperation", Relayout(Conversion.COPY), [sharded], refused=str(error))
         return refused, None
     work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
+    output = plan.output
+    if not sharded.in_l1:  # it is made where the input lies, and refused then
+        place = replace(output.memory_config, buffer_type=sharded.spec.memory_config.buffer_type)
+        output = replace(output, memory_config=place)
     made = builder.run(
         "HaloDeviceOperation",
         work,
         [sharded],
-        output=PlanTensor(name, plan.output),
+        output=PlanTensor(name, output),
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
         key=("halo", *_window(laid_out.arguments), plan.arguments, sharded.spec),
@@ -215,19 +219,26 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
     if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
         problem = replace(problem, weight_format=weights.data_format)
         laid_out = replace(laid_out, problem=problem)
+    shards = laid_out.input_memory.shard_spec
     refused = width_refusal(
-        layout.config, layout.shards, layout.blocks, problem.kernel, prepared_rows=weights.padded_shape[-2]
+        layout.config,
+        layout.shards,
+        layout.blocks,
+        problem.kernel,
+        given_width=None if shards is None else shards.shape[1],
+        prepared_rows=weights.padded_shape[-2],
     )
     if laid_out.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     weight, *bias = operands(builder, laid_out.arguments)
     prepared = [weight.spec.padded_shape, *((1, 1, *one.spec.padded_shape) for one in bias)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared)
-    if laid_out.arguments.conv_config.activation is not None:
-        refused = refused or fused_by_conv_refusal(laid_out.arguments.conv_config.activation)
     indices = _reader_indices(laid_out, dealt or halo_arguments(laid_out, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
+    activation = laid_out.arguments.conv_config.activation
+    if activation is not None and (unfinished is None or layout.scheme is WIDTH):  # WIDTH asks for its code first
+        refused = refused or fused_by_conv_refusal(activation)
     if unfinished is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
         unfinished = (
             "Multicast runtime arguments target an unplaced core\n"

@@ -83,11 +83,16 @@ def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorS
     call, channels = laid_out.arguments, laid_out.problem.in_channels
     held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
-    if prepared and channels != weights.shape[-2]:
+    if (prepared or call.folding is None) and channels != weights.shape[-2]:
         return (
             "The width of the first tensor must be equal to the height of the second tensor. "
-            f"Mismatch: width={channels} height={weights.shape[-2]}\n"
-            "weight_tensor: it was prepared for other channels; pass it on the host"
+            f"Mismatch: width={channels} height={weights.shape[-2]}\nweight_tensor: "
+            + (
+                "it was prepared for other channels; pass it on the host"
+                if prepared
+                else f"with its padding it has the shape {list(call.weight.spec.padded_shape)}, which is no 1x1 kernel "
+                f"for {channels} channels; give it in ROW_MAJOR_LAYOUT, and for this call"
+            )
         )
     tiles = "K dimension in tiles must match between input A ({}) and input B ({})\n"
     if held != given and call.folding is not None and not call.folding.weights:

@@ -210,7 +210,13 @@ def weight_rows(scheme: TensorMemoryLayout, blocks: Blocks, shards: Shards, kern
 
 
 def width_refusal(
-    config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int], *, prepared_rows: int | None = None
+    config: ParallelConfig,
+    shards: Shards,
+    blocks: Blocks,
+    kernel: tuple[int, int],
+    *,
+    given_width: int | None = None,
+    prepared_rows: int | None = None,
 ) -> str | None:
     """Why the WIDTH program cannot walk through these blocks, in the real library's words and ours; None if it can.
 
@@ -219,6 +225,7 @@ def width_refusal(
         shards: Their shares.
         blocks: The blocks.
         kernel: (kh, kw).
+        given_width: Channels of one shard of the input as it lies; None for those of ``shards``.
         prepared_rows: Rows of the prepared weights; None for those that the program reads.
     """
     if config.scheme is not WIDTH:
@@ -228,6 +235,12 @@ def width_refusal(
             f"Output block height (in # of tiles) ({shards.out_row_tiles}) should be greater than or equal to "
             f"activation block height (in # of tiles) ({blocks.act_h_tiles})\n"
             f"act_block_h_override: a core computes {shards.out_rows} rows; use 0"
+        )
+    if given_width not in (None, shards.in_width):
+        return (
+            "The width of tensor a needs to match the height of tensor b\n"
+            f"input_tensor: its shards on {config.channel_cores} cores are {given_width} channels wide, and the weights "
+            f"are prepared for {shards.in_width}; give it shards of {shards.in_width}, or set reshard_if_not_optimal"
         )
     window = shards.in_channels * kernel[0] * kernel[1]
     if window % (blocks.act_w_tiles * TILE):
