@@ -12,6 +12,7 @@ from device.numbers.integers import div_up
 from ops.calls.conv2d.folding import WAY_OUT, folds
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.image_checks import view_refusal
+from ops.calls.convolution.operand_checks import bias_shape, rank, weight_refusals
 from ops.calls.convolution.problem import image_shape, is_matmul, prepared_as_matmul, takes_l1_path
 from ops.calls.convolution.sanity import (
     OPERAND_CHECKS,
@@ -24,9 +25,7 @@ from ops.calls.convolution.sanity import (
 from ops.calls.convolution.slice_choice import require_outputs
 from ops.calls.convolution.slicing import output_slices
 from ops.calls.convolution.validation import (
-    BIAS_SHAPE_CHECKS,
     CONFIG_CHECKS,
-    HOST_WEIGHT_FORMATS,
     IMAGE_AXES,
     INPUT_CHECKS,
     INPUT_RANK_CHECKS,
@@ -34,7 +33,6 @@ from ops.calls.convolution.validation import (
     Check,
     bias_format_known,
     raise_first,
-    rank,
     rows_of_block_operands,
 )
 from ops.frame.axis import count_windows
@@ -63,7 +61,6 @@ def validate_whole(call: ConvArguments) -> None:
     """
     raise_first(call, () if is_matmul(call) or _whole_windows(call) else INPUT_CHECKS)
     raise_first(call, (_sliced_weight_rank, *CONFIG_CHECKS), INPUT_RANK_CHECKS)
-    raise_first(call, (_weight,), BIAS_SHAPE_CHECKS)
 
 
 def validate_prepared(call: ConvArguments, role: str) -> None:
@@ -78,7 +75,7 @@ def validate_prepared(call: ConvArguments, role: str) -> None:
     """
     raise_first(call, (bias_format_known,) if role == "bias" else ())
     raise_first(call, SIZE_CHECKS, (_folded_lengths,) if folds(call) else ())
-    raise_first(call, (_weight,) if role == "weight" else BIAS_SHAPE_CHECKS, CONFIG_CHECKS)
+    raise_first(call, (weight_refusals,) if role == "weight" else (bias_shape,), CONFIG_CHECKS)
 
 
 def validate_prepared_blocks(call: ConvArguments) -> None:
@@ -206,27 +203,6 @@ def _folded_rank(call: ConvArguments) -> Iterator[str]:
         yield (
             f"Fold: logical H ({shape[1]}) must be divisible by stride_h ({stride}).\n"
             f"input_tensor: give it as [N, H, W, C], not with the shape {list(shape)}; or {WAY_OUT}"
-        )
-
-
-def _weight(call: ConvArguments) -> Iterator[str]:
-    spec = call.weight.spec
-    if not call.weight.on_host:
-        return
-    if len(spec.shape) != 4:
-        yield (
-            "Host conv weights should be 4D tensor\nweight_tensor: it must have the four axes [out_channels, "
-            f"in_channels / groups, kernel height, kernel width], not the shape {list(spec.shape)}"
-        )
-    if spec.layout is not Layout.ROW_MAJOR:
-        yield (
-            "Host conv weights layout should be in row_major layout\n"
-            "weight_tensor: make it with layout=ROW_MAJOR_LAYOUT; block floats come from conv_config.weights_dtype"
-        )
-    if spec.data_format not in HOST_WEIGHT_FORMATS:
-        yield (
-            f"Unsupported data type\nweight_tensor: weights on the host must be bfloat16 or float32, not "
-            f"{spec.data_format}; set conv_config.weights_dtype to have them converted"
         )
 
 

@@ -8,8 +8,9 @@ refused: other frameworks do, the real library computes it rightly. Evidence: ca
 from collections.abc import Iterator
 
 from device.errors import ArgumentError
-from device.memory.memory_config import BufferType, Layout
+from device.memory.memory_config import BufferType
 from ops.calls.convolution.arguments import ConvArguments, SliceType
+from ops.calls.convolution.operand_checks import bias_refusals, transposed_weight_rank, weight_refusals
 from ops.calls.convolution.output_checks import output_override
 from ops.calls.convolution.problem import frame_of, is_matmul, prepared_as_matmul, takes_l1_path
 from ops.calls.convolution.sanity import (
@@ -24,17 +25,14 @@ from ops.calls.convolution.slice_choice import require_outputs
 from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
 from ops.calls.convolution.soundness import way_out
 from ops.calls.convolution.validation import (
-    BIAS_CHECKS,
     BLOCK_CHECKS,
     CONFIG_CHECKS,
-    HOST_WEIGHT_FORMATS,
     INPUT_CHECKS,
     INPUT_RANK_CHECKS,
     SEARCH_CHECKS,
     SIZE_CHECKS,
     bias_format_known,
     raise_first,
-    rank,
     rows_of_block_operands,
 )
 from ops.frame.axis import NoWindowError, transposed_outputs
@@ -48,9 +46,7 @@ def validate(call: ConvArguments) -> None:
     """
     if _asks_for_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
-    raise_first(
-        call, INPUT_CHECKS, SIZE_CHECKS, (_weight_rank,), CONFIG_CHECKS, INPUT_RANK_CHECKS, (_weight,), BIAS_CHECKS
-    )
+    raise_first(call, INPUT_CHECKS, SIZE_CHECKS, (transposed_weight_rank,), CONFIG_CHECKS, INPUT_RANK_CHECKS)
 
 
 def validate_weights_preparation(call: ConvArguments) -> None:
@@ -61,7 +57,7 @@ def validate_weights_preparation(call: ConvArguments) -> None:
     """
     if _searches_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
-    own = (_weight, _prepared_slices, _kept_shards, output_override, _slice_shards)
+    own = (weight_refusals, _prepared_slices, _kept_shards, output_override, _slice_shards)
     raise_first(call, own, BLOCK_CHECKS, CONFIG_CHECKS)
 
 
@@ -71,7 +67,7 @@ def validate_bias_preparation(call: ConvArguments) -> None:
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    raise_first(call, (bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, BIAS_CHECKS)
+    raise_first(call, (bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, (bias_refusals,))
 
 
 def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
@@ -141,31 +137,6 @@ def _matmul_output_padding(call: ConvArguments) -> Iterator[str]:
         yield (
             f"output_padding {call.output_padding} is ignored by a 1x1 convolution with stride 1, though the returned "
             "sizes count it; use output_padding=(0, 0)"
-        )
-
-
-def _weight_rank(call: ConvArguments) -> Iterator[str]:
-    if call.weight.on_host:
-        yield from rank(
-            "weight_tensor", "[in_channels, out_channels / groups, kernel height, kernel width]", call.weight
-        )
-
-
-def _weight(call: ConvArguments) -> Iterator[str]:
-    spec = call.weight.spec
-    if not call.weight.on_host:
-        if spec.layout is not Layout.TILE:
-            yield (
-                "Weights should be in TILE layout.\nweight_tensor: weights on the device must be prepared; use "
-                "prepare_conv_transpose2d_weights, or pass them on the host"
-            )
-        return
-    yield from _weight_rank(call)
-    if spec.data_format not in HOST_WEIGHT_FORMATS:
-        yield (
-            "Unsupported data type for transform_weights_for_conv_transpose2d\n"
-            f"weight_tensor: weights on the host must be bfloat16 or float32, not {spec.data_format}; "
-            "set conv_config.weights_dtype to have them converted"
         )
 
 

@@ -80,9 +80,13 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
     target = builder.allocate("output.image", made)
     if config.num_slices > 1:
         _slices(builder, call, config, frame, image, target)
+        if builder.refused:
+            return target
         return image_output(builder, target, "output.rows")
     builder.free(target)  # allocated before the number of slices was known, and given up when one is enough
     output = l1_path(builder, as_slice(call, Operand(spec=image.spec, on_host=False)), image, frame=frame)
+    if builder.refused:
+        return output
     return dram_output(builder, output, "output.dram")
 
 
@@ -122,6 +126,8 @@ def _slices(
             one = _one_slice(builder, ready, part, prefix, image)
         else:
             one = _once_more(builder, alike, _input_window(call, part), prefix, image)
+        if builder.refused:
+            return
         _written(builder, part, one, target)
         if ready is call:  # the first slice uploads the weights, so that no other is like it
             ready = _after_first_slice(call, one.scheme)

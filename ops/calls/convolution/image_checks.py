@@ -25,12 +25,14 @@ def image_refusals(call: ConvArguments) -> Iterator[str]:
     text = view_refusal(spec, image_shape(call))
     if text is not None:
         yield text
-    turned = spec.data_format.is_block and spec.volume == prod(image_shape(call)) and not is_view(spec, image_shape(call))
+    turned = (
+        spec.data_format.is_block and spec.volume == prod(image_shape(call)) and not is_view(spec, image_shape(call))
+    )
     if turned and config.is_sharded() and config.buffer_type is not BufferType.L1:
         yield (
             "Input tensor must be in L1\n"
-            f"input_tensor: its {spec.data_format} tiles are {config.memory_layout.name} in DRAM, and only shards in L1 "
-            "can be made an image; use DRAM_MEMORY_CONFIG"
+            f"input_tensor: its {spec.data_format} tiles are {config.memory_layout.name} in DRAM, and only shards in "
+            "L1 can be made an image; use DRAM_MEMORY_CONFIG"
         )
     if config.buffer_type is not BufferType.DRAM:
         yield (

@@ -72,6 +72,8 @@ def l1_path(
         upload_weights(builder, laid_out)
     else:
         upload_phase_weights(builder, laid_out)
+    if builder.refused:
+        return sharded
     if not reads_input(laid_out):
         activations, dealt = _halo(builder, laid_out, sharded)
         if activations.name == sharded.name:  # it is refused, and nothing after it is reached

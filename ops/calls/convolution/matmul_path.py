@@ -80,6 +80,8 @@ def matmul_path(
         given = matmul_input(builder, start, new, name, deallocate=deallocate, shard=shard)
     consumed = given.name != start.name or (deallocate and given.in_l1)
     upload_weights(builder, laid_out)
+    if builder.refused:
+        return given
     tiles = matmul_tiles(builder, given, "input.tiled", consumed=consumed)
     if tiles.spec.memory_config.is_sharded():
         output = _sharded_matmul(builder, laid_out, tiles)

@@ -11,13 +11,20 @@ from device.numbers.integers import round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.laid_out import LaidOut
+from ops.calls.convolution.operand_checks import refuse_operands
 from ops.calls.convolution.problem import is_matmul
 from ops.programs.conv2d.partition import HEIGHT, WIDTH, channel_alignment
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 
 
 def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
-    """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for."""
+    """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for.
+
+    Where they can not be prepared, the plan ends in a refusal.
+    """
+    refuse_operands(builder, laid_out.arguments)
+    if builder.refused:
+        return
     call, taken_for = laid_out.arguments, read_layout(laid_out)
     layout, names = _prepared_layout(laid_out, taken_for), operand_names(call)
     if not call.weight.on_host or (layout is not taken_for and layout != taken_for):
@@ -99,7 +106,7 @@ def _made_of(
         whole_blocks=True,
     )
     inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)
-    if laid_out.layout.scheme is HEIGHT and made.k_block_rows < inner:
+    if laid_out.sharded and laid_out.layout.scheme is HEIGHT and made.k_block_rows < inner:
         raise DeviceError(
             f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n{_why_blocks_differ(laid_out)}"
         )

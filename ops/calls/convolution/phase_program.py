@@ -8,6 +8,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.laid_out import LaidOut, output_spec
 from ops.calls.convolution.micro_op import micro_op_work, sticks_bytes
+from ops.calls.convolution.operand_checks import refuse_operands
 from ops.calls.convolution.operands import operand_names, operands, read_layout
 from ops.calls.convolution.output_checks import ROWS_OF_BLOCKS
 from ops.frame.phases import dense_bounds
@@ -96,6 +97,9 @@ def _stick_bytes(laid_out: LaidOut) -> int:
 
 def upload_phase_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
     """As `operands.upload_weights`, with weights parted by phase; the bias is the micro-op's."""
+    refuse_operands(builder, laid_out.arguments)
+    if builder.refused:
+        return
     call, work, names = laid_out.arguments, phase_weights(laid_out), operand_names(laid_out.arguments)
     if call.weight.on_host:
         builder.upload(names[0], work.spec, "weight", work)

@@ -6,6 +6,7 @@ from typing import Final
 from device.errors import ArgumentError
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from ops.calls.convolution.arguments import ConvArguments
+from ops.calls.convolution.operand_checks import operand_refusals
 from ops.calls.convolution.problem import fills_alignment, is_matmul, takes_l1_path
 from ops.calls.convolution.validation import Check, claimed_shape, claimed_volume
 
@@ -74,7 +75,7 @@ def _pads_channels(call: ConvArguments) -> bool:
 
 
 def _formats(call: ConvArguments) -> Iterator[str]:
-    weights = call.weight.spec.data_format
+    weights = None if _refused_later(call) else call.weight.spec.data_format
     for name, data_format in (
         ("input_tensor", call.input.spec.data_format),
         ("dtype", call.out_format),
@@ -103,7 +104,14 @@ def raw_weight(call: ConvArguments) -> Iterator[str]:
         yield ("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
 
 
+def _refused_later(call: ConvArguments) -> bool:
+    """Whether weights or bias are refused, in the real library's words, once they are to be prepared."""
+    return next(operand_refusals(call), None) is not None
+
+
 def _weight(call: ConvArguments) -> Iterator[str]:
+    if _refused_later(call):
+        return
     if call.weight.on_host:
         yield from raw_weight(call)
         return
@@ -116,7 +124,7 @@ def _weight(call: ConvArguments) -> Iterator[str]:
 
 
 def _bias(call: ConvArguments) -> Iterator[str]:
-    if call.bias is None or call.bias.on_host:
+    if call.bias is None or call.bias.on_host or _refused_later(call):
         return
     spec = call.bias.spec
     if spec.layout is not Layout.TILE or spec.shape[-1:] != (call.out_channels,):

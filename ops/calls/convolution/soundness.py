@@ -50,7 +50,7 @@ def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
         call: The call.
     """
     operations = [step for step in plan.steps if isinstance(step, Operation)]
-    if any(one.refused or one.unfinished for one in operations):  # the real library ends with an error of its own
+    if plan.refused or any(one.refused or one.unfinished for one in operations):  # an error of the real library's own
         return None
     works = [one.work for one in operations]
     faults = chain(_misused(plan, call), _faults(works, call), _unwritten_channels(plan, operations))

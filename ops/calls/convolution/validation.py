@@ -16,8 +16,7 @@ from math import prod
 from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.memory.tiles import TILE
-from device.numbers.formats import BFLOAT16, FLOAT32, UINT32
-from ops.calls.convolution.arguments import ConvArguments, Operand
+from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.image_checks import image_refusals
 from ops.calls.convolution.output_checks import CORE_GRID_HINT, output_override, rows_of_blocks
 from ops.calls.convolution.problem import is_matmul, needs_new_shards, takes_l1_path
@@ -29,7 +28,6 @@ SHARD_LAYOUTS = (
     TensorMemoryLayout.WIDTH_SHARDED,
 )
 IMAGE_AXES = 4
-HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
 Check = Callable[[ConvArguments], Iterator[str]]
 
@@ -92,16 +90,6 @@ def rows_of_block_operands(call: ConvArguments) -> Iterator[str]:
             f"Only TILE layout is supported for {weights_format.name.upper()} dtype!\n"
             "conv_config.weights_dtype: weights and bias for an input in DRAM can not be prepared in it; pass "
             "them as they were made, on the host, or put the input in L1"
-        )
-
-
-def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
-    """A raw operand with fewer than four axes."""
-    shape = operand.spec.shape
-    if len(shape) < 4:
-        yield (
-            f"ShapeBase[] index out of range. 3 not in [-4, {len(shape)})\n"
-            f"{name}: it must have the four axes {wanted}, not the shape {list(shape)}"
         )
 
 
@@ -236,35 +224,6 @@ def _input_rank(call: ConvArguments) -> Iterator[str]:
     yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
 
 
-def _bias_side(call: ConvArguments) -> Iterator[str]:
-    if call.bias is not None and call.bias.on_host and not call.weight.on_host:
-        yield (
-            "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
-            "must be too; use prepare_conv_transpose2d_bias"
-        )
-
-
-def _bias_shape(call: ConvArguments) -> Iterator[str]:
-    if call.bias is None or not call.bias.on_host:
-        return
-    spec, wanted = call.bias.spec, [1, 1, 1, call.out_channels]
-    yield from rank("bias_tensor", "[1, 1, 1, out_channels]", call.bias)
-    if spec.shape[3] != call.out_channels:
-        yield (
-            "Bias must have the same length as output channels\n"
-            f"bias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
-        )
-    if len(spec.shape) != 4:
-        yield f"Host conv bias should be 4D tensor\nbias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
-    if spec.layout is not Layout.ROW_MAJOR:
-        yield (
-            "Host conv bias layout should be in row_major layout\n"
-            "bias_tensor: make it with layout=ROW_MAJOR_LAYOUT; block floats come from conv_config.weights_dtype"
-        )
-    if spec.shape[:3] != (1, 1, 1):
-        yield f"Host conv bias shape is not correct\nbias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
-
-
 def claimed_shape(call: ConvArguments) -> str:
     """What the call says of its input, as text."""
     return (
@@ -284,5 +243,3 @@ CONFIG_CHECKS: tuple[Check, ...] = (_placing,)
 SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _searching)  # before a number of slices is looked for
 BLOCK_CHECKS: tuple[Check, ...] = (_block_height, _block_width)
 INPUT_RANK_CHECKS: tuple[Check, ...] = (_input_rank,)  # once its cores are known
-BIAS_SHAPE_CHECKS: tuple[Check, ...] = (_bias_shape,)
-BIAS_CHECKS: tuple[Check, ...] = (_bias_side, *BIAS_SHAPE_CHECKS)

@@ -239,8 +239,8 @@ def width_refusal(
     if given_width not in (None, shards.in_width):
         return (
             "The width of tensor a needs to match the height of tensor b\n"
-            f"input_tensor: its shards on {config.channel_cores} cores are {given_width} channels wide, and the weights "
-            f"are prepared for {shards.in_width}; give it shards of {shards.in_width}, or set reshard_if_not_optimal"
+            f"input_tensor: its shards on {config.channel_cores} cores are {given_width} channels wide, and the "
+            f"weights are prepared for {shards.in_width}; give it such shards, or set reshard_if_not_optimal"
         )
     window = shards.in_channels * kernel[0] * kernel[1]
     if window % (blocks.act_w_tiles * TILE):

@@ -6,10 +6,16 @@ from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, INT32
+from device.plan import Allocate, Operation, Refuse
+from device.spec.device_spec import load_spec
+from ops.calls.conv2d.plan import plan_conv2d
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.calls.convolution.operand_checks import operand_refusals
 from tests.shards import high
+
+SPEC = load_spec("wormhole_n150")
 
 
 def call(**changes: object) -> ConvArguments:
@@ -56,11 +62,6 @@ def test_a_good_call_passes():
     ("changes", "line"),
     [
         ({"stride": (0, 1)}, "stride must be greater than 0, got (0, 1)"),
-        ({"weight": weight((64, 32, 9))}, "Host conv weights should be 4D tensor"),
-        ({"weight": weight(data_format=INT32)}, "Unsupported data type"),
-        ({"weight": weight(layout=Layout.TILE)}, "Host conv weights layout should be in row_major layout"),
-        ({"bias": weight((1, 1, 1, 16))}, "Bias must have the same length as output channels"),
-        ({"bias": weight((1, 1, 32, 64))}, "Host conv bias shape is not correct"),
         (
             {"conv_config": ConvConfig(act_block_h_override=48)},
             "Config Error: act_block_h_override (48) must be a multiple of 32 (tile height).",
@@ -88,7 +89,35 @@ def test_what_the_real_library_refuses(changes, line):
 
 def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
     prepared = weight((1, 1, 288, 64), layout=Layout.TILE, on_host=False)
-    validate(call(weight=prepared, bias=weight((1, 1, 1, 64))))
+    assert next(operand_refusals(call(weight=prepared, bias=weight((1, 1, 1, 64)))), None) is None
+
+
+# First lines of the real library, version 0.81.1.
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"weight": weight((64, 32, 9))}, "Host conv weights should be 4D tensor"),
+        ({"weight": weight(data_format=INT32)}, "Unsupported data type"),
+        ({"weight": weight(layout=Layout.TILE)}, "Host conv weights layout should be in row_major layout"),
+        ({"bias": weight((1, 1, 1, 16))}, "Bias must have the same length as output channels"),
+        ({"bias": weight((1, 1, 32, 64))}, "Host conv bias shape is not correct"),
+    ],
+)
+def test_operands_are_refused_once_the_input_lies_on_its_cores(changes, line):
+    made = call(**changes)
+    validate(made)
+    steps = plan_conv2d(made, SPEC, free_l1_bytes=SPEC.l1.bytes).steps
+    assert [type(step) for step in steps[-3:]] == [Allocate, Operation, Refuse]
+    assert steps[-1].text.splitlines()[0] == line
+    assert len(steps[-1].text.splitlines()) == 2
+
+
+def test_slices_that_there_are_not_are_refused_before_the_weights():
+    many = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=9)
+    steps = plan_conv2d(
+        call(input=in_dram(), slice_config=many, weight=weight(layout=Layout.TILE)), SPEC, free_l1_bytes=SPEC.l1.bytes
+    ).steps
+    assert steps[-1].text.startswith("Number of slices (9) exceeds the maximum allowed")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
-from device.numbers.formats import BFLOAT16
-from ops.calls.convolution.image_checks import view_refusal
+from device.memory.memory_config import BufferType, Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from ops.calls.convolution.image_checks import image_refusals, view_refusal
+from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 
@@ -48,3 +51,20 @@ def test_padded_rows_are_no_image(spec, image, text):
 )
 def test_rows_that_can_be_seen_as_an_image(spec, image):
     assert view_refusal(spec, image) is None
+
+
+@pytest.mark.parametrize(
+    ("data_format", "size", "first_line"),
+    [
+        (BFLOAT8_B, (31, 101), "Input tensor must be in L1"),
+        (BFLOAT8_B, (32, 32), "Input Tensor to Conv DRAM should be in Interleaved Memory Layout"),  # a view
+        (BFLOAT16, (31, 101), "Input Tensor to Conv DRAM should be in Interleaved Memory Layout"),
+    ],
+)
+def test_block_floats_are_made_an_image_from_shards_in_l1_alone(data_format, size, first_line):
+    """They are taken out of their shards first, by a program that reads L1; first lines of the real library."""
+    made = sized_call(size, (28, 4), layout=Layout.TILE)
+    place = replace(in_box(HEIGHT, (1088, 32), 3), buffer_type=BufferType.DRAM)
+    spec = replace(made.input.spec, data_format=data_format, memory_config=place)
+    refused = next(image_refusals(replace(made, input=replace(made.input, spec=spec))))
+    assert refused.splitlines()[0] == first_line

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
@@ -99,11 +99,40 @@ def test_only_what_is_on_the_host_is_uploaded():
     assert uploads(both) == [weight, bias]
     assert uploads(call()) == [weight]
     on_device = replace(both, weight=replace(both.weight, on_host=False))
-    assert uploads(on_device) == [bias]
+    assert uploads(replace(on_device, weight=replace(on_device.weight, name="w"))) == [bias]
     assert operand_names(both) == ("weight.prepared", "bias.prepared")
     assert operand_names(on_device) == ("weight", "bias.prepared")
     assert operand_names(replace(on_device, weight=replace(on_device.weight, name="w"))) == ("w", "bias.prepared")
     assert operand_names(call()) == ("weight.prepared",)
+
+
+def test_a_halo_of_shards_in_dram_is_refused_for_its_place_and_not_for_l1():
+    """Its output would lie in DRAM, too, however much that is."""
+    place = replace(in_box(HEIGHT, (32, 64), 2), buffer_type=BufferType.DRAM)
+    builder = builder_of(made := call(place), SPEC)
+    l1_path(builder, made, builder.tensor("input"))
+    halo = next(step for step in builder.steps if isinstance(step, Operation) and step.name == "HaloDeviceOperation")
+    assert halo.refused.startswith("Only L1 buffers can have an associated circular buffer!\n")
+    assert [one.buffer.buffer_type for one in halo.outputs] == [BufferType.DRAM]
+
+
+def test_width_shards_that_are_wider_than_the_weights_are_padded_for_are_refused():
+    """64 channels on two cores are 32 each; shards of 64, of which one is empty, do not match them."""
+    for width, refused in ((32, None), (64, "The width of tensor a needs to match the height of tensor b")):
+        builder = builder_of(made := call(in_box(WIDTH, (64, width), 2)), SPEC)
+        l1_path(builder, made, builder.tensor("input"))
+        conv = next(step for step in builder.steps if isinstance(step, Operation) and "Conv2d" in step.name)
+        assert (conv.refused and conv.refused.splitlines()[0]) == refused
+
+
+@pytest.mark.parametrize(("scheme", "unfinished"), [(HEIGHT, True), (WIDTH, False)])
+def test_reader_indices_are_counted_before_an_activation_is_written_unless_by_width(scheme, unfinished, monkeypatch):
+    monkeypatch.setattr("ops.calls.convolution.l1_path.reader_indices_refusal", lambda *_, **__: "Reader indices")
+    config = ConvConfig(shard_layout=scheme, activation=("relu_min", (0.5,)))
+    builder = builder_of(made := call(config=config), SPEC)
+    l1_path(builder, made, builder.tensor("input"))
+    conv = next(step for step in builder.steps if isinstance(step, Operation) and "Conv2d" in step.name)
+    assert (conv.refused is None) is unfinished
 
 
 def test_the_halo_reads_the_shards_there_are():

@@ -105,6 +105,19 @@ def test_refusals_in_the_words_of_the_real_library():
     assert refusal(asked) == "K dimension in tiles must match between input A (2) and input B (4)"
 
 
+@pytest.mark.parametrize("memory", [L1_MEMORY_CONFIG, DRAM_MEMORY_CONFIG])
+def test_a_kernel_in_tiles_counts_with_its_padding(memory):
+    """The real library asks the tensor for its kernel: 32 x 32 of 64 channels."""
+    made = call(memory)
+    spec = replace(made.weight.spec, layout=Layout.TILE, padded_shape=(64, 32, 32, 32))
+    tiled = replace(made, weight=replace(made.weight, spec=spec))
+    matmul = next(s for s in plan(tiled).steps if isinstance(s, Operation) and s.name == "MatmulDeviceOperation")
+    assert matmul.refused.startswith(
+        "The width of the first tensor must be equal to the height of the second tensor. Mismatch: width=64 "
+        "height=65536\n"
+    )
+
+
 def test_shards_that_do_not_suit_need_a_scheme():
     memory = in_box(HEIGHT, (32, 64), 2)
     with pytest.raises(DeviceError, match="but got TensorMemoryLayout::INTERLEAVED"):

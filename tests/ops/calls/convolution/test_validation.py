@@ -9,7 +9,7 @@ import pytest
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from ops.calls.conv_transpose2d.validation import validate
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from tests.ops.calls.convolution.good_call import L1_FULL, TWO_SLICES, bias, call, height_sharded, operand
@@ -46,40 +46,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("height on the host", {"input": operand(1, 1, 64, 32), "input_height": 9}, "MeshBuffer must be large enough"),
     ("empty", {"batch_size": 0}, "Tensor volume is not 0, but shape volume is 0"),
     ("weights of rank 3", {"weight": operand(32, 32, 3)}, "ShapeBase[] index out of range. 3 not in [-4, 3)"),
-    (
-        "weights of integers",
-        {"weight": operand(32, 32, 3, 3, data_format=INT32)},
-        "Unsupported data type for transform_weights_for_conv_transpose2d",
-    ),
-    (
-        "weights of block floats",
-        {"weight": operand(32, 32, 3, 3, data_format=BFLOAT8_B, layout=Layout.TILE)},
-        "Unsupported data type for transform_weights_for_conv_transpose2d",
-    ),
-    (
-        "raw weights on the device",
-        {"weight": operand(32, 32, 3, 3, place=DRAM_MEMORY_CONFIG)},
-        "Weights should be in TILE layout.",
-    ),
-    (
-        "prepared weights, raw bias",
-        {
-            "weight": operand(1, 1, 288, 32, place=DRAM_MEMORY_CONFIG, layout=Layout.TILE),
-            "bias": bias(1, 1, 1, 32),
-        },
-        "Device Operations expect device tensors as inputs",
-    ),
-    ("bias length", {"bias": bias(1, 1, 1, 16)}, "Bias must have the same length as output channels"),
-    ("bias turned", {"bias": bias(32, 1, 1, 1)}, "Bias must have the same length as output channels"),
-    ("bias of rank 1", {"bias": bias(32)}, "ShapeBase[] index out of range. 3 not in [-4, 1)"),
-    ("bias of rank 2", {"bias": bias(1, 32)}, "ShapeBase[] index out of range. 3 not in [-4, 2)"),
-    ("bias of rank 5", {"bias": bias(1, 1, 1, 32, 1)}, "Host conv bias should be 4D tensor"),
-    (
-        "bias in tiles",
-        {"bias": bias(1, 1, 1, 32, layout=Layout.TILE)},
-        "Host conv bias layout should be in row_major layout",
-    ),
-    ("bias with rows", {"bias": bias(1, 1, 2, 32)}, "Host conv bias shape is not correct"),
     (
         "row-major bfloat8_b from DRAM",
         {"out_format": BFLOAT8_B, "conv_config": ConvConfig(output_layout=Layout.ROW_MAJOR)},
