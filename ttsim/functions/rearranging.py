@@ -18,7 +18,7 @@ from ttsim.functions.device_calls import carried_out, kept_plan, require_left_ou
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
-from ttsim.types.signature import checked, checked_as, require_type_or_none, required_integer
+from ttsim.types.signature import checked, checked_as, require_type, require_type_or_none, required_integer
 
 
 @on_device
@@ -59,6 +59,7 @@ def transpose(
     pad_value: object = None,
 ) -> Tensor:
     """Two axes swapped; arguments and errors as of `permute`."""
+    require_type("transpose", Tensor, input_tensor=input_tensor)
     require_type_or_none("transpose", MemoryConfig, memory_config=memory_config)
     rank = len(input_tensor.shape)
     first, second = (required_integer("transpose", name, one) for name, one in (("dim1", dim1), ("dim2", dim2)))

@@ -172,6 +172,11 @@ def test_the_padding_of_uneven_shards_is_transposed_with_the_rows(device, shape)
     assert np.array_equal(made.to_numpy(), values.swapaxes(-2, -1))
 
 
+def test_only_tensors_are_transposed():
+    with pytest.raises(ttnn.ArgumentTypeError, match="transpose: input_tensor must be a Tensor, not 5"):
+        ttnn.transpose(5, 1, 2)
+
+
 def test_vectors_in_tiles_are_not_transposed(device):
     vector = placed(device, IMAGE[0, 0, 0], layout=ttnn.TILE_LAYOUT)
     with pytest.raises(ttnn.DeviceError, match=r"^Can't convert shape rank\n"):
