@@ -206,10 +206,19 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         if stored.size == self.spec.volume:
             return frozen(stored.reshape(self.spec.shape))
         sides = self.spec.shape
-        if len(sides) > 1 and prod(sides[:-2]) == prod(stored.shape[:-2]):  # a view of tiles that were filled up
+        if len(sides) > 1 and prod(sides[:-1]) == prod(stored.shape[:-1]):  # a view of rows that were filled up
+            stored = stored.reshape(*sides[:-1], stored.shape[-1])
+        elif len(sides) > 1 and prod(sides[:-2]) == prod(stored.shape[:-2]):  # a view of tiles that were filled up
             stored = stored.reshape(*sides[:-2], *stored.shape[-2:])
-        lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(self.spec.shape))
-        return frozen(stored[lead + tuple(slice(side) for side in self.spec.shape)])
+        lead: tuple[int | slice, ...] = (0,) * (stored.ndim - len(sides))
+        logical = stored[lead + tuple(slice(side) for side in sides)]
+        if logical.shape != sides:
+            raise DeviceError(
+                f"the tensor of shape {list(sides)} shares its memory with a tensor of shape {list(stored.shape)}, "
+                "which was written in place since: the numbers around the smaller tensor are not simulated; "
+                "ttnn.clone the tensor before the other one is written"
+            )
+        return frozen(logical)
 
     def padded_values(self) -> Array:
         """Like ``values``, in the padded shape; padding that nobody wrote is zero."""

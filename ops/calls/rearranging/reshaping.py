@@ -97,14 +97,15 @@ def seen_anew(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> TensorSpec:
         return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
     if shards.shape[1] != columns:
         refuse_other_width(source.padded_shape, shape, shards)
-    held = replace(shards, shape=(shards.shape[0] * columns // shape[-1], shape[-1]))
+    row = (1, *shape)[-1]
+    held = replace(shards, shape=(shards.shape[0] * columns // row, row))
     made = TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
     size, page = source.buffer(spec).size_bytes, row_bytes(made)
     if size % page:
         raise DeviceError(
             f"For valid non-interleaved buffers page size {page} must equal buffer size {size}. For "
             "interleaved-buffers, buffer size should be divisible by the page size\n"
-            f"input_tensor: rows of {columns} elements with their padding do not become rows of {shape[-1]}"
+            f"input_tensor: rows of {columns} elements with their padding do not become rows of {row}"
         )
     return made
 

@@ -107,3 +107,20 @@ def test_a_tensor_without_such_a_side_is_itself(device):
     place = wide((4, 24), 3)
     x = ttnn.from_torch(np.zeros((1, 1, 4, 60), np.float32), ttnn.bfloat16, device=device, memory_config=place)
     assert ttnn.squeeze(x, 2) is x
+
+
+def test_views_of_rows_that_were_filled_up_are_read_under_their_axes(device):
+    numbers = np.arange(64, dtype=np.float32).reshape(2, 1, 32, 1)
+    tensor = ttnn.from_torch(numbers, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    padded = ttnn.pad(tensor, ((0, 0), (0, 0), (0, 0), (0, 1)), 0.0)
+    view = ttnn.reshape(tensor, (1, 1, 64, 1))
+    assert np.array_equal(view.to_numpy(), numbers.reshape(1, 1, 64, 1))
+    ttnn.add_(tensor, 2.0)
+    with pytest.raises(ttnn.DeviceError, match="shares its memory with a tensor of shape"):
+        padded.to_numpy()
+
+
+def test_a_vector_in_shards_is_no_number(device):
+    tensor = ttnn.from_torch(np.ones((1,)), ttnn.bfloat16, device=device, memory_config=wide((1, 8), 1))
+    with pytest.raises(ttnn.DeviceError, match=r"^Shard height 8 must match physical height 1 for width sharded"):
+        ttnn.squeeze(tensor)

@@ -186,8 +186,9 @@ def _combined(
     name = left if in_place else draft.name
     if in_place and values.size == first.values.size:  # the first tensor keeps its rank
         values, error = values.reshape(first.shape), error.reshape(first.shape)
+    outs = (out,) if first.tiled else (out, "bfloat16")  # rows in shards: block floats are untilized to bfloat16
     # the real library cuts the shards of a result that it untilizes to the tensor's own columns
-    made = Expected(values=values, bound=error, dtypes=(out,), place=asked(draft, where) if first.tiled else None)
+    made = Expected(values=values, bound=error, dtypes=outs, place=asked(draft, where) if first.tiled else None)
     if choices.chance(0.1) and not how and not in_place and operation in ("add", "subtract", "multiply"):
         sign = {"add": "+", "subtract": "-", "multiply": "*"}[operation]
         return Step(text=f"{before}{name} = {left} {sign} {right}", results={name: lambda: made})

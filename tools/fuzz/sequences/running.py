@@ -197,10 +197,12 @@ class Run:
                 self._compare(name, values, expected, step)
             old = state.shadows.get(result)
             other: Shadow | None
-            for other in state.shadows.values():
+            for other in list(state.shadows.values()):
                 if not other.is_read or not other.on_device or other.tensor._storage is not tensor._storage:
                     continue
-                if other.values.size != values.size:  # the same tiles with more or fewer rows, as of a pad within them
+                if old is not None and other.values.size > values.size:  # refused: what lies around is not simulated
+                    del state.shadows[other.name], state.names[other.name]
+                elif other.values.size != values.size:  # the same tiles with more or fewer rows
                     other.values = self._read(name, other.name, other.tensor)
                 elif old is not None:
                     other.values = values.reshape(other.values.shape)
