@@ -117,6 +117,8 @@ class MatmulWork(Work):
         fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
         out_channels: Columns of the output that are no padding.
         activation: Activation fused into the program: its name in lower case and its parameters; None without.
+        zero_rows: Rows of zeros behind the first operand, which a program before added to its shape and not to its
+            numbers; the output has them, too.
     """
 
     problem: MatmulProblem
@@ -124,6 +126,7 @@ class MatmulWork(Work):
     fidelity_phases: int
     out_channels: int
     activation: tuple[str, tuple[float, ...]] | None = None
+    zero_rows: int = 0
 
 
 def k_blocks(problem: MatmulProblem, config: MatmulConfig) -> int:

@@ -29,7 +29,10 @@ def _values(work: MatmulWork, inputs: Sequence[Array | None], reading: ValuesRea
         weights = np.swapaxes(weights, -1, -2)
 
     def product(first: Array, second: Array) -> Array:
-        return matmul_values(work, matrix(first), matrix(second), added, reading.spec, reading.arithmetic)
+        factor = matrix(first)
+        if work.zero_rows:
+            factor = np.pad(factor, ((0, work.zero_rows), (0, 0)))
+        return matmul_values(work, factor, matrix(second), added, reading.spec, reading.arithmetic)
 
     if problem.batches == 1 or not problem.second_batched:
         out = product(rows, weights)  # rows do not know of each other

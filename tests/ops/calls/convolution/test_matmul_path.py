@@ -145,6 +145,21 @@ def test_numbers_do_not_depend_on_the_way(memory, scheme, layout):
     np.testing.assert_array_equal(got.astype(np.float32).reshape(64, 32), want)
 
 
+def test_rows_that_a_pad_adds_are_rows_of_the_output():
+    """616 rows of a host tensor get 56 of zeros, for whole shards on 8 rows of cores; the bias is added to all."""
+    a = sized_call((28, 22), (128, 128), (1, 1), place=None, with_bias=True)
+    rng = np.random.default_rng(1)
+    x = rng.integers(-1, 2, (1, 1, 616, 128)).astype(np.float32)
+    w = rng.integers(-1, 2, (128, 128, 1, 1)).astype(np.float32)
+    b = rng.integers(-9, 10, (1, 1, 1, 128)).astype(np.float32)
+    arrays = {name: quantize(values, BFLOAT16) for name, values in {"input": x, "weight": w, "bias": b}.items()}
+    made = plan(a)
+    assert made.tensors[made.results["output"]].shape == (1, 1, 672, 128)
+    got = run_values(made, arrays, ValuesReading(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
+    want = np.concatenate([x[0, 0] @ w[:, :, 0, 0], np.zeros((56, 128), np.float32)]) + b[0, 0]
+    np.testing.assert_array_equal(got.astype(np.float32).reshape(672, 128), want)
+
+
 @pytest.mark.parametrize(
     ("scheme", "end", "cores"),
     [
