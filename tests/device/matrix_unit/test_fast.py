@@ -170,3 +170,9 @@ def test_operands_that_are_no_finite_numbers_are_multiplied_exactly(dtype):
         assert arithmetic_of(FAST, finite, odd) is EXACT
         assert arithmetic_of(FAST, odd[:, ::2], finite) is FAST  # those that are read count
     assert arithmetic_of(EXACT, finite) is EXACT
+
+
+def test_every_bfloat16_is_known_as_finite_or_not():
+    for number in np.arange(1 << 16, dtype=np.uint16).view(BFLOAT16.storage):
+        chosen = arithmetic_of(FAST, np.full((1, 1), number))
+        assert (chosen is FAST) == bool(np.isfinite(np.float32(number))), number
