@@ -9,6 +9,7 @@ import numpy as np
 
 import ttsim
 from device.memory.memory_config import BufferType
+from device.memory.tiles import TILE
 from device.numbers.formats import Array
 from ops.definition.geometry import plan_geometry
 from ops.definition.reference import conv_transpose_channels_last
@@ -110,15 +111,25 @@ def _convolved(call: Call, image: Array, weights: Array, bias: Array | None) -> 
     return whole if bias is None else whole + bias
 
 
+def _may_have_more_rows(call: Call, got: Array, pixels: int) -> bool:
+    """Whether the rows may be more than the pixels: whole shards of a 1x1 convolution, as in the real library."""
+    return bool(call.sizes["kernel_size"] == (1, 1) and got.size > pixels * got.shape[-1] and got.shape[-2] % TILE == 0)
+
+
 def _wrong_values(call: Call, got: Array) -> Iterator[str]:
     """What is wrong with an output."""
     wanted = truth(call)
     if wanted is None:
         return
-    if got.size != wanted.size:
+    pixels, channels = wanted.size // wanted.shape[3], wanted.shape[3]
+    if got.shape[-1] != channels or (got.size != wanted.size and not _may_have_more_rows(call, got, pixels)):
         yield f"{got.shape} instead of {wanted.shape}"
         return
-    seen = got.reshape(wanted.shape)
+    rows = got.reshape(-1, channels)
+    seen, added = rows[:pixels].reshape(wanted.shape), rows[pixels:]
+    row = operands(call)[2].astype(np.float64).reshape(-1) if call.bias else np.zeros(channels)
+    if not (np.linalg.norm(added - row, axis=1) <= bound(call) * np.linalg.norm(row)).all():
+        yield "rows that a pad added are not the bias"
     if not np.isfinite(seen).all():
         yield f"{np.count_nonzero(~np.isfinite(seen))} values are not finite"
         return

@@ -95,3 +95,16 @@ def test_the_definition_of_conv2d_by_hand():
     call = dataclasses.replace(PLAIN, function="conv2d", sizes=sizes, bias=False)
     image, weights, _ = oracles.operands(call)
     assert np.allclose(truth(call), image.astype(float)[:, ::2, ::2] * float(weights.ravel()[0]))
+
+
+def test_rows_that_a_pad_added_are_the_bias():
+    call = dataclasses.replace(PLAIN, sizes={**PLAIN.sizes, "kernel_size": (1, 1), "stride": (1, 1)})
+    bias = oracles.operands(call)[2].astype(np.float64).reshape(1, -1)
+    pixels = truth(call).reshape(16, 16)
+    good = np.concatenate([pixels, np.repeat(bias, 16, 0)]).reshape(1, 1, 32, 16)
+    assert not list(oracles._wrong_values(call, good))
+    for wrong in (0.0, np.nan):
+        bad = good.copy()
+        bad[0, 0, 31] = wrong
+        assert list(oracles._wrong_values(call, bad)) == ["rows that a pad added are not the bias"]
+    assert list(oracles._wrong_values(call, good[:, :, :24])) == ["(1, 1, 24, 16) instead of (1, 4, 4, 16)"]
