@@ -148,11 +148,12 @@ def test_a_device_that_is_not_strict_may_be_as_wrong_as_the_library(monkeypatch)
     assert not lax.state.device.strict
 
 
-def test_a_sequence_can_be_run_again():
+def test_a_sequence_can_be_run_again(tmp_path, monkeypatch):
     first = run(Record((5, 0)), 6)
     again = run(first.record, 6)
     assert again.script == first.script
     assert again.record == first.record
+    monkeypatch.chdir(tmp_path)  # where its files go
     exec(first.script, {})
 
 
