@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
+from tools.bench.loops import load_loops
 from tools.golden.answers import answers, computed
 from tools.golden.calls import DEVICES, Call, write_calls
 from tools.golden.commands import COMMANDS, command_sections
@@ -121,7 +122,11 @@ def plan_sections(calls: Sequence[Call]) -> Sections:
 
 
 def value_sections(calls: Sequence[Call]) -> Sections:
-    """Hashes of the exact and the fast values of calls, each on its own devices, which are not strict."""
+    """Hashes of the exact and the fast values of calls, each on its own devices, which are not strict.
+
+    Compiled loops are there from the first call on: numpy, which works until they are compiled, sums in another order.
+    """
+    load_loops()
     found: Sections = {}
     for call in calls:
         for device in call.values:
@@ -152,7 +157,8 @@ def about() -> dict[str, object]:
         "machine": {"processor": _processor(), "system": platform.system(), "python": platform.python_version()},
         "packages": versions,
         "what differs from machine to machine": {
-            "values, fast": "sums in floating point: the same on processors with the same vector instructions",
+            "values, fast": "sums in floating point: the same on processors with the same vector instructions, "
+            "where both have numba or neither",
             "commands, help": "argparse breaks lines as the version of Python does",
             "commands, pytest": "as the version of pytest writes it",
             "names, annotations": "as the version of Python writes them; of extras only where they are installed",
