@@ -263,7 +263,7 @@ def _matmul(
         fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
         out_channels=laid_out.problem.out_channels,
         activation=activation,
-        zero_rows=made.shape[-2] - laid_out.problem.in_rows,
+        out_rows=made.shape[-2],
     )
     return builder.run(
         "MatmulDeviceOperation",

@@ -117,8 +117,8 @@ class MatmulWork(Work):
         fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
         out_channels: Columns of the output that are no padding.
         activation: Activation fused into the program: its name in lower case and its parameters; None without.
-        zero_rows: Rows of zeros behind the first operand, which a program before added to its shape and not to its
-            numbers; the output has them, too.
+        out_rows: Rows of the output, at least: a program before may have added rows of zeros to the first operand's
+            shape and not to its numbers. None for as many as there are numbers.
     """
 
     problem: MatmulProblem
@@ -126,7 +126,7 @@ class MatmulWork(Work):
     fidelity_phases: int
     out_channels: int
     activation: tuple[str, tuple[float, ...]] | None = None
-    zero_rows: int = 0
+    out_rows: int | None = None
 
 
 def k_blocks(problem: MatmulProblem, config: MatmulConfig) -> int:

@@ -30,8 +30,8 @@ def _values(work: MatmulWork, inputs: Sequence[Array | None], reading: ValuesRea
 
     def product(first: Array, second: Array) -> Array:
         factor = matrix(first)
-        if work.zero_rows:
-            factor = np.pad(factor, ((0, work.zero_rows), (0, 0)))
+        if work.out_rows is not None and work.out_rows > len(factor):
+            factor = np.pad(factor, ((0, work.out_rows - len(factor)), (0, 0)))
         return matmul_values(work, factor, matrix(second), added, reading.spec, reading.arithmetic)
 
     if problem.batches == 1 or not problem.second_batched:

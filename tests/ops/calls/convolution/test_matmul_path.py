@@ -128,36 +128,33 @@ def test_shards_that_do_not_suit_need_a_scheme():
 SCHEMES: list[TensorMemoryLayout | None] = [None, HEIGHT, BLOCK]
 
 
+def computed(a, rows):
+    """Numbers that a plan makes of so many random rows, and the products of these rows with the bias added."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(-1, 2, (1, 1, rows, a.in_channels)).astype(np.float32)
+    w = rng.integers(-1, 2, (a.in_channels, a.out_channels, 1, 1)).astype(np.float32)
+    b = rng.integers(-9, 10, (1, 1, 1, a.out_channels)).astype(np.float32)
+    arrays = {name: quantize(values, BFLOAT16) for name, values in {"input": x, "weight": w, "bias": b}.items()}
+    made = plan(a)
+    got = run_values(made, arrays, ValuesReading(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
+    return got.astype(np.float32).reshape(-1, a.out_channels), x[0, 0] @ w[:, :, 0, 0] + b[0, 0], b[0, 0]
+
+
 @pytest.mark.parametrize("memory", [DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, None], ids=["dram", "l1", "host"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("layout", Layout)
 def test_numbers_do_not_depend_on_the_way(memory, scheme, layout):
     a = call(memory or DRAM_MEMORY_CONFIG, layout, host=memory is None, shard_layout=scheme, activation=("relu", ()))
-    a = replace(a, compute_config=None)
-    rng = np.random.default_rng(1)
-    x = rng.integers(-1, 2, (1, 1, 64, 64)).astype(np.float32)
-    w = rng.integers(-1, 2, (64, 32, 1, 1)).astype(np.float32)
-    b = rng.integers(-9, 10, (1, 1, 1, 32)).astype(np.float32)
-    arrays = {name: quantize(values, BFLOAT16) for name, values in {"input": x, "weight": w, "bias": b}.items()}
-    made = plan(a)
-    got = run_values(made, arrays, ValuesReading(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
-    want = np.maximum(x[0, 0] @ w[:, :, 0, 0] + b[0, 0], 0)
-    np.testing.assert_array_equal(got.astype(np.float32).reshape(64, 32), want)
+    got, want, _ = computed(replace(a, compute_config=None), 64)
+    np.testing.assert_array_equal(got, np.maximum(want, 0))
 
 
 def test_rows_that_a_pad_adds_are_rows_of_the_output():
     """616 rows of a host tensor get 56 of zeros, for whole shards on 8 rows of cores; the bias is added to all."""
     a = sized_call((28, 22), (128, 128), (1, 1), place=None, with_bias=True)
-    rng = np.random.default_rng(1)
-    x = rng.integers(-1, 2, (1, 1, 616, 128)).astype(np.float32)
-    w = rng.integers(-1, 2, (128, 128, 1, 1)).astype(np.float32)
-    b = rng.integers(-9, 10, (1, 1, 1, 128)).astype(np.float32)
-    arrays = {name: quantize(values, BFLOAT16) for name, values in {"input": x, "weight": w, "bias": b}.items()}
-    made = plan(a)
-    assert made.tensors[made.results["output"]].shape == (1, 1, 672, 128)
-    got = run_values(made, arrays, ValuesReading(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
-    want = np.concatenate([x[0, 0] @ w[:, :, 0, 0], np.zeros((56, 128), np.float32)]) + b[0, 0]
-    np.testing.assert_array_equal(got.astype(np.float32).reshape(672, 128), want)
+    got, want, bias = computed(a, 616)
+    assert plan(a).tensors["output"].shape == (1, 1, 672, 128)
+    np.testing.assert_array_equal(got, np.concatenate([want, np.repeat(bias, 56, axis=0)]))
 
 
 @pytest.mark.parametrize(
