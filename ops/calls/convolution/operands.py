@@ -100,9 +100,9 @@ def _made_of(
         folded=(1, 1),
         raw_kernel=None,
         padded_in_channels=round_up(in_channels, alignment * read.channel_shards),
-        padded_out_channels=round_up(out_channels, read.padded_out_channels)
-        if out_channels > read.padded_out_channels
-        else read.padded_out_channels,
+        padded_out_channels=round_up(
+            out_channels, laid_out.layout.shards.out_width if laid_out.sharded else read.padded_out_channels
+        ),
         whole_blocks=True,
     )
     inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)

@@ -150,6 +150,14 @@ def test_weights_are_laid_out_by_their_own_shape() -> None:
         plan_convolution(higher, SPEC, free_l1_bytes=1300000)
 
 
+def test_narrow_weights_fill_the_columns_of_their_own_cores_alone() -> None:
+    """32 columns of weights for 64 output channels on two columns of cores."""
+    made = call(64, BLOCK, (0, 0, 1, 1))
+    narrow = replace(made, weight=replace(made.weight, spec=TensorSpec((32, 20, 2, 2), BFLOAT16, Layout.ROW_MAJOR)))
+    assert plan_convolution(narrow, SPEC, free_l1_bytes=1300000).tensors["weight.prepared"].padded_shape[-1] == 32
+    assert refusals(narrow) == [("Conv2dDeviceOperation", "Invalid weight shape. Incorrect weight tensor.")]
+
+
 def test_too_many_slices_of_an_input_of_another_volume_are_still_too_many() -> None:
     config = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=40)
     made = sized_call((8, 8), (32, 32), (2, 2), place=MemoryConfig(), stride=(2, 2), slice_config=config)
