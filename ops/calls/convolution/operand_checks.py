@@ -37,6 +37,13 @@ def weight_refusals(call: ConvArguments) -> Iterator[str]:
         yield from _transposed_weight(call)
     elif call.weight.on_host:
         yield from _host_weight(call)
+    elif call.conv_config.weights_format not in (None, call.weight.spec.data_format):
+        yield (
+            "Host conv weights layout should be in row_major layout\n"
+            f"weight_tensor: it was prepared in {call.weight.spec.data_format}, so that the real library prepares it "
+            f"anew for conv_config.weights_dtype {call.conv_config.weights_format}; leave that out, or pass the "
+            "weights on the host"
+        )
 
 
 def bias_refusals(call: ConvArguments) -> Iterator[str]:

@@ -5,7 +5,7 @@ import pytest
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT16, INT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
 from device.plan import Allocate, Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.calls.conv2d.plan import plan_conv2d
@@ -99,6 +99,13 @@ def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
         ({"weight": weight((64, 32, 9))}, "Host conv weights should be 4D tensor"),
         ({"weight": weight(data_format=INT32)}, "Unsupported data type"),
         ({"weight": weight(layout=Layout.TILE)}, "Host conv weights layout should be in row_major layout"),
+        (
+            {
+                "weight": weight((1, 1, 288, 64), layout=Layout.TILE, on_host=False),
+                "conv_config": ConvConfig(weights_format=BFLOAT8_B),
+            },
+            "Host conv weights layout should be in row_major layout",
+        ),
         ({"bias": weight((1, 1, 1, 16))}, "Bias must have the same length as output channels"),
         ({"bias": weight((1, 1, 32, 64))}, "Host conv bias shape is not correct"),
     ],
